@@ -1,0 +1,1 @@
+"""Kernelmill: declare kernels, workloads, targets and optimizations; get verified, profiled, comparable results."""

@@ -1,0 +1,55 @@
+"""The interface of a backend: how an implementation's source becomes something that can be launched."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pipeline.records.compiled import Compiled
+from pipeline.records.hardware import BackendKind, Target
+from pipeline.records.kernel import Implementation
+from pipeline.records.outcome import Failure
+from pipeline.records.problem import Problem
+from pipeline.records.record import Record
+from pipeline.records.variant import Variant
+
+if TYPE_CHECKING:
+    import torch
+
+    Launch = Callable[[dict[str, torch.Tensor]], None]
+    """Called with every tensor by name; writes the outputs in place. Raises LaunchError."""
+
+
+class LaunchError(Exception):
+    """The implementation refused the call (bad size, no resources): outcome `launch_error`."""
+
+
+class CompileJob(Record, kw_only=True):
+    """One variant to be compiled for one target."""
+
+    variant: Variant
+    implementation: Implementation
+    problem: Problem
+    target: Target
+
+
+class Backend(Protocol):
+    """One module of `pipeline.backends`, one line in its registry."""
+
+    kinds: frozenset[BackendKind]
+    """Targets that it can compile for."""
+
+    def toolchain(self, target: Target) -> dict[str, str]:
+        """Versions that decide the artifact; milliseconds, no heavy imports."""
+        ...
+
+    def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
+        """The source file and every file of the repository that it includes or imports."""
+        ...
+
+    def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
+        """Compile into `folder`; runs in a worker process of its own. `root` is the repository."""
+        ...
+
+    def load(self, job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Launch":
+        """Load the artifact that compile left in `folder`; runs in the candidate's process."""
+        ...

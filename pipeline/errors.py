@@ -1,0 +1,35 @@
+"""The one error tree: a class for each thing that a user can fix.
+
+KernelmillError
+├── ConfigError        a yaml or an override is wrong: names the file, the key and the known names
+├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
+├── StoreError         a file under artifacts/ cannot be read or written: names the path and the cause
+├── ToolchainError     a compiler or a tool that is needed is missing: names it and how to get it
+└── WorkerError        a worker process could not be started or went away: names its log
+
+Expected failures of kernels are not errors: they are `pipeline.records.outcome.Outcome` values.
+"""
+
+
+class KernelmillError(Exception):
+    """Base of every error that a user can act on; its text is one line."""
+
+
+class ConfigError(KernelmillError):
+    """A configuration is wrong."""
+
+
+class FormulaError(KernelmillError):
+    """An expression of a yaml cannot be evaluated."""
+
+
+class StoreError(KernelmillError):
+    """A file of the artifact store cannot be read or written."""
+
+
+class ToolchainError(KernelmillError):
+    """A compiler or a tool is missing or broken."""
+
+
+class WorkerError(KernelmillError):
+    """A worker process could not be started or went away."""

@@ -1,0 +1,62 @@
+"""What compile found out about one variant."""
+
+from pipeline.records.outcome import Failure
+from pipeline.records.provenance import Provenance
+from pipeline.records.record import Record
+from pipeline.records.variant import Variant
+
+
+class StaticFacts(Record, kw_only=True):
+    """Facts read from the binary; None means that this backend cannot know it, never zero."""
+
+    code_bytes: int
+    """Size of the machine code of the kernel's functions."""
+    registers: int | None = None
+    """Per thread (NVIDIA) or vector registers per lane (AMD)."""
+    scalar_registers: int | None = None
+    """AMD: scalar registers per wave."""
+    spills: int | None = None
+    """Spilled bytes per thread (NVIDIA: stack and local traffic; AMD: spilled VGPRs x 4)."""
+    shared_memory: int | None = None
+    """Bytes per block, static and dynamic."""
+    threads_per_block: int | None = None
+    occupancy_bound: float | None = None
+    """Estimate: resident warps over the most that one multiprocessor holds, from registers, shared memory, threads."""
+    occupancy_limiter: str | None = None
+    """What sets it: registers, shared_memory, threads, blocks."""
+    instructions: dict[str, int] = {}
+    """Instruction mix: class (`matrix`, `fma`, `load_global`, `vector_fma`, …) -> static count."""
+
+
+class Compiled(Record, kw_only=True, tag="passed"):
+    """A variant that compiled."""
+
+    artifact: str
+    """Name of the main file beside the stored record: `kernel.so`, `kernel.cubin`, `kernel.hsaco`."""
+    artifact_digest: str
+    functions: tuple[str, ...]
+    """Kernels that one call launches (GPU), or the exported function (CPU)."""
+    grid: tuple[int, ...] | None = None
+    """Blocks of the first launch on the workload's shape (GPU)."""
+    facts: StaticFacts
+    files: tuple[str, ...]
+    """All files kept beside the record: sources, intermediate representations, disassembly."""
+
+
+class CompileRecord(Record, kw_only=True):
+    """One variant on one target."""
+
+    variant: Variant
+    entry: str
+    """Digest of the store entry that holds the files."""
+    result: Compiled | Failure
+    seconds: float
+    provenance: Provenance
+
+
+class CompileOutput(Record, kw_only=True):
+    """What compile writes for one round of one task."""
+
+    key: str
+    round: int
+    records: tuple[CompileRecord, ...]

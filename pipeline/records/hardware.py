@@ -1,0 +1,42 @@
+"""What is compiled for and run on; every number with its unit and source."""
+
+from typing import Literal
+
+from pipeline.records.record import Record
+
+BackendKind = Literal["cpu", "cuda", "hip"]
+
+
+class Quantity(Record, kw_only=True):
+    """A number that means something."""
+
+    value: float
+    unit: str
+    source: str
+
+
+class Hardware(Record, kw_only=True):
+    """A hardware target, as `conf/hardware/<name>.yaml` declares it (CPU facts are read from the machine)."""
+
+    name: str
+    description: str
+    kind: BackendKind
+    architecture: str
+    """`sm_90`, `gfx942`; for the CPU the digest-stable name of its instruction set."""
+    limits: dict[str, Quantity]
+    """Integers that generate and compile read: warp_size, shared_memory_per_block, registers_per_sm, …"""
+    peaks: dict[str, Quantity] = {}
+    """What only the analysis reads: dram_bandwidth, matrix_float16, vector_float32, …"""
+    features: tuple[str, ...] = ()
+    """Instruction-set features that the compiler may use (CPU)."""
+    facts: dict[str, str] = {}
+    """What was read from the machine: model name, governor, …"""
+
+
+class Target(Record, kw_only=True):
+    """The part of a hardware target that decides what the compiler emits; two devices may share one."""
+
+    kind: BackendKind
+    architecture: str
+    limits: dict[str, int]
+    features: tuple[str, ...] = ()

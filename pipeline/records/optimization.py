@@ -1,0 +1,21 @@
+"""Which tunables are free, what is fixed, which techniques are on."""
+
+from typing import Literal
+
+from pipeline.records.kernel import TunableValue
+from pipeline.records.record import Record
+
+
+class Optimization(Record, kw_only=True):
+    """Narrows the declared space of an implementation."""
+
+    name: str
+    description: str
+    free: Literal["all"] | tuple[str, ...] = "all"
+    """Names of the tunables that vary; the others keep their default."""
+    fixed: dict[str, TunableValue] = {}
+    """Tunable -> the one value it has."""
+    techniques: Literal["all"] | tuple[str, ...] = "all"
+    """Techniques that are on; a tunable of another technique has its `off` value."""
+    implementations: Literal["all"] | tuple[str, ...] = "all"
+    """Names of the implementations that take part."""

@@ -1,0 +1,43 @@
+"""How a stage ended for one variant: passed, or the reason why not."""
+
+from enum import StrEnum
+
+from pipeline.records.record import Record
+
+
+class Outcome(StrEnum):
+    """The typed result of a stage; two causes that a user would fix differently never share one."""
+
+    PASSED = "passed"
+    PRUNED = "pruned"
+    COMPILE_ERROR = "compile_error"
+    LAUNCH_ERROR = "launch_error"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    OUT_OF_MEMORY = "out_of_memory"
+    OUTPUT_LIMIT = "output_limit"
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_DTYPE = "wrong_dtype"
+    WRONG_VALUE = "wrong_value"
+    UNWRITTEN_OUTPUT = "unwritten_output"
+    OUT_OF_BOUNDS = "out_of_bounds"
+    INPUT_MUTATED = "input_mutated"
+    NONDETERMINISTIC = "nondeterministic"
+    TAMPERED = "tampered"
+    UNSTABLE_TIMING = "unstable_timing"
+    OVER_ROOFLINE = "over_roofline"
+    DEVICE_UNAVAILABLE = "device_unavailable"
+
+
+class Failure(Record, kw_only=True, tag="failure"):
+    """An expected failure: data, not an exception."""
+
+    outcome: Outcome
+    reason: str
+    """One line for a table: what happened, got and expected."""
+    log: str | None = None
+    """Name of a log file beside the stored record, where there is one."""
+
+    def __post_init__(self) -> None:
+        if self.outcome is Outcome.PASSED:
+            raise ValueError("a Failure cannot have the outcome 'passed'")

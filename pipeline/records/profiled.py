@@ -1,0 +1,98 @@
+"""What profile measured of one variant."""
+
+from typing import Literal
+
+from pipeline.records.outcome import Failure
+from pipeline.records.provenance import Provenance
+from pipeline.records.record import Record
+from pipeline.records.variant import Variant
+
+Verdict = Literal["faster", "slower", "indistinguishable"]
+
+
+class Interval(Record, kw_only=True):
+    """An estimate with its bootstrap confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+class Timing(Record, kw_only=True):
+    """Samples of one callable: seconds per call, one per batch, in the order taken."""
+
+    samples: tuple[float, ...]
+    median: Interval
+    calls_per_batch: int
+    setup_seconds: float
+    """Load, compile and allocate, before the first call."""
+    first_call_seconds: float
+
+
+class Comparison(Record, kw_only=True):
+    """Candidate against one baseline, paired by batch."""
+
+    baseline: str
+    timing: Timing
+    speedup: Interval
+    """Baseline time over candidate time: above 1 is faster."""
+    verdict: Verdict
+
+
+class AbsentBaseline(Record, kw_only=True):
+    """A baseline that could not be measured, and why."""
+
+    baseline: str
+    reason: str
+
+
+class Ceilings(Record, kw_only=True):
+    """Measured on the device in use, in the same job."""
+
+    copy_bandwidth: float
+    """Bytes per second (read + write), array far larger than the last-level cache."""
+    cache_bandwidth: float
+    """Bytes per second for an array of the size of the problem where that fits a cache, else equal to copy."""
+    matrix_flops: float
+    """FLOP/s of the vendor library's matrix product in the workload's dtype."""
+    vector_flops: float
+    """FLOP/s of dependent-free fused multiply-adds, float32."""
+
+
+class Profiled(Record, kw_only=True, tag="passed"):
+    """A variant that was measured; exists only for a variant that verified."""
+
+    timing: Timing
+    comparisons: tuple[Comparison, ...]
+    absent: tuple[AbsentBaseline, ...] = ()
+    ceilings: Ceilings
+    flops: float
+    """Operations of one call, by the kernel's formula."""
+    bytes: float
+    """Compulsory bytes of one call, by the kernel's formula."""
+    roofline_share: float
+    """Roofline time over measured median: 1 is the ceiling."""
+    bound: Literal["memory", "compute"]
+    device: dict[str, str]
+    """Name, clock, driver, threads, … as found while measuring."""
+    energy_joules: float | None = None
+    """Per call, where the device reports it."""
+
+
+class ProfileRecord(Record, kw_only=True):
+    """One variant on one problem on one device."""
+
+    variant: Variant
+    entry: str
+    result: Profiled | Failure
+    seconds: float
+    provenance: Provenance
+
+
+class ProfileOutput(Record, kw_only=True):
+    """What profile writes for one round of one task: only what verified is in it."""
+
+    key: str
+    round: int
+    records: tuple[ProfileRecord, ...]

@@ -1,0 +1,63 @@
+"""The base of all records, their JSON form and their digest."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from pipeline.errors import StoreError
+
+DIGEST_LENGTH = 20  # hexadecimal digits: 80 bits, no collision to be feared among 1e9 records
+
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A frozen noun: no unknown fields, typed on every read, comparable by value."""
+
+
+def to_json(value: object) -> bytes:
+    """Canonical JSON: sorted keys, so equal records give equal bytes."""
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def digest(value: object) -> str:
+    """Identity of a record (or of a plain JSON value), derived from the whole of it."""
+    return hashlib.sha256(to_json(value)).hexdigest()[:DIGEST_LENGTH]
+
+
+def digest_bytes(content: bytes) -> str:
+    """Identity of a file's content."""
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LENGTH]
+
+
+def digest_parts(parts: Mapping[str, str]) -> str:
+    """Identity of named digests, for example of several files."""
+    return digest(dict(parts))
+
+
+def read_record(path: Path, kind: type[T]) -> T:
+    """Read and check one record.
+
+    Raises
+    ------
+    StoreError
+        The file is missing, truncated, or not a record of this kind.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"{path}: cannot be read as {kind.__name__}: {error}") from error
+
+
+def from_plain(value: Any, kind: type[T]) -> T:
+    """Build a record from plain dicts and lists.
+
+    Raises
+    ------
+    msgspec.ValidationError
+        The value does not fit; its text ends with the path of the offending key.
+    """
+    return msgspec.convert(value, kind)

@@ -1,0 +1,64 @@
+"""Settings of the stages that judge and measure, and of tracking: one record per option group."""
+
+from typing import Literal
+
+from pipeline.records.record import Record
+
+Distribution = Literal["normal", "large", "small", "one_signed", "ties", "special"]
+
+
+class Verify(Record, kw_only=True):
+    """How strictly a variant is judged (`conf/verify/`)."""
+
+    name: str
+    description: str
+    seeds: int
+    """Fresh random inputs per distribution; the seeds are drawn at run time, unknown to the candidate."""
+    distributions: tuple[Distribution, ...]
+    edge_shapes: int
+    """How many derived shapes beside the workload's own."""
+    elements_at_most: int
+    """Shapes are scaled down to at most this many elements in the largest tensor (device present)."""
+    interpreter_elements_at_most: int
+    """The same where the interpreter stands in for an absent device."""
+    time_limit: float
+    """Seconds for one variant, start included."""
+    memory_limit: int
+    """Bytes that the candidate's process may add to what its parent has."""
+    output_limit: int
+    """Bytes that it may print or write."""
+
+
+class Profile(Record, kw_only=True):
+    """How long and how precisely a variant is measured (`conf/profile/`)."""
+
+    name: str
+    description: str
+    baselines: tuple[Literal["eager", "compile"], ...]
+    seconds_per_variant: float
+    """Budget of timed seconds for one variant with its baselines."""
+    batches_at_least: int
+    batches_at_most: int
+    batch_seconds: float
+    """A batch is long enough for the clock: at least this long."""
+    warmup_seconds: float
+    relative_half_width: float
+    """Stop when the confidence interval of the speed-up is this narrow."""
+    confidence: float
+    """Level of the intervals, for example 0.95."""
+    time_limit: float
+    """Seconds for one variant, start included."""
+    flush_cache: bool
+    """Evict the last-level cache before each timed call (GPU: L2)."""
+
+
+class Tracking(Record, kw_only=True):
+    """Where results are logged (`conf/tracking/`)."""
+
+    name: str
+    description: str
+    enabled: bool
+    uri: str
+    """MLflow tracking URI; `embedded` is SQLite under artifacts/."""
+    experiment: str
+    """MLflow experiment of the variants; the sweeps go to `<experiment>-sweeps`."""

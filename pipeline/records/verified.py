@@ -1,0 +1,54 @@
+"""What verify found out about one variant."""
+
+from typing import Literal
+
+from pipeline.records.outcome import Failure
+from pipeline.records.provenance import Provenance
+from pipeline.records.record import Record
+from pipeline.records.variant import Variant
+
+WhereRun = Literal["cpu", "cuda", "hip", "interpreter"]
+
+
+class CheckResult(Record, kw_only=True):
+    """One check of the gate."""
+
+    check: str
+    cases: int
+    """How many calls it judged."""
+    seconds: float
+
+
+class Verified(Record, kw_only=True, tag="passed"):
+    """A variant that passed every check."""
+
+    worst_share: float
+    """Largest error as a share of the derived bound, over all cases; below 1."""
+    worst_error: float
+    """Largest absolute error."""
+    weak: tuple[str, ...] = ()
+    """Trivial answers (`zeros`, `mean`, `input`) that would have passed as well: the check is too weak."""
+
+
+class VerifyRecord(Record, kw_only=True):
+    """One variant on one problem."""
+
+    variant: Variant
+    entry: str
+    result: Verified | Failure
+    where: WhereRun
+    """`interpreter`: the Triton interpreter on reduced shapes, because the device is absent."""
+    checks: tuple[CheckResult, ...]
+    shapes: tuple[dict[str, int], ...]
+    """Dimensions that were tried."""
+    seeds: tuple[int, ...]
+    seconds: float
+    provenance: Provenance
+
+
+class VerifyOutput(Record, kw_only=True):
+    """What verify writes for one round of one task: only what compiled is in it."""
+
+    key: str
+    round: int
+    records: tuple[VerifyRecord, ...]

@@ -1,0 +1,60 @@
+"""Writes that are whole or absent, whatever kills the process."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.errors import StoreError
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write a file through a temporary neighbour.
+
+    Raises
+    ------
+    StoreError
+        No space, no permission: the target is untouched.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+        # mkstemp makes files private; results are for everyone who may read the folder.
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes `target` when the block ends without an exception.
+
+    Where another process was first, its result stays and ours is dropped: entries are content-addressed,
+    so both are equal in what counts.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield scratch
+        os.chmod(scratch, 0o755)
+        try:
+            os.rename(scratch, target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
