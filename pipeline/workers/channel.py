@@ -1,0 +1,31 @@
+"""A message channel to a child process: plain values only, so that a hostile child cannot run code in its judge."""
+
+from multiprocessing.connection import Connection
+from typing import Any
+
+import msgspec
+
+MESSAGE_LIMIT = 256 << 20  # bytes; a larger message closes the channel
+
+
+class Channel:
+    """Sends and receives plain values (numbers, strings, bytes, lists, dicts, records) as MessagePack."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._connection = Connection(descriptor)
+
+    def send(self, value: object) -> None:
+        """Send one value; OSError where the other side is gone."""
+        self._connection.send_bytes(msgspec.msgpack.encode(value))
+
+    def receive(self, kind: Any = Any) -> Any:
+        """Wait for one value of a kind (a record type, or any plain value); EOFError at the end."""
+        return msgspec.msgpack.decode(self._connection.recv_bytes(MESSAGE_LIMIT), type=kind)
+
+    def poll(self, seconds: float) -> bool:
+        """Whether a value or the end arrives within so many seconds."""
+        return self._connection.poll(seconds)
+
+    def close(self) -> None:
+        """End the conversation."""
+        self._connection.close()

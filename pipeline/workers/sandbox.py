@@ -1,0 +1,219 @@
+"""Run untrusted or fragile code in forked children with limits, from a process that stays clean.
+
+Start the `ForkServer` before the process runs its first torch operation: OpenMP thread pools do not survive a
+fork, and a child must not inherit anything that its owner computed (expected values, for example). The server
+is a copy of the process as it was at that moment, so what was imported then costs a child nothing.
+"""
+
+import contextlib
+import importlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+import msgspec
+
+from pipeline.errors import WorkerError
+from pipeline.records.record import Record, from_plain, to_json
+from pipeline.workers.channel import Channel
+from pipeline.workers.keeper import KILL, Exit, Limits, die_with_parent, keep
+
+__all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits"]
+
+_GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a keeper to report
+
+
+class ChildEnded(Exception):
+    """The child is gone; `exit` says how."""
+
+    def __init__(self, ended: Exit) -> None:
+        super().__init__(f"{ended.kind}: {ended.detail}")
+        self.exit = ended
+
+
+class _Request(Record, kw_only=True):
+    target: str
+    limits: Limits
+    log: str
+    environment: dict[str, str]
+    scratch: str | None
+
+
+class Child:
+    """A running child, seen from its owner."""
+
+    def __init__(self, channel: Channel, keeper: socket.socket) -> None:
+        self._channel = channel
+        self._keeper = keeper
+        self._exit: Exit | None = None
+
+    def send(self, value: object) -> None:
+        """Send one plain value or record; ChildEnded where it is gone."""
+        try:
+            self._channel.send(value)
+        except OSError:
+            raise ChildEnded(self._wait(_GRACE_SECONDS)) from None
+
+    def receive(self, seconds: float, kind: Any = Any) -> Any:
+        """Wait for one value; after `seconds` the child is killed and ChildEnded says `timeout`.
+
+        A message that is not of the kind ends the child as well: it does not keep to the protocol.
+        """
+        try:
+            if not self._channel.poll(seconds):
+                self.kill()
+                self._exit = Exit(kind="timeout", code=-9, detail=f"no answer within {seconds:g} s")
+                raise ChildEnded(self._exit)
+            return self._channel.receive(kind)
+        except (EOFError, OSError):
+            raise ChildEnded(self._wait(_GRACE_SECONDS)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self.kill()
+            self._exit = Exit(kind="error", code=1, detail=f"unexpected answer: {error}")
+            raise ChildEnded(self._exit) from None
+
+    def stop(self) -> Exit:
+        """Close the channel, give the child a moment to end, then kill it."""
+        with contextlib.suppress(OSError):
+            self._channel.close()
+        return self._wait(_GRACE_SECONDS)
+
+    def kill(self) -> Exit:
+        """Kill the child and all that it started."""
+        if self._exit is None:
+            with contextlib.suppress(OSError):
+                self._keeper.sendall(KILL)
+        return self._wait(_GRACE_SECONDS)
+
+    def _wait(self, seconds: float) -> Exit:
+        """The keeper's report; a child that does not end in time is killed first."""
+        if self._exit is not None:
+            return self._exit
+        self._keeper.settimeout(seconds)
+        try:
+            report = self._keeper.recv(65536)
+        except TimeoutError:
+            with contextlib.suppress(OSError):
+                self._keeper.sendall(KILL)
+            report = self._last_report()
+        except OSError:
+            report = b""
+        if report:
+            self._exit = msgspec.json.decode(report, type=Exit)
+        else:
+            self._exit = Exit(kind="crashed", code=-9, detail="its supervisor was killed")
+        with contextlib.suppress(OSError):
+            self._channel.close()
+        self._keeper.close()
+        return self._exit
+
+    def _last_report(self) -> bytes:
+        with contextlib.suppress(OSError):
+            self._keeper.settimeout(_GRACE_SECONDS)
+            return self._keeper.recv(65536)
+        return b""
+
+
+class ForkServer:
+    """Forks clean children on request; a context manager, safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pid = os.fork()
+        if self._pid == 0:
+            ours.close()
+            _serve(theirs)
+        theirs.close()
+        self._control = ours
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(
+        self,
+        target: str,
+        *,
+        limits: Limits,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        scratch: Path | None = None,
+    ) -> Child:
+        """Fork a child that calls `module:function` with its end of a `Channel`.
+
+        stdout and stderr go to `log`; `environment` is added to the environment; `scratch` becomes the working
+        directory. Raises WorkerError where the server is gone.
+        """
+        request = _Request(
+            target=target,
+            limits=limits,
+            log=str(log.absolute()),
+            environment=dict(environment or {}),
+            scratch=None if scratch is None else str(scratch.absolute()),
+        )
+        ours, theirs = socket.socketpair()
+        keeper, kept = socket.socketpair()
+        try:
+            with self._lock:
+                socket.send_fds(self._control, [to_json(request)], [theirs.fileno(), kept.fileno()])
+        except OSError as error:
+            raise WorkerError(f"the fork server is gone: {error.strerror or error}") from error
+        finally:
+            theirs.close()
+            kept.close()
+        return Child(Channel(ours.detach()), keeper)
+
+    def close(self) -> None:
+        """End the server; children that still run are killed by their keepers as their owners let go."""
+        self._control.close()
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < deadline:
+            if os.waitpid(self._pid, os.WNOHANG)[0]:
+                return
+            time.sleep(0.002)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+def _serve(control: socket.socket) -> NoReturn:
+    """The server's loop: one keeper per request."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(control, 1 << 20, 2)
+        except OSError:
+            os._exit(1)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            control.close()
+            _start_child(from_plain(msgspec.json.decode(message), _Request), *descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _start_child(request: _Request, channel: int, owner: int) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def run() -> None:
+        os.environ.update(request.environment)
+        if request.scratch is not None:
+            os.chdir(request.scratch)
+        module, _, function = request.target.partition(":")
+        getattr(importlib.import_module(module), function)(Channel(channel))
+
+    connection = socket.socket(fileno=owner)
+    keep(run, connection, request.limits, Path(request.log))
