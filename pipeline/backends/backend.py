@@ -37,6 +37,10 @@ class Backend(Protocol):
 
     kinds: frozenset[BackendKind]
     """Targets that it can compile for."""
+    shape_matters: bool
+    """Whether the artifact depends on the workload's dimensions (a just-in-time compiler specialises on them)."""
+    preload: tuple[str, ...]
+    """Modules worth importing once before workers are forked."""
 
     def toolchain(self, target: Target) -> dict[str, str]:
         """Versions that decide the artifact; milliseconds, no heavy imports."""

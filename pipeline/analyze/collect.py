@@ -1,0 +1,183 @@
+"""Gathers what the stages wrote: AggregateSpec and the outputs of its tasks in, one typed result per variant out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.record import Record, read_record
+from pipeline.records.specs import AggregateSpec, CompileSpec, TaskRow
+from pipeline.records.variant import Generated, Variant
+from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.store.layout import entry_path, output_path, spec_path
+
+Output = TypeVar("Output", bound=Record)
+
+
+class Result(Record, kw_only=True):
+    """One variant of one task, with all that the stages said of it."""
+
+    task: TaskRow
+    round: int
+    variant: Variant
+    id: str
+    """The variant's, computed once."""
+    default: bool | None
+    """Whether every tunable has its declared default; None where the plan's spec is not at hand."""
+    architecture: str | None
+    compile: CompileRecord | None = None
+    verify: VerifyRecord | None = None
+    profile: ProfileRecord | None = None
+
+    @property
+    def records(self) -> dict[str, CompileRecord | VerifyRecord | ProfileRecord]:
+        """Stage -> record, in the order of the flow, of the stages that the variant reached."""
+        stages = {"compile": self.compile, "verify": self.verify, "profile": self.profile}
+        return {stage: record for stage, record in stages.items() if record is not None}
+
+    @property
+    def stage(self) -> str:
+        """The last stage that the variant reached; that of the failure, if it failed."""
+        return list(self.records)[-1] if self.records else "generate"
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it did not pass; only the last record can be one."""
+        for record in self.records.values():
+            if isinstance(record.result, Failure):
+                return record.result
+        return None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Outcome of the last stage that it reached."""
+        return self.failure.outcome if self.failure else Outcome.PASSED
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """What compile found, if it passed."""
+        return self.compile.result if self.compile and isinstance(self.compile.result, Compiled) else None
+
+    @property
+    def verified(self) -> Verified | None:
+        """What verify found, if it passed."""
+        return self.verify.result if self.verify and isinstance(self.verify.result, Verified) else None
+
+    @property
+    def profiled(self) -> Profiled | None:
+        """What profile measured, if it did."""
+        return self.profile.result if self.profile and isinstance(self.profile.result, Profiled) else None
+
+    def folder(self, stage: str) -> str | None:
+        """Path of the stage's store entry from the artifacts' root."""
+        record = self.records.get(stage)
+        return entry_path(Path(), stage, record.entry).as_posix() if record else None
+
+    @property
+    def log(self) -> str | None:
+        """Path of the failure's log from the artifacts' root."""
+        if self.failure is None or self.failure.log is None:
+            return None
+        return f"{self.folder(self.stage)}/{self.failure.log}"
+
+
+class Collected(Record, kw_only=True):
+    """All results of an experiment."""
+
+    results: tuple[Result, ...]
+    """By task, in the order of the plan, then in the order in which the variants were proposed."""
+    generated: tuple[tuple[TaskRow, Generated], ...]
+
+
+def collect(spec: AggregateSpec, root: Path) -> Collected:
+    """Read every output that the tasks name.
+
+    Raises
+    ------
+    StoreError
+        An output is missing or cannot be read.
+    """
+    reader = _Reader(root)
+    results: list[Result] = []
+    generated: list[tuple[TaskRow, Generated]] = []
+    for task in spec.tasks:
+        seen: set[str] = set()
+        for number in range(task.rounds):
+            made = reader.output("generate", task.generate, number, Generated)
+            generated.append((task, made))
+            for result in _round(reader, task, number, made):
+                # A search may propose a variant again in a later round; its result is the same one.
+                if result.id not in seen:
+                    seen.add(result.id)
+                    results.append(result)
+    return Collected(results=tuple(results), generated=tuple(generated))
+
+
+def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:
+    spec = reader.compile_spec(task.compile)
+    compiles = reader.by_variant("compile", task.compile, number)
+    verifies = reader.by_variant("verify", task.verify, number)
+    profiles = reader.by_variant("profile", task.profile, number)
+    for variant in made.variants:
+        identity = variant.id
+        compile_record, verify, profile = compiles.get(identity), verifies.get(identity), profiles.get(identity)
+        assert compile_record is None or isinstance(compile_record, CompileRecord)
+        assert verify is None or isinstance(verify, VerifyRecord)
+        assert profile is None or isinstance(profile, ProfileRecord)
+        yield Result(
+            task=task,
+            round=number,
+            variant=variant,
+            id=identity,
+            default=_is_default(variant, spec),
+            architecture=spec.target.architecture if spec else None,
+            compile=compile_record,
+            verify=verify,
+            profile=profile,
+        )
+
+
+def _is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
+    implementation = spec.implementations.get(variant.implementation) if spec else None
+    if implementation is None:
+        return None
+    defaults = {name: tunable.default for name, tunable in implementation.tunables.items()}
+    return all(defaults.get(name, value) == value for name, value in variant.tunables.items())
+
+
+class _Reader:
+    """Reads each file once: tasks that differ only in what a later stage reads share the earlier outputs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._outputs: dict[tuple[str, str, int], Record] = {}
+        self._records: dict[tuple[str, str, int], dict[str, CompileRecord | VerifyRecord | ProfileRecord]] = {}
+        self._specs: dict[str, CompileSpec | None] = {}
+
+    def output(self, stage: str, key: str, number: int, kind: type[Output]) -> Output:
+        place = (stage, key, number)
+        if place not in self._outputs:
+            self._outputs[place] = read_record(output_path(self.root, stage, key, number), kind)
+        output = self._outputs[place]
+        assert isinstance(output, kind)
+        return output
+
+    def by_variant(
+        self, stage: str, key: str, number: int
+    ) -> dict[str, CompileRecord | VerifyRecord | ProfileRecord]:
+        place = (stage, key, number)
+        if place not in self._records:
+            kind = {"compile": CompileOutput, "verify": VerifyOutput, "profile": ProfileOutput}[stage]
+            output = self.output(stage, key, number, kind)
+            assert isinstance(output, CompileOutput | VerifyOutput | ProfileOutput)
+            self._records[place] = {record.variant.id: record for record in output.records}
+        return self._records[place]
+
+    def compile_spec(self, key: str) -> CompileSpec | None:
+        """The plan's spec, which knows the defaults; results brought home without it are still good."""
+        if key not in self._specs:
+            path = spec_path(self.root, "compile", key)
+            self._specs[key] = read_record(path, CompileSpec) if path.is_file() else None
+        return self._specs[key]

@@ -1,0 +1,106 @@
+"""What aggregate found, small enough to read at a glance: counts, winners, and where the tables are."""
+
+from typing import Literal
+
+from pipeline.records.hardware import BackendKind
+from pipeline.records.kernel import TunableValue
+from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import AbsentBaseline, Interval, Verdict
+from pipeline.records.record import Record
+from pipeline.records.verified import WhereRun
+
+
+class Cell(Record, kw_only=True):
+    """What a winner is chosen for: all tasks that differ only in optimization and search compete."""
+
+    kernel: str
+    workload: str
+    hardware: str
+    dtype: str
+
+
+class Compared(Record, kw_only=True):
+    """The winner against one baseline."""
+
+    baseline: str
+    seconds: Interval
+    """Of the baseline."""
+    speedup: Interval
+    verdict: Verdict
+
+
+class Winner(Record, kw_only=True, tag="measured"):
+    """The fastest variant of a cell among those that verified and were measured."""
+
+    cell: Cell
+    task: str
+    variant: str
+    implementation: str
+    tunables: dict[str, TunableValue]
+    seconds: Interval
+    compared: tuple[Compared, ...]
+    absent: tuple[AbsentBaseline, ...]
+    flops_per_second: float
+    bytes_per_second: float
+    roofline_share: float
+    bound: Literal["memory", "compute"]
+    where: WhereRun
+    weak: tuple[str, ...]
+    """Trivial answers that the check would have let pass: the verification is too weak."""
+    variants: int
+    """Distinct variants that were proposed for the cell."""
+    verified: int
+    measured: int
+    tied: int
+    """How many others have a time interval that overlaps with the winner's."""
+
+
+class NotMeasured(Record, kw_only=True, tag="not_measured"):
+    """A cell without a winner, because nothing was measured in it."""
+
+    cell: Cell
+    reason: str
+    """`device unavailable`, or what stopped the variants: `compile_error 12, wrong_value 3`."""
+    variants: int
+    compiled: int
+    verified: int
+    where: WhereRun | None
+    """Where verify ran; None if nothing came so far."""
+    estimate_roofline_seconds: float | None
+    """Estimate from the declared peaks: no kernel can be faster; None where a peak is not declared."""
+
+
+class TargetSeen(Record, kw_only=True):
+    """A hardware target of the experiment, and the device on which it was measured."""
+
+    hardware: str
+    kind: BackendKind
+    device_present: bool
+    device: dict[str, str]
+    """As found while measuring; empty where nothing was measured."""
+
+
+class Summary(Record, kw_only=True):
+    """One experiment."""
+
+    experiment: str
+    description: str
+    created: str
+    """When these tables were made: UTC, ISO 8601."""
+    tasks: int
+    variants: int
+    """Task x variant pairs: the rows of the table `variants`."""
+    stages: dict[str, dict[Outcome, int]]
+    """Stage -> outcome -> how many variants."""
+    winners: tuple[Winner | NotMeasured, ...]
+    targets: tuple[TargetSeen, ...]
+    toolchain: dict[str, tuple[str, ...]]
+    """Versions that made the results; several where cached results are older than others."""
+    commits: tuple[str, ...]
+    """Of the checkout that made the results, `+` where it was dirty."""
+    hosts: tuple[str, ...]
+    measured_from: str | None
+    """First and last measurement: UTC, ISO 8601."""
+    measured_to: str | None
+    tables: dict[str, str]
+    """Table -> file name beside this record."""

@@ -1,0 +1,233 @@
+"""compile: variants -> binaries and static facts, for targets that need not be present.
+
+In: a CompileSpec and the variants of one round (Generated). Out: a CompileOutput; the binaries, intermediate
+representations and logs lie in one store entry per variant.
+
+    python -m pipeline.stages.compile --spec S.json --variants V.json --out O.json [--root artifacts]
+"""
+
+import argparse
+import concurrent.futures
+import importlib
+import os
+import queue
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from pipeline.backends.backend import CompileJob
+from pipeline.backends.registry import backend
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.specs import CompileSpec
+from pipeline.records.variant import Generated, Variant
+from pipeline.store.atomic import write_atomic
+from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.layout import entry_path
+from pipeline.store.provenance import provenance
+from pipeline.workers import command
+from pipeline.workers.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
+
+TIME_LIMIT = 120.0  # seconds for one variant; template-heavy code takes some tens
+MEMORY_LIMIT = 8 << 30  # bytes for one worker
+OUTPUT_LIMIT = 1 << 30  # bytes of one file
+LOG = "log.txt"
+WORKER = "pipeline.stages.compile:serve"
+
+
+class _Work(Record, kw_only=True):
+    """What a worker gets for one variant."""
+
+    job: CompileJob
+    root: str
+    folder: str
+
+
+class _Done(Record, kw_only=True):
+    """What a worker answers."""
+
+    result: Compiled | Failure
+    seconds: float
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.compile", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="CompileSpec as JSON")
+    parser.add_argument("--variants", type=Path, required=True, help="Generated as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="CompileOutput to write")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes")
+    options = parser.parse_args(arguments)
+    return command.run(lambda: compile_round(options))
+
+
+def compile_round(options: argparse.Namespace) -> None:
+    """Compile what the store does not hold yet, all workers side by side."""
+    started = time.monotonic()
+    spec = read_record(options.spec, CompileSpec)
+    generated = read_record(options.variants, Generated)
+    found = {
+        variant.id: find_entry(options.root, "compile", entry_digest(spec, variant), CompileRecord)
+        for variant in generated.variants
+    }
+    missing = [variant for variant in generated.variants if found[variant.id] is None]
+    made = _compile_all(spec, missing, options) if missing else {}
+    records = tuple(found[variant.id] or made[variant.id] for variant in generated.variants)
+    output = CompileOutput(key=options.spec.stem, round=generated.round, records=records)
+    write_atomic(options.out, to_json(output))
+    command.report(
+        f"compile {spec.problem.kernel} for {spec.target.architecture}",
+        [record.result for record in records],
+        cached=len(records) - len(missing),
+        seconds=time.monotonic() - started,
+    )
+
+
+def entry_digest(spec: CompileSpec, variant: Variant) -> str:
+    """Identity of one variant's artifact: what the compiler sees, and nothing else."""
+    problem = spec.problem
+    if not backend(variant.backend).shape_matters:
+        problem = msgspec.structs.replace(problem, dimensions={})
+    implementation = spec.implementations[variant.implementation]
+    return digest([variant, implementation.entry, problem, spec.target, spec.builds[variant.backend]])
+
+
+def _compile_all(
+    spec: CompileSpec, variants: list[Variant], options: argparse.Namespace
+) -> dict[str, CompileRecord]:
+    """Worker threads only wait; each drives a forked process that compiles."""
+    for name in {variant.backend for variant in variants}:
+        for module in backend(name).preload:
+            importlib.import_module(module)
+    todo: queue.SimpleQueue[Variant] = queue.SimpleQueue()
+    for variant in variants:
+        todo.put(variant)
+    made: dict[str, CompileRecord] = {}
+    workers = min(options.workers, len(variants))
+    with (
+        ForkServer() as server,
+        tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
+        concurrent.futures.ThreadPoolExecutor(workers) as pool,
+    ):
+        stop = threading.Event()
+        drivers = [_Driver(server, Path(scratch) / f"worker{number}.log") for number in range(workers)]
+        futures = [pool.submit(_drain, driver, spec, todo, options.root, made, stop) for driver in drivers]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
+        finally:
+            stop.set()
+            for driver in drivers:
+                driver.stop()
+    return made
+
+
+def _drain(
+    driver: "_Driver",
+    spec: CompileSpec,
+    todo: "queue.SimpleQueue[Variant]",
+    root: Path,
+    made: dict[str, CompileRecord],
+    stop: threading.Event,
+) -> None:
+    while not stop.is_set():
+        try:
+            variant = todo.get_nowait()
+        except queue.Empty:
+            return
+        made[variant.id] = _compile_one(driver, spec, variant, root)
+
+
+def _compile_one(driver: "_Driver", spec: CompileSpec, variant: Variant, root: Path) -> CompileRecord:
+    """Compile into a new store entry and record how it ended."""
+    entry = entry_digest(spec, variant)
+    job = CompileJob(
+        variant=variant,
+        implementation=spec.implementations[variant.implementation],
+        problem=spec.problem,
+        target=spec.target,
+    )
+    with new_entry(root, "compile", entry) as folder:
+        done = driver.compile(job, folder)
+        record = CompileRecord(
+            variant=variant,
+            entry=entry,
+            result=done.result,
+            seconds=done.seconds,
+            provenance=provenance(spec.builds[variant.backend]),
+        )
+        put_record(folder, record)
+    # Another process may have been first: then its files are the ones that lie there, so its record counts.
+    return find_entry(root, "compile", entry, CompileRecord) or record
+
+
+class _Driver:
+    """One worker process, replaced when a variant takes it down."""
+
+    def __init__(self, server: ForkServer, log: Path) -> None:
+        self._server = server
+        self._log = log
+        self._child: Child | None = None
+
+    def compile(self, job: CompileJob, folder: Path) -> _Done:
+        """Compile one variant; a worker that dies or hangs is this variant's outcome."""
+        started = time.monotonic()
+        try:
+            if self._child is None:
+                self._log.unlink(missing_ok=True)
+                self._child = self._start()
+            self._child.send(_Work(job=job, root=str(Path.cwd()), folder=str(folder.absolute())))
+            done: _Done = self._child.receive(TIME_LIMIT, _Done)
+        except ChildEnded as ended:
+            self._child = None
+            if self._log.is_file():
+                (folder / LOG).write_bytes(self._log.read_bytes())
+            failure = Failure(
+                outcome=_OUTCOMES[ended.exit.kind],
+                reason=f"the compiler did not finish: {ended.exit.detail or 'it ended without an answer'}",
+                log=LOG if (folder / LOG).is_file() else None,
+            )
+            return _Done(result=failure, seconds=time.monotonic() - started)
+        return done
+
+    def stop(self) -> None:
+        """End the worker process."""
+        if self._child is not None:
+            self._child.stop()
+
+    def _start(self) -> Child:
+        # A worker serves many variants, so its own clock must not run out: each variant has TIME_LIMIT.
+        limits = Limits(seconds=86400.0, memory=MEMORY_LIMIT, output=OUTPUT_LIMIT)
+        return self._server.start(WORKER, limits=limits, log=self._log)
+
+
+_OUTCOMES = {
+    "ok": Outcome.CRASHED,
+    "error": Outcome.CRASHED,
+    "crashed": Outcome.CRASHED,
+    "timeout": Outcome.TIMEOUT,
+    "out_of_memory": Outcome.OUT_OF_MEMORY,
+    "output_limit": Outcome.OUTPUT_LIMIT,
+}
+
+
+def serve(channel: Channel) -> None:
+    """Runs in a forked worker: compile what arrives until the channel closes."""
+    while True:
+        try:
+            work: _Work = channel.receive(_Work)
+        except EOFError:
+            return
+        started = time.monotonic()
+        result = backend(work.job.variant.backend).compile(work.job, Path(work.root), Path(work.folder))
+        channel.send(_Done(result=result, seconds=time.monotonic() - started))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

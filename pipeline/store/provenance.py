@@ -1,0 +1,39 @@
+"""Where and with what a result is made."""
+
+import datetime
+import functools
+import hashlib
+import platform
+import subprocess
+from pathlib import Path
+
+from pipeline.records.provenance import Provenance
+from pipeline.records.specs import Build
+
+
+def provenance(build: Build) -> Provenance:
+    """Provenance of a result that is made now, on this machine."""
+    return Provenance(
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        host=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
+        toolchain=build.toolchain,
+        code=build.code,
+        git=_git_commit(Path.cwd()),
+    )
+
+
+@functools.cache
+def _git_commit(folder: Path) -> str | None:
+    """Short commit, `+` appended where tracked files differ from it; None outside a checkout."""
+    try:
+        commit = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit.stdout.strip() or None

@@ -1,0 +1,29 @@
+"""What every stage's command line does the same way: errors in one line, and one line of result."""
+
+import collections
+import sys
+from collections.abc import Callable, Sequence
+
+from pipeline.errors import KernelmillError
+from pipeline.records.outcome import Failure
+
+
+def run(work: Callable[[], None]) -> int:
+    """Do the work; an error that a user can fix becomes one line and exit code 1, a bug keeps its traceback."""
+    try:
+        work()
+    except KernelmillError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def report(name: str, results: Sequence[object], *, cached: int, seconds: float) -> None:
+    """Print how many variants ended how, for example `verify softmax: 24 variants: 22 passed, 2 timeout …`."""
+    counts = collections.Counter(
+        result.outcome.value if isinstance(result, Failure) else "passed" for result in results
+    )
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+    plural = "" if len(results) == 1 else "s"
+    known = f" ({cached} cached)" if cached else ""
+    print(f"{name}: {len(results)} variant{plural}: {ended or 'nothing to do'}{known} · {seconds:.1f} s", file=sys.stderr)
