@@ -40,6 +40,10 @@ LOG = "log.txt"
 WORKER = "pipeline.stages.compile:serve"
 
 
+class WorkerBug(RuntimeError):
+    """The compile worker raised: a bug in a backend, which stops the job."""
+
+
 class _Work(Record, kw_only=True):
     """What a worker gets for one variant."""
 
@@ -186,12 +190,14 @@ class _Driver:
             done: _Done = self._child.receive(TIME_LIMIT, _Done)
         except ChildEnded as ended:
             self._child = None
-            if self._log.is_file():
-                (folder / LOG).write_bytes(self._log.read_bytes())
+            text = self._log.read_text(errors="replace") if self._log.is_file() else ""
+            if ended.exit.kind == "error":  # an exception in our own code is a bug, not this variant's outcome
+                raise WorkerBug(f"{job.variant.implementation} {job.variant.tunables}:\n{text}") from ended
+            (folder / LOG).write_text(text)
             failure = Failure(
                 outcome=_OUTCOMES[ended.exit.kind],
                 reason=f"the compiler did not finish: {ended.exit.detail or 'it ended without an answer'}",
-                log=LOG if (folder / LOG).is_file() else None,
+                log=LOG,
             )
             return _Done(result=failure, seconds=time.monotonic() - started)
         return done
@@ -209,7 +215,6 @@ class _Driver:
 
 _OUTCOMES = {
     "ok": Outcome.CRASHED,
-    "error": Outcome.CRASHED,
     "crashed": Outcome.CRASHED,
     "timeout": Outcome.TIMEOUT,
     "out_of_memory": Outcome.OUT_OF_MEMORY,

@@ -85,6 +85,7 @@ def _become_child(run: Callable[[], None], limits: Limits | None, log: Path | No
         os.setsid()
         if log is not None:
             _redirect(log)
+        renew_streams()
         if limits is not None:
             _set_limits(limits)
         run()
@@ -114,6 +115,12 @@ def _redirect(log: Path) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     os.close(empty)
+
+
+def renew_streams() -> None:
+    """Fresh objects on descriptors 1 and 2: the inherited ones may hold unwritten text of the parent."""
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
 
 
 def _set_limits(limits: Limits) -> None:

@@ -21,7 +21,7 @@ from typing import NoReturn
 import msgspec
 
 from pipeline.records.record import Record
-from pipeline.workers.keeper import keep
+from pipeline.workers.keeper import keep, renew_streams
 
 IDLE_SECONDS = 60.0
 PRELOAD = ("numpy", "torch")
@@ -94,6 +94,7 @@ def _keep_job(connection: socket.socket) -> NoReturn:
         for target, descriptor in enumerate(descriptors):
             os.dup2(descriptor, target)
             os.close(descriptor)
+        renew_streams()
         os.chdir(job.folder)
         os.environ.clear()
         os.environ.update(job.environment)

@@ -1,0 +1,65 @@
+# Kernelmill: `make` lists what one can do.
+VENV   ?= .venv
+PYTHON ?= python3
+CORES  ?= all
+BIN    := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all lint format ui report bench clean distclean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
+	@python -m pipeline experiment=default
+
+test: $(VENV)/.dev  ## the tests (a few minutes)
+	@python -m pytest -q -m "not slow"
+
+test-all: $(VENV)/.dev  ## the tests, the slow ones too
+	@python -m pytest -q
+
+lint: $(VENV)/.dev  ## style, types, layers, workflow
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports
+	snakefmt --check Snakefile workflows
+	snakemake --lint
+
+format: $(VENV)/.dev  ## let the formatters write
+	ruff format .
+	ruff check --fix .
+	snakefmt Snakefile workflows
+
+ui: $(VENV)/.run  ## the MLflow UI on loopback
+	@python -m pipeline.ui
+
+report: $(VENV)/.run  ## (re)make the report of the default experiment
+	@snakemake --cores $(CORES) report
+
+bench: $(VENV)/.dev  ## the pipeline's own overhead, as ratios (some minutes on a quiet machine)
+	@python -m tests.benchmarks.overhead
+
+clean:  ## remove everything that was made under artifacts/
+	@find artifacts -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
+	@rm -rf .snakemake
+
+distclean: clean  ## and the environment
+	@rm -rf $(VENV) *.egg-info
+
+# The environment, made again when what it is made from changes.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Kernelmill needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=/path/to/a/newer/python3 $(MAKECMDGOALS)")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml requirements.lock | $(VENV)/bin/python
+	@echo "Installing the pinned environment into $(VENV) …"
+	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.run
+	@echo "Installing the tools for development into $(VENV) …"
+	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	@touch $@

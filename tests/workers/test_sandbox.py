@@ -1,0 +1,113 @@
+"""The sandbox turns every way to end into an `Exit`, and leaves no process behind."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch  # noqa: F401  (a stage process has it before it forks)
+
+from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
+
+LIMITS = Limits(seconds=20.0, memory=512 << 20, output=1 << 20)
+
+
+@pytest.fixture
+def server() -> Iterator[ForkServer]:
+    """A fork server of this process."""
+    with ForkServer() as server:
+        yield server
+
+
+def start(server: ForkServer, name: str, folder: Path, limits: Limits = LIMITS):
+    """Start one of the children of `children.py`."""
+    return server.start(f"tests.workers.children:{name}", limits=limits, log=folder / f"{name}.log")
+
+
+def test_values_go_there_and_back(server: ForkServer, tmp_path: Path) -> None:
+    """Plain values survive the round trip; closing the channel ends the child."""
+    child = start(server, "echo", tmp_path)
+    for value in (1, "text", [1.5, None], {"key": b"bytes"}):
+        child.send(value)
+        assert child.receive(10) == value
+    assert child.stop().kind == "ok"
+
+
+def test_threads_work_after_the_fork(server: ForkServer, tmp_path: Path) -> None:
+    """A forked child can run torch's OpenMP code."""
+    assert start(server, "use_torch", tmp_path).receive(20) == 256.0**3
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "detail"),
+    [
+        ("crash", "crashed", "SIGSEGV"),
+        ("allocate", "out_of_memory", "536870912"),
+        ("chatter", "output_limit", "1048576"),
+        ("fail", "error", "ValueError: a reason"),
+        ("leave", "ok", ""),
+    ],
+)
+def test_every_end_is_told(server: ForkServer, tmp_path: Path, name: str, kind: str, detail: str) -> None:
+    """A child that ends without an answer says how."""
+    with pytest.raises(ChildEnded) as ended:
+        start(server, name, tmp_path).receive(20)
+    assert ended.value.exit.kind == kind
+    assert detail in ended.value.exit.detail
+
+
+def test_time_limit(server: ForkServer, tmp_path: Path) -> None:
+    """The limit counts from the start and kills."""
+    child = start(server, "hang", tmp_path, Limits(seconds=0.3, output=1 << 20))
+    with pytest.raises(ChildEnded) as ended:
+        child.receive(20)
+    assert ended.value.exit.kind == "timeout"
+    assert "0.3 s" in ended.value.exit.detail
+
+
+def test_no_answer_in_time(server: ForkServer, tmp_path: Path) -> None:
+    """A child that does not answer in the receiver's time is killed."""
+    child = start(server, "hang", tmp_path)
+    with pytest.raises(ChildEnded, match="no answer within 0.2 s"):
+        child.receive(0.2)
+
+
+def test_unexpected_answer(server: ForkServer, tmp_path: Path) -> None:
+    """An answer of another type ends the child instead of reaching its judge."""
+    with pytest.raises(ChildEnded, match="unexpected answer"):
+        start(server, "garbage", tmp_path).receive(10, Limits)
+
+
+def test_orphans_are_killed(server: ForkServer, tmp_path: Path) -> None:
+    """A process that fled into its own session ends with the child."""
+    child = start(server, "orphan", tmp_path)
+    pid = child.receive(10)
+    child.stop()
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_environment_and_folder(server: ForkServer, tmp_path: Path) -> None:
+    """What the owner asks for is set in the child alone."""
+    child = server.start(
+        "tests.workers.children:where",
+        limits=LIMITS,
+        log=tmp_path / "log",
+        environment={"KERNELMILL_TEST": "yes"},
+        scratch=tmp_path,
+    )
+    assert child.receive(10) == [str(tmp_path), "yes"]
+    assert "KERNELMILL_TEST" not in os.environ
+
+
+def test_many_at_once(server: ForkServer, tmp_path: Path) -> None:
+    """Children are independent of each other."""
+    children = [start(server, "echo", tmp_path) for _ in range(8)]
+    for number, child in enumerate(children):
+        child.send(number)
+    assert [child.receive(10) for child in children] == list(range(8))
+    for child in children:
+        assert child.stop().kind == "ok"
