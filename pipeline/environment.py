@@ -1,0 +1,16 @@
+"""The only module that reads environment variables; each one is a function that says what it is for."""
+
+import os
+
+
+def compiler() -> str | None:
+    """$CXX: the C++ compiler that the user prefers, as build tools everywhere take it."""
+    return os.environ.get("CXX") or None
+
+
+def visible_devices() -> tuple[str, ...] | None:
+    """$CUDA_VISIBLE_DEVICES: the devices that this process may use; None where it is not restricted."""
+    value = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if value is None:
+        return None
+    return tuple(part.strip() for part in value.split(",") if part.strip())
