@@ -23,7 +23,7 @@ class LaunchError(Exception):
     """The implementation refused the call (bad size, no resources): outcome `launch_error`."""
 
 
-class CompileJob(Record, kw_only=True):
+class CompileJob(Record, frozen=True, kw_only=True):
     """One variant to be compiled for one target."""
 
     variant: Variant

@@ -6,7 +6,7 @@ from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 
 
-class StaticFacts(Record, kw_only=True):
+class StaticFacts(Record, frozen=True, kw_only=True):
     """Facts read from the binary; None means that this backend cannot know it, never zero."""
 
     code_bytes: int
@@ -21,14 +21,14 @@ class StaticFacts(Record, kw_only=True):
     """Bytes per block, static and dynamic."""
     threads_per_block: int | None = None
     occupancy_bound: float | None = None
-    """Estimate: resident warps over the most that one multiprocessor holds, from registers, shared memory, threads."""
+    """Estimate: resident warps over the most that one multiprocessor can hold."""
     occupancy_limiter: str | None = None
     """What sets it: registers, shared_memory, threads, blocks."""
     instructions: dict[str, int] = {}
     """Instruction mix: class (`matrix`, `fma`, `load_global`, `vector_fma`, …) -> static count."""
 
 
-class Compiled(Record, kw_only=True, tag="passed"):
+class Compiled(Record, frozen=True, kw_only=True, tag="passed"):
     """A variant that compiled."""
 
     artifact: str
@@ -43,7 +43,7 @@ class Compiled(Record, kw_only=True, tag="passed"):
     """All files kept beside the record: sources, intermediate representations, disassembly."""
 
 
-class CompileRecord(Record, kw_only=True):
+class CompileRecord(Record, frozen=True, kw_only=True):
     """One variant on one target."""
 
     variant: Variant
@@ -54,7 +54,7 @@ class CompileRecord(Record, kw_only=True):
     provenance: Provenance
 
 
-class CompileOutput(Record, kw_only=True):
+class CompileOutput(Record, frozen=True, kw_only=True):
     """What compile writes for one round of one task."""
 
     key: str

@@ -3,7 +3,7 @@
 from pipeline.records.record import Record
 
 
-class Selection(Record, kw_only=True):
+class Selection(Record, frozen=True, kw_only=True):
     """A grid: the product of these names."""
 
     kernel: tuple[str, ...]
@@ -12,7 +12,7 @@ class Selection(Record, kw_only=True):
     optimization: tuple[str, ...]
 
 
-class Experiment(Record, kw_only=True):
+class Experiment(Record, frozen=True, kw_only=True):
     """The union of its grids, duplicates once."""
 
     name: str

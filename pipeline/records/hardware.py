@@ -7,7 +7,7 @@ from pipeline.records.record import Record
 BackendKind = Literal["cpu", "cuda", "hip"]
 
 
-class Quantity(Record, kw_only=True):
+class Quantity(Record, frozen=True, kw_only=True):
     """A number that means something."""
 
     value: float
@@ -15,7 +15,7 @@ class Quantity(Record, kw_only=True):
     source: str
 
 
-class Hardware(Record, kw_only=True):
+class Hardware(Record, frozen=True, kw_only=True):
     """A hardware target, as `conf/hardware/<name>.yaml` declares it (CPU facts are read from the machine)."""
 
     name: str
@@ -33,7 +33,7 @@ class Hardware(Record, kw_only=True):
     """What was read from the machine: model name, governor, …"""
 
 
-class Target(Record, kw_only=True):
+class Target(Record, frozen=True, kw_only=True):
     """The part of a hardware target that decides what the compiler emits; two devices may share one."""
 
     kind: BackendKind

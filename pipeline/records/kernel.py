@@ -8,7 +8,7 @@ TunableValue = bool | int | float | str
 """One value of a tunable or an attribute."""
 
 
-class Tensor(Record, kw_only=True):
+class Tensor(Record, frozen=True, kw_only=True):
     """One tensor argument, in the order of the C ABI and by name everywhere else."""
 
     role: Literal["input", "output"]
@@ -20,7 +20,7 @@ class Tensor(Record, kw_only=True):
     """`row_strided`: the last axis is contiguous, the one before it may be padded (its stride is passed)."""
 
 
-class Tunable(Record, kw_only=True):
+class Tunable(Record, frozen=True, kw_only=True):
     """A named axis of an implementation."""
 
     values: tuple[TunableValue, ...]
@@ -32,14 +32,14 @@ class Tunable(Record, kw_only=True):
     description: str = ""
 
 
-class Constraint(Record, kw_only=True):
+class Constraint(Record, frozen=True, kw_only=True):
     """A condition between tunables, dimensions, attributes and hardware limits."""
 
     rule: str
     reason: str
 
 
-class Implementation(Record, kw_only=True):
+class Implementation(Record, frozen=True, kw_only=True):
     """One way to compute the kernel."""
 
     backend: str
@@ -54,7 +54,7 @@ class Implementation(Record, kw_only=True):
     licence: str
 
 
-class Cost(Record, kw_only=True):
+class Cost(Record, frozen=True, kw_only=True):
     """Formulas over dimensions and `itemsize` (bytes of the element type)."""
 
     flops: str
@@ -64,7 +64,7 @@ class Cost(Record, kw_only=True):
     """Which peak bounds it: matrix units or the vector unit."""
 
 
-class Tolerance(Record, kw_only=True):
+class Tolerance(Record, frozen=True, kw_only=True):
     """What the error bound is derived from; see `pipeline.checks.tolerance`."""
 
     magnitude: str
@@ -78,7 +78,7 @@ class Tolerance(Record, kw_only=True):
     reason: str
 
 
-class Kernel(Record, kw_only=True):
+class Kernel(Record, frozen=True, kw_only=True):
     """An operator, as `conf/kernel/<name>.yaml` declares it."""
 
     name: str

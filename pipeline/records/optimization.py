@@ -6,7 +6,7 @@ from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record
 
 
-class Optimization(Record, kw_only=True):
+class Optimization(Record, frozen=True, kw_only=True):
     """Narrows the declared space of an implementation."""
 
     name: str

@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     DEVICE_UNAVAILABLE = "device_unavailable"
 
 
-class Failure(Record, kw_only=True, tag="failure"):
+class Failure(Record, frozen=True, kw_only=True, tag="failure"):
     """An expected failure: data, not an exception."""
 
     outcome: Outcome

@@ -6,7 +6,7 @@ from pipeline.records.kernel import Tensor, TunableValue
 from pipeline.records.record import Record
 
 
-class Problem(Record, kw_only=True):
+class Problem(Record, frozen=True, kw_only=True):
     """kernel x workload, resolved."""
 
     kernel: str

@@ -10,7 +10,7 @@ from pipeline.records.variant import Variant
 Verdict = Literal["faster", "slower", "indistinguishable"]
 
 
-class Interval(Record, kw_only=True):
+class Interval(Record, frozen=True, kw_only=True):
     """An estimate with its bootstrap confidence interval."""
 
     value: float
@@ -19,7 +19,7 @@ class Interval(Record, kw_only=True):
     confidence: float
 
 
-class Timing(Record, kw_only=True):
+class Timing(Record, frozen=True, kw_only=True):
     """Samples of one callable: seconds per call, one per batch, in the order taken."""
 
     samples: tuple[float, ...]
@@ -30,7 +30,7 @@ class Timing(Record, kw_only=True):
     first_call_seconds: float
 
 
-class Comparison(Record, kw_only=True):
+class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against one baseline, paired by batch."""
 
     baseline: str
@@ -40,27 +40,27 @@ class Comparison(Record, kw_only=True):
     verdict: Verdict
 
 
-class AbsentBaseline(Record, kw_only=True):
+class AbsentBaseline(Record, frozen=True, kw_only=True):
     """A baseline that could not be measured, and why."""
 
     baseline: str
     reason: str
 
 
-class Ceilings(Record, kw_only=True):
+class Ceilings(Record, frozen=True, kw_only=True):
     """Measured on the device in use, in the same job."""
 
     copy_bandwidth: float
     """Bytes per second (read + write), array far larger than the last-level cache."""
     cache_bandwidth: float
-    """Bytes per second for an array of the size of the problem where that fits a cache, else equal to copy."""
+    """Bytes per second for an array of the problem's size where that fits a cache, else equal to copy."""
     matrix_flops: float
     """FLOP/s of the vendor library's matrix product in the workload's dtype."""
     vector_flops: float
     """FLOP/s of dependent-free fused multiply-adds, float32."""
 
 
-class Profiled(Record, kw_only=True, tag="passed"):
+class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     """A variant that was measured; exists only for a variant that verified."""
 
     timing: Timing
@@ -80,7 +80,7 @@ class Profiled(Record, kw_only=True, tag="passed"):
     """Per call, where the device reports it."""
 
 
-class ProfileRecord(Record, kw_only=True):
+class ProfileRecord(Record, frozen=True, kw_only=True):
     """One variant on one problem on one device."""
 
     variant: Variant
@@ -90,7 +90,7 @@ class ProfileRecord(Record, kw_only=True):
     provenance: Provenance
 
 
-class ProfileOutput(Record, kw_only=True):
+class ProfileOutput(Record, frozen=True, kw_only=True):
     """What profile writes for one round of one task: only what verified is in it."""
 
     key: str

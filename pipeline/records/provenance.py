@@ -5,7 +5,7 @@ from pipeline.records.record import Record
 SCHEMA_VERSION = 1
 
 
-class Provenance(Record, kw_only=True):
+class Provenance(Record, frozen=True, kw_only=True):
     """Travels with every stored result."""
 
     schema_version: int = SCHEMA_VERSION

@@ -5,7 +5,7 @@ from typing import Literal
 from pipeline.records.record import Record
 
 
-class Search(Record, kw_only=True):
+class Search(Record, frozen=True, kw_only=True):
     """A search strategy with its settings."""
 
     name: str

@@ -7,7 +7,7 @@ from pipeline.records.record import Record
 Distribution = Literal["normal", "large", "small", "one_signed", "ties", "special"]
 
 
-class Verify(Record, kw_only=True):
+class Verify(Record, frozen=True, kw_only=True):
     """How strictly a variant is judged (`conf/verify/`)."""
 
     name: str
@@ -29,7 +29,7 @@ class Verify(Record, kw_only=True):
     """Bytes that it may print or write."""
 
 
-class Profile(Record, kw_only=True):
+class Profile(Record, frozen=True, kw_only=True):
     """How long and how precisely a variant is measured (`conf/profile/`)."""
 
     name: str
@@ -52,7 +52,7 @@ class Profile(Record, kw_only=True):
     """Evict the last-level cache before each timed call (GPU: L2)."""
 
 
-class Tracking(Record, kw_only=True):
+class Tracking(Record, frozen=True, kw_only=True):
     """Where results are logged (`conf/tracking/`)."""
 
     name: str

@@ -1,7 +1,7 @@
 """What each stage reads: one spec record per stage, and its key.
 
-A spec holds all that its stage's result depends on and nothing else. The key of a stage is the digest of
-its spec and of its parent's key, so tasks that differ only in what a later stage reads share the earlier work.
+A spec holds all that its stage's result depends on and nothing else. The key of a stage is the digest of its
+spec and of its parent's key, so tasks that differ only in what a later stage reads share the earlier work.
 """
 
 from pipeline.records.hardware import BackendKind, Quantity, Target
@@ -13,7 +13,7 @@ from pipeline.records.search import Search
 from pipeline.records.settings import Profile, Tracking, Verify
 
 
-class Build(Record, kw_only=True):
+class Build(Record, frozen=True, kw_only=True):
     """What a result depends on beside its inputs."""
 
     code: str
@@ -21,7 +21,7 @@ class Build(Record, kw_only=True):
     toolchain: dict[str, str]
 
 
-class GenerateSpec(Record, kw_only=True):
+class GenerateSpec(Record, frozen=True, kw_only=True):
     """generate: spaces and search -> variants."""
 
     kernel: str
@@ -38,7 +38,7 @@ class GenerateSpec(Record, kw_only=True):
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
 
 
-class CompileSpec(Record, kw_only=True):
+class CompileSpec(Record, frozen=True, kw_only=True):
     """compile: variants -> binaries and static facts."""
 
     parent: str
@@ -49,7 +49,7 @@ class CompileSpec(Record, kw_only=True):
     """Backend -> what its artifacts depend on."""
 
 
-class VerifySpec(Record, kw_only=True):
+class VerifySpec(Record, frozen=True, kw_only=True):
     """verify: compiled variants -> verdicts."""
 
     parent: str
@@ -67,7 +67,7 @@ class VerifySpec(Record, kw_only=True):
     builds: dict[str, Build]
 
 
-class ProfileSpec(Record, kw_only=True):
+class ProfileSpec(Record, frozen=True, kw_only=True):
     """profile: verified variants -> measurements."""
 
     parent: str
@@ -84,7 +84,7 @@ class ProfileSpec(Record, kw_only=True):
     builds: dict[str, Build]
 
 
-class TaskRow(Record, kw_only=True):
+class TaskRow(Record, frozen=True, kw_only=True):
     """One task as the analysis sees it: names, and where its results are."""
 
     task: str
@@ -110,7 +110,7 @@ class TaskRow(Record, kw_only=True):
     profile: str
 
 
-class AggregateSpec(Record, kw_only=True):
+class AggregateSpec(Record, frozen=True, kw_only=True):
     """aggregate, report and track: all results of an experiment -> tables, winners, report, MLflow."""
 
     experiment: str

@@ -6,11 +6,12 @@ from pipeline.records.hardware import BackendKind
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import AbsentBaseline, Interval, Verdict
+from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.verified import WhereRun
 
 
-class Cell(Record, kw_only=True):
+class Cell(Record, frozen=True, kw_only=True):
     """What a winner is chosen for: all tasks that differ only in optimization and search compete."""
 
     kernel: str
@@ -19,7 +20,7 @@ class Cell(Record, kw_only=True):
     dtype: str
 
 
-class Compared(Record, kw_only=True):
+class Compared(Record, frozen=True, kw_only=True):
     """The winner against one baseline."""
 
     baseline: str
@@ -29,7 +30,7 @@ class Compared(Record, kw_only=True):
     verdict: Verdict
 
 
-class Winner(Record, kw_only=True, tag="measured"):
+class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     """The fastest variant of a cell among those that verified and were measured."""
 
     cell: Cell
@@ -55,7 +56,7 @@ class Winner(Record, kw_only=True, tag="measured"):
     """How many others have a time interval that overlaps with the winner's."""
 
 
-class NotMeasured(Record, kw_only=True, tag="not_measured"):
+class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
     """A cell without a winner, because nothing was measured in it."""
 
     cell: Cell
@@ -70,7 +71,7 @@ class NotMeasured(Record, kw_only=True, tag="not_measured"):
     """Estimate from the declared peaks: no kernel can be faster; None where a peak is not declared."""
 
 
-class TargetSeen(Record, kw_only=True):
+class TargetSeen(Record, frozen=True, kw_only=True):
     """A hardware target of the experiment, and the device on which it was measured."""
 
     hardware: str
@@ -80,13 +81,13 @@ class TargetSeen(Record, kw_only=True):
     """As found while measuring; empty where nothing was measured."""
 
 
-class Summary(Record, kw_only=True):
+class Summary(Record, frozen=True, kw_only=True):
     """One experiment."""
 
     experiment: str
     description: str
-    created: str
-    """When these tables were made: UTC, ISO 8601."""
+    provenance: Provenance
+    """Of these tables; each result has its own in the store."""
     tasks: int
     variants: int
     """Task x variant pairs: the rows of the table `variants`."""

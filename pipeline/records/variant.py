@@ -4,7 +4,7 @@ from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, digest
 
 
-class Variant(Record, kw_only=True):
+class Variant(Record, frozen=True, kw_only=True):
     """Content-addressed: `id` follows from everything else."""
 
     kernel: str
@@ -21,7 +21,7 @@ class Variant(Record, kw_only=True):
         return digest(self)
 
 
-class Pruned(Record, kw_only=True):
+class Pruned(Record, frozen=True, kw_only=True):
     """How many points of an implementation's space a constraint excludes, and why."""
 
     implementation: str
@@ -31,7 +31,7 @@ class Pruned(Record, kw_only=True):
     """None where the space is too large to enumerate what was left out."""
 
 
-class Generated(Record, kw_only=True):
+class Generated(Record, frozen=True, kw_only=True):
     """What generate writes for one round of one task."""
 
     key: str

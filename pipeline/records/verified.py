@@ -10,7 +10,7 @@ from pipeline.records.variant import Variant
 WhereRun = Literal["cpu", "cuda", "hip", "interpreter"]
 
 
-class CheckResult(Record, kw_only=True):
+class CheckResult(Record, frozen=True, kw_only=True):
     """One check of the gate."""
 
     check: str
@@ -19,7 +19,7 @@ class CheckResult(Record, kw_only=True):
     seconds: float
 
 
-class Verified(Record, kw_only=True, tag="passed"):
+class Verified(Record, frozen=True, kw_only=True, tag="passed"):
     """A variant that passed every check."""
 
     worst_share: float
@@ -30,7 +30,7 @@ class Verified(Record, kw_only=True, tag="passed"):
     """Trivial answers (`zeros`, `mean`, `input`) that would have passed as well: the check is too weak."""
 
 
-class VerifyRecord(Record, kw_only=True):
+class VerifyRecord(Record, frozen=True, kw_only=True):
     """One variant on one problem."""
 
     variant: Variant
@@ -46,7 +46,7 @@ class VerifyRecord(Record, kw_only=True):
     provenance: Provenance
 
 
-class VerifyOutput(Record, kw_only=True):
+class VerifyOutput(Record, frozen=True, kw_only=True):
     """What verify writes for one round of one task: only what compiled is in it."""
 
     key: str

@@ -7,7 +7,7 @@ from pipeline.records.record import Record
 ElementType = Literal["float32", "float16", "bfloat16"]
 
 
-class Workload(Record, kw_only=True):
+class Workload(Record, frozen=True, kw_only=True):
     """Named dimensions of a model's layer, shared by many kernels."""
 
     name: str

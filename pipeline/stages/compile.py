@@ -13,7 +13,6 @@ import os
 import queue
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import find_entry, new_entry, put_record
-from pipeline.store.layout import entry_path
 from pipeline.store.provenance import provenance
 from pipeline.workers import command
 from pipeline.workers.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
@@ -44,7 +42,7 @@ class WorkerBug(RuntimeError):
     """The compile worker raised: a bug in a backend, which stops the job."""
 
 
-class _Work(Record, kw_only=True):
+class _Work(Record, frozen=True, kw_only=True):
     """What a worker gets for one variant."""
 
     job: CompileJob
@@ -52,7 +50,7 @@ class _Work(Record, kw_only=True):
     folder: str
 
 
-class _Done(Record, kw_only=True):
+class _Done(Record, frozen=True, kw_only=True):
     """What a worker answers."""
 
     result: Compiled | Failure
@@ -112,40 +110,31 @@ def _compile_all(
     todo: queue.SimpleQueue[Variant] = queue.SimpleQueue()
     for variant in variants:
         todo.put(variant)
-    made: dict[str, CompileRecord] = {}
     workers = min(options.workers, len(variants))
     with (
         ForkServer() as server,
         tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
         concurrent.futures.ThreadPoolExecutor(workers) as pool,
     ):
-        stop = threading.Event()
         drivers = [_Driver(server, Path(scratch) / f"worker{number}.log") for number in range(workers)]
-        futures = [pool.submit(_drain, driver, spec, todo, options.root, made, stop) for driver in drivers]
+        futures = [pool.submit(_drain, driver, spec, todo, options.root) for driver in drivers]
         try:
-            for future in concurrent.futures.as_completed(futures):
-                future.result()
+            made = [future.result() for future in futures]
         finally:
-            stop.set()
             for driver in drivers:
                 driver.stop()
-    return made
+    return {record.variant.id: record for records in made for record in records}
 
 
 def _drain(
-    driver: "_Driver",
-    spec: CompileSpec,
-    todo: "queue.SimpleQueue[Variant]",
-    root: Path,
-    made: dict[str, CompileRecord],
-    stop: threading.Event,
-) -> None:
-    while not stop.is_set():
+    driver: "_Driver", spec: CompileSpec, todo: "queue.SimpleQueue[Variant]", root: Path
+) -> list[CompileRecord]:
+    made = []
+    while True:
         try:
-            variant = todo.get_nowait()
+            made.append(_compile_one(driver, spec, todo.get_nowait(), root))
         except queue.Empty:
-            return
-        made[variant.id] = _compile_one(driver, spec, variant, root)
+            return made
 
 
 def _compile_one(driver: "_Driver", spec: CompileSpec, variant: Variant, root: Path) -> CompileRecord:
@@ -191,7 +180,7 @@ class _Driver:
         except ChildEnded as ended:
             self._child = None
             text = self._log.read_text(errors="replace") if self._log.is_file() else ""
-            if ended.exit.kind == "error":  # an exception in our own code is a bug, not this variant's outcome
+            if ended.exit.kind == "error":  # an exception in our own code is a bug, not an outcome
                 raise WorkerBug(f"{job.variant.implementation} {job.variant.tunables}:\n{text}") from ended
             (folder / LOG).write_text(text)
             failure = Failure(

@@ -27,8 +27,8 @@ def write_atomic(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
         # mkstemp makes files private; results are for everyone who may read the folder.
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -48,9 +48,9 @@ def new_folder(target: Path) -> Iterator[Path]:
         raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
     try:
         yield scratch
-        os.chmod(scratch, 0o755)
+        scratch.chmod(0o755)
         try:
-            os.rename(scratch, target)
+            scratch.rename(target)
         except OSError:
             if not target.is_dir():
                 raise

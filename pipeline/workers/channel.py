@@ -1,4 +1,4 @@
-"""A message channel to a child process: plain values only, so that a hostile child cannot run code in its judge."""
+"""Messages to a child process: plain values only, so that a hostile child cannot run code in its judge."""
 
 from multiprocessing.connection import Connection
 from typing import Any

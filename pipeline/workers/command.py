@@ -9,7 +9,7 @@ from pipeline.records.outcome import Failure
 
 
 def run(work: Callable[[], None]) -> int:
-    """Do the work; an error that a user can fix becomes one line and exit code 1, a bug keeps its traceback."""
+    """Do the work; what a user can fix becomes one line and exit code 1, a bug keeps its traceback."""
     try:
         work()
     except KernelmillError as error:
@@ -19,11 +19,12 @@ def run(work: Callable[[], None]) -> int:
 
 
 def report(name: str, results: Sequence[object], *, cached: int, seconds: float) -> None:
-    """Print how many variants ended how, for example `verify softmax: 24 variants: 22 passed, 2 timeout …`."""
+    """Print how many variants ended how, for example `verify softmax: 24 variants: 24 passed`."""
     counts = collections.Counter(
         result.outcome.value if isinstance(result, Failure) else "passed" for result in results
     )
     ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     plural = "" if len(results) == 1 else "s"
     known = f" ({cached} cached)" if cached else ""
-    print(f"{name}: {len(results)} variant{plural}: {ended or 'nothing to do'}{known} · {seconds:.1f} s", file=sys.stderr)
+    line = f"{name}: {len(results)} variant{plural}: {ended or 'nothing to do'}{known} · {seconds:.1f} s"
+    print(line, file=sys.stderr)

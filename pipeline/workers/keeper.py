@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Limits(Record, kw_only=True):
+class Limits(Record, frozen=True, kw_only=True):
     """What one child may use."""
 
     seconds: float
@@ -42,7 +42,7 @@ class Limits(Record, kw_only=True):
     """Bytes of any file that it writes, its log included."""
 
 
-class Exit(Record, kw_only=True):
+class Exit(Record, frozen=True, kw_only=True):
     """How a child ended."""
 
     kind: ExitKind
@@ -119,8 +119,8 @@ def _redirect(log: Path) -> None:
 
 def renew_streams() -> None:
     """Fresh objects on descriptors 1 and 2: the inherited ones may hold unwritten text of the parent."""
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
 
 
 def _set_limits(limits: Limits) -> None:
@@ -214,7 +214,8 @@ def _classify(outcome: ExitKind, code: int, limits: Limits | None, log: Path | N
     memory = limits.memory if limits is not None else None
     starved = outcome == "out_of_memory" or code == OUT_OF_MEMORY_CODE or "bad_alloc" in last
     if starved and memory is not None:
-        return Exit(kind="out_of_memory", code=code, detail=f"asked for more than {memory} bytes. {last}".strip())
+        detail = f"asked for more than {memory} bytes. {last}".strip()
+        return Exit(kind="out_of_memory", code=code, detail=detail)
     if code < 0:
         return Exit(kind="crashed", code=code, detail=f"{signal.Signals(-code).name}. {last}".strip(". "))
     return Exit(kind="error", code=code, detail=last or f"exit code {code}")

@@ -37,7 +37,7 @@ class ChildEnded(Exception):
         self.exit = ended
 
 
-class _Request(Record, kw_only=True):
+class _Request(Record, frozen=True, kw_only=True):
     target: str
     limits: Limits
     log: str
@@ -152,8 +152,8 @@ class ForkServer:
     ) -> Child:
         """Fork a child that calls `module:function` with its end of a `Channel`.
 
-        stdout and stderr go to `log`; `environment` is added to the environment; `scratch` becomes the working
-        directory. Raises WorkerError where the server is gone.
+        stdout and stderr go to `log`; `environment` is added to the environment; `scratch` becomes the
+        working directory. Raises WorkerError where the server is gone.
         """
         request = _Request(
             target=target,

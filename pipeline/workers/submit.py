@@ -24,7 +24,7 @@ START_SECONDS = 120.0  # importing torch from a cold disk
 def main(arguments: list[str]) -> int:
     """Send the job, wait, and return its exit code."""
     if not arguments:
-        print("error: which stage? usage: python -m pipeline.workers.submit STAGE ARGUMENTS…", file=sys.stderr)
+        print("usage: python -m pipeline.workers.submit STAGE ARGUMENTS…", file=sys.stderr)
         return 2
     job = {
         "stage": arguments[0],
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     connection = _connect(_socket_path())
     if connection is None:
         return 1
-    with open(os.devnull, "rb") as nothing:
+    with Path(os.devnull).open("rb") as nothing:
         message = json.dumps(job).encode() + b"\n"
         sent = socket.send_fds(connection, [message], [nothing.fileno(), 1, 2])
         connection.sendall(message[sent:])

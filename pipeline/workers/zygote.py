@@ -27,7 +27,7 @@ IDLE_SECONDS = 60.0
 PRELOAD = ("numpy", "torch")
 
 
-class Job(Record, kw_only=True):
+class Job(Record, frozen=True, kw_only=True):
     """One command line of one stage."""
 
     stage: str

@@ -1,0 +1,70 @@
+"""The warm worker runs a stage as `python -m pipeline.stages.<stage>` would."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A private folder for the worker's socket, so that every test starts its own."""
+    return {**os.environ, "TMPDIR": str(tmp_path)}
+
+
+def submit(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run one stage in the warm worker."""
+    command = [sys.executable, "-m", "pipeline.workers.submit", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_exit_code_and_output_come_back(environment: dict[str, str], tmp_path: Path) -> None:
+    """An error of the stage is one line on stderr and exit code 1, from the first job and from a warm one."""
+    missing = tmp_path / "missing.json"
+    arguments = ("compile", "--spec", str(missing), "--variants", str(missing), "--out", str(missing))
+    for _ in range(2):
+        ended = submit(environment, *arguments)
+        assert ended.returncode == 1
+        assert ended.stderr.startswith(f"error: {missing}: cannot be read as CompileSpec")
+        assert len(ended.stderr.splitlines()) == 1
+
+
+def test_help_is_the_stages_own(environment: dict[str, str]) -> None:
+    """Arguments reach the stage's own parser."""
+    ended = submit(environment, "compile", "--help")
+    assert ended.returncode == 0
+    assert "--variants" in ended.stdout
+
+
+def test_unknown_stage_fails(environment: dict[str, str]) -> None:
+    """A stage that does not exist is a failure, not silence."""
+    ended = submit(environment, "nonsense")
+    assert ended.returncode == 1
+    assert "nonsense" in ended.stderr
+
+
+def test_without_a_stage() -> None:
+    """The usage is told in one line."""
+    ended = submit(dict(os.environ))
+    assert ended.returncode == 2
+    assert "usage" in ended.stderr
+
+
+def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: Path) -> None:
+    """A job does not outlive the one who wanted it, also after kill -9."""
+    fifo = tmp_path / "spec.json"  # the stage blocks in reading its spec
+    os.mkfifo(fifo)
+    arguments = ["compile", "--spec", str(fifo), "--variants", str(fifo), "--out", str(tmp_path / "out")]
+    client = subprocess.Popen([sys.executable, "-m", "pipeline.workers.submit", *arguments], env=environment)
+    writer = os.open(fifo, os.O_WRONLY)  # returns when the stage has opened the other end
+    client.send_signal(signal.SIGKILL)
+    client.wait(timeout=10)
+    with pytest.raises(BrokenPipeError):
+        for _ in range(500):
+            os.write(writer, b" ")
+            time.sleep(0.01)
+    os.close(writer)
