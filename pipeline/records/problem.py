@@ -18,6 +18,18 @@ class Problem(Record, frozen=True, kw_only=True):
     attributes: dict[str, TunableValue]
     element: str
     """The workload's dtype."""
+    order: tuple[str, ...] = ()
+    """Tensors, dimensions and scalars as declared: the order of the C ABI, which JSON with sorted keys loses."""
+
+    def __post_init__(self) -> None:
+        """Take the order from the declaration, or bring what was read back from JSON into it."""
+        if not self.order:
+            declared = (*self.tensors, *self.dimensions, *self.scalars)
+            msgspec.structs.force_setattr(self, "order", declared)
+        rank = {name: number for number, name in enumerate(self.order)}
+        for field in ("tensors", "dimensions", "scalars"):
+            items = sorted(getattr(self, field).items(), key=lambda item: rank.get(item[0], len(rank)))
+            msgspec.structs.force_setattr(self, field, dict(items))
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Concrete shape of a tensor."""
