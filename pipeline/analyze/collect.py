@@ -1,4 +1,4 @@
-"""Gathers what the stages wrote: AggregateSpec and the outputs of its tasks in, one typed result per variant out."""
+"""Gathers what the stages wrote: AggregateSpec and its tasks' outputs in, a typed result per variant out."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +14,10 @@ from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.store.layout import entry_path, output_path, spec_path
 
 Output = TypeVar("Output", bound=Record)
+StageRecord = TypeVar("StageRecord", CompileRecord, VerifyRecord, ProfileRecord)
 
 
-class Result(Record, kw_only=True):
+class Result(Record, frozen=True, kw_only=True):
     """One variant of one task, with all that the stages said of it."""
 
     task: TaskRow
@@ -83,7 +84,7 @@ class Result(Record, kw_only=True):
         return f"{self.folder(self.stage)}/{self.failure.log}"
 
 
-class Collected(Record, kw_only=True):
+class Collected(Record, frozen=True, kw_only=True):
     """All results of an experiment."""
 
     results: tuple[Result, ...]
@@ -117,15 +118,11 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
 
 def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:
     spec = reader.compile_spec(task.compile)
-    compiles = reader.by_variant("compile", task.compile, number)
-    verifies = reader.by_variant("verify", task.verify, number)
-    profiles = reader.by_variant("profile", task.profile, number)
+    compiles = _by_variant(reader.output("compile", task.compile, number, CompileOutput).records)
+    verifies = _by_variant(reader.output("verify", task.verify, number, VerifyOutput).records)
+    profiles = _by_variant(reader.output("profile", task.profile, number, ProfileOutput).records)
     for variant in made.variants:
         identity = variant.id
-        compile_record, verify, profile = compiles.get(identity), verifies.get(identity), profiles.get(identity)
-        assert compile_record is None or isinstance(compile_record, CompileRecord)
-        assert verify is None or isinstance(verify, VerifyRecord)
-        assert profile is None or isinstance(profile, ProfileRecord)
         yield Result(
             task=task,
             round=number,
@@ -133,10 +130,14 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             id=identity,
             default=_is_default(variant, spec),
             architecture=spec.target.architecture if spec else None,
-            compile=compile_record,
-            verify=verify,
-            profile=profile,
+            compile=compiles.get(identity),
+            verify=verifies.get(identity),
+            profile=profiles.get(identity),
         )
+
+
+def _by_variant(records: tuple[StageRecord, ...]) -> dict[str, StageRecord]:
+    return {record.variant.id: record for record in records}
 
 
 def _is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
@@ -153,7 +154,6 @@ class _Reader:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._outputs: dict[tuple[str, str, int], Record] = {}
-        self._records: dict[tuple[str, str, int], dict[str, CompileRecord | VerifyRecord | ProfileRecord]] = {}
         self._specs: dict[str, CompileSpec | None] = {}
 
     def output(self, stage: str, key: str, number: int, kind: type[Output]) -> Output:
@@ -163,17 +163,6 @@ class _Reader:
         output = self._outputs[place]
         assert isinstance(output, kind)
         return output
-
-    def by_variant(
-        self, stage: str, key: str, number: int
-    ) -> dict[str, CompileRecord | VerifyRecord | ProfileRecord]:
-        place = (stage, key, number)
-        if place not in self._records:
-            kind = {"compile": CompileOutput, "verify": VerifyOutput, "profile": ProfileOutput}[stage]
-            output = self.output(stage, key, number, kind)
-            assert isinstance(output, CompileOutput | VerifyOutput | ProfileOutput)
-            self._records[place] = {record.variant.id: record for record in output.records}
-        return self._records[place]
 
     def compile_spec(self, key: str) -> CompileSpec | None:
         """The plan's spec, which knows the defaults; results brought home without it are still good."""

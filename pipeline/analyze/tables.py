@@ -1,0 +1,236 @@
+"""Tables of an experiment: results in, pyarrow tables with explicit schemas out.
+
+Absent values are null, never 0 or NaN. Beside the fixed columns of `pipeline.analyze.columns` the table
+`variants` has one group per tunable (`tunable.<name>`), instruction class (`instructions.<class>`), baseline
+(`baseline.<name>.seconds`, `speedup.<name>`, `speedup.<name>.low`, `speedup.<name>.high`, `verdict.<name>`,
+`absent.<name>`).
+"""
+
+import collections
+import io
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.analyze.collect import Collected, Result
+from pipeline.analyze.columns import COLUMNS, Column, ColumnType
+from pipeline.records.profiled import Comparison
+from pipeline.records.specs import AggregateSpec
+from pipeline.store.atomic import write_atomic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OUTCOMES: dict[str, ColumnType] = {
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "implementation": "string",
+    "stage": "string",
+    "outcome": "string",
+    "count": "int64",
+}
+PRUNED: dict[str, ColumnType] = {
+    "scope": "string",
+    "task": "string",
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "implementation": "string",
+    "rule": "string",
+    "reason": "string",
+    "count": "int64",
+    "space": "int64",
+}
+
+
+def variants_table(results: Sequence[Result]) -> "pa.Table":
+    """One row per task and variant."""
+    columns = (*COLUMNS, *_tunables(results), *_instructions(results), *_baselines(results))
+    data = {column.name: [column.value(result) for result in results] for column in columns}
+    metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in columns}
+    return typed_table({column.name: column.type for column in columns}, data, metadata)
+
+
+def samples_table(results: Sequence[Result]) -> "pa.Table":
+    """Raw samples in long form: seconds per call, one row per batch, in the order taken."""
+    import numpy as np
+    import pyarrow as pa
+
+    series = list(_series(results))
+    lengths = [len(samples) for _, samples in series]
+    rows = pa.array(np.repeat(np.arange(len(series), dtype=np.int32), lengths))
+    arrays = []
+    for place in range(3):
+        # Dictionary encoded: three texts per sample would be most of the file.
+        labels = pa.array([label[place] for label, _ in series], pa.string()).dictionary_encode()
+        arrays.append(labels.take(rows))
+    seconds = list(itertools.chain.from_iterable(samples for _, samples in series))
+    batches = list(itertools.chain.from_iterable(map(range, lengths)))
+    arrays += [pa.array(batches, pa.int64()), pa.array(seconds, pa.float64())]
+    return pa.Table.from_arrays(arrays, names=["task", "variant", "callable", "batch", "seconds"])
+
+
+def outcomes_table(results: Sequence[Result]) -> "pa.Table":
+    """How often each stage ended how: every variant counts once in every stage that it reached."""
+    counts: collections.Counter[tuple[str, ...]] = collections.Counter()
+    for result in results:
+        task = result.task
+        who = (task.kernel, task.workload, task.hardware, result.variant.implementation)
+        counts[(*who, "generate", "passed")] += 1
+        for stage, record in result.records.items():
+            counts[(*who, stage, str(getattr(record.result, "outcome", "passed")))] += 1
+    return row_table(
+        OUTCOMES, [dict(zip(OUTCOMES, (*key, count), strict=True)) for key, count in counts.items()]
+    )
+
+
+def pruned_table(spec: AggregateSpec, collected: Collected) -> "pa.Table":
+    """What was left out before anything ran: cells of the grid, and points that a constraint excludes."""
+    rows: list[dict[str, object]] = [{"scope": "cell", "reason": reason} for reason in spec.pruned]
+    for task, generated in collected.generated:
+        for left_out in generated.pruned:
+            rows.append(
+                {
+                    "scope": "points",
+                    "task": task.task,
+                    "kernel": task.kernel,
+                    "workload": task.workload,
+                    "hardware": task.hardware,
+                    "implementation": left_out.implementation,
+                    "rule": left_out.rule,
+                    "reason": left_out.reason,
+                    "count": left_out.count,
+                    "space": generated.space.get(left_out.implementation),
+                }
+            )
+    return row_table(PRUNED, rows)
+
+
+def row_table(schema: Mapping[str, ColumnType], rows: Sequence[Mapping[str, object]]) -> "pa.Table":
+    """A table of rows; a key that a row lacks is null in it."""
+    return typed_table(schema, {name: [row.get(name) for row in rows] for name in schema})
+
+
+def typed_table(
+    types: Mapping[str, ColumnType],
+    data: Mapping[str, list[Any]],
+    metadata: Mapping[str, dict[str, str]] | None = None,
+) -> "pa.Table":
+    """A table with an explicit schema."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(name, pa.type_for_alias(kind), metadata=(metadata or {}).get(name))
+        for name, kind in types.items()
+    ]
+    arrays = [pa.array(data[field.name], field.type) for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def write_parquet(table: "pa.Table", path: Path) -> None:
+    """Write one table, whole or not at all."""
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    write_atomic(path, buffer.getvalue())
+
+
+def write_csv(table: "pa.Table", path: Path) -> None:
+    """Write one table; null is the empty field."""
+    import pyarrow.csv
+
+    buffer = io.BytesIO()
+    pyarrow.csv.write_csv(table, buffer)
+    write_atomic(path, buffer.getvalue())
+
+
+def _tunables(results: Sequence[Result]) -> list[Column]:
+    values: dict[str, set[type]] = {}
+    for result in results:
+        for name, value in result.variant.tunables.items():
+            values.setdefault(name, set()).add(type(value))
+
+    def column(name: str, kind: ColumnType) -> Column:
+        def value(result: Result) -> object:
+            found = result.variant.tunables.get(name)
+            # Kernels may share a tunable's name with different types; then all are written as text.
+            return str(found) if kind == "string" and found is not None else found
+
+        return Column(name=f"tunable.{name}", type=kind, meaning="Tunable", value=value)
+
+    return [column(name, _type_of(types)) for name, types in values.items()]
+
+
+def _type_of(types: set[type]) -> ColumnType:
+    if types == {bool}:
+        return "bool"
+    if types == {int}:
+        return "int64"
+    return "double" if types <= {int, float} else "string"
+
+
+def _instructions(results: Sequence[Result]) -> list[Column]:
+    classes = {
+        name: None for result in results if result.compiled for name in result.compiled.facts.instructions
+    }
+
+    def column(name: str) -> Column:
+        def value(result: Result) -> object:
+            return result.compiled.facts.instructions.get(name) if result.compiled else None
+
+        meaning = f"Instructions of the class {name} in the binary (static count)"
+        return Column(name=f"instructions.{name}", type="int64", meaning=meaning, value=value)
+
+    return [column(name) for name in classes]
+
+
+def _baselines(results: Sequence[Result]) -> list[Column]:
+    names: dict[str, None] = {}
+    for result in results:
+        if result.profiled:
+            names |= dict.fromkeys(entry.baseline for entry in result.profiled.comparisons)
+            names |= dict.fromkeys(entry.baseline for entry in result.profiled.absent)
+    return [column for name in names for column in _baseline_columns(name)]
+
+
+def _baseline_columns(name: str) -> Iterable[Column]:
+    def compared(value: Callable[[Comparison], object]) -> Callable[[Result], object]:
+        def find(result: Result) -> object:
+            comparisons = result.profiled.comparisons if result.profiled else ()
+            return next((value(entry) for entry in comparisons if entry.baseline == name), None)
+
+        return find
+
+    def absent(result: Result) -> object:
+        missing = result.profiled.absent if result.profiled else ()
+        return next((entry.reason for entry in missing if entry.baseline == name), None)
+
+    time, ratio = (
+        "Median time of the baseline",
+        f"Median time of {name} over that of the variant, paired by batch",
+    )
+    fields: tuple[tuple[str, ColumnType, str, str, Callable[[Result], object]], ...] = (
+        (f"baseline.{name}.seconds", "double", "s", time, compared(lambda entry: entry.timing.median.value)),
+        (f"speedup.{name}", "double", "ratio", ratio, compared(lambda entry: entry.speedup.value)),
+        (f"speedup.{name}.low", "double", "ratio", "Lower end", compared(lambda entry: entry.speedup.low)),
+        (f"speedup.{name}.high", "double", "ratio", "Upper end", compared(lambda entry: entry.speedup.high)),
+        (f"verdict.{name}", "string", "", "Of the interval", compared(lambda entry: entry.verdict)),
+        (f"absent.{name}", "string", "", "Why the baseline was not measured", absent),
+    )
+    return (
+        Column(name=label, type=kind, unit=unit, meaning=meaning, value=value)
+        for label, kind, unit, meaning, value in fields
+    )
+
+
+def _series(results: Sequence[Result]) -> Iterable[tuple[tuple[str, str, str], tuple[float, ...]]]:
+    """Task, variant and callable of every measured series, and its samples."""
+    for result in results:
+        if result.profiled is None:
+            continue
+        yield (result.task.task, result.id, "candidate"), result.profiled.timing.samples
+        for comparison in result.profiled.comparisons:
+            yield (result.task.task, result.id, comparison.baseline), comparison.timing.samples

@@ -1,0 +1,174 @@
+"""The fastest verified and measured variant of each cell, or why there is none."""
+
+import collections
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.analyze.collect import Result
+from pipeline.analyze.columns import ColumnType
+from pipeline.analyze.roofline import estimate_roofline_seconds
+from pipeline.analyze.tables import row_table
+from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import Interval, Profiled
+from pipeline.records.summary import Cell, Compared, NotMeasured, Winner
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WINNERS: dict[str, ColumnType] = {
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "dtype": "string",
+    "status": "string",
+    "reason": "string",
+    "task": "string",
+    "variant": "string",
+    "implementation": "string",
+    "configuration": "string",
+    "median_seconds": "double",
+    "median_seconds_low": "double",
+    "median_seconds_high": "double",
+    "bytes_per_second": "double",
+    "flops_per_second": "double",
+    "roofline_share": "double",
+    "bound": "string",
+    "verify_where": "string",
+    "verify_weak": "string",
+    "variants": "int64",
+    "verified": "int64",
+    "measured": "int64",
+    "tied": "int64",
+    "estimate_roofline_seconds": "double",
+}
+
+
+def find_winners(results: Sequence[Result]) -> tuple[Winner | NotMeasured, ...]:
+    """One entry per kernel, workload, hardware and dtype, in the order in which they first appear."""
+    cells: dict[Cell, dict[str, Result]] = {}
+    for result in results:
+        task = result.task
+        cell = Cell(kernel=task.kernel, workload=task.workload, hardware=task.hardware, dtype=task.dtype)
+        distinct = cells.setdefault(cell, {})
+        # Two optimizations may hold the same variant: it competes once, with its measurement if it has one.
+        if result.id not in distinct or distinct[result.id].profiled is None:
+            distinct[result.id] = result
+    return tuple(_winner(cell, list(distinct.values())) for cell, distinct in cells.items())
+
+
+def configuration(winner: Winner) -> str:
+    """The tunables in one line."""
+    return " ".join(f"{name}={value}" for name, value in winner.tunables.items())
+
+
+def winners_table(winners: Sequence[Winner | NotMeasured]) -> "pa.Table":
+    """One row per cell; a cell without a measurement has a status and a reason, and no time."""
+    schema = dict(WINNERS)
+    for winner in winners:
+        if isinstance(winner, Winner):
+            for compared in winner.compared:
+                schema |= _baseline_schema(compared.baseline)
+    return row_table(schema, [_row(winner) for winner in winners])
+
+
+def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
+    measured = [(result.profiled, result) for result in results if result.profiled]
+    verified = sum(result.verified is not None for result in results)
+    if not measured:
+        return _not_measured(cell, results, verified)
+    best, result = min(measured, key=lambda pair: pair[0].timing.median.value)
+    others = (profiled.timing.median for profiled, other in measured if other is not result)
+    assert result.verify is not None and result.verified is not None
+    return Winner(
+        cell=cell,
+        task=result.task.task,
+        variant=result.id,
+        implementation=result.variant.implementation,
+        tunables=result.variant.tunables,
+        seconds=best.timing.median,
+        compared=_compared(best),
+        absent=best.absent,
+        flops_per_second=best.flops / best.timing.median.value,
+        bytes_per_second=best.bytes / best.timing.median.value,
+        roofline_share=best.roofline_share,
+        bound=best.bound,
+        where=result.verify.where,
+        weak=result.verified.weak,
+        variants=len(results),
+        verified=verified,
+        measured=len(measured),
+        tied=sum(_overlap(best.timing.median, other) for other in others),
+    )
+
+
+def _compared(profiled: Profiled) -> tuple[Compared, ...]:
+    return tuple(
+        Compared(
+            baseline=entry.baseline, seconds=entry.timing.median, speedup=entry.speedup, verdict=entry.verdict
+        )
+        for entry in profiled.comparisons
+    )
+
+
+def _overlap(one: Interval, other: Interval) -> bool:
+    return one.low <= other.high and other.low <= one.high
+
+
+def _not_measured(cell: Cell, results: list[Result], verified: int) -> NotMeasured:
+    return NotMeasured(
+        cell=cell,
+        reason=_why(results),
+        variants=len(results),
+        compiled=sum(result.compiled is not None for result in results),
+        verified=verified,
+        where=next((result.verify.where for result in results if result.verify), None),
+        estimate_roofline_seconds=estimate_roofline_seconds(results[0].task),
+    )
+
+
+def _why(results: list[Result]) -> str:
+    outcomes = collections.Counter(result.outcome for result in results)
+    if Outcome.DEVICE_UNAVAILABLE in outcomes:
+        return "device unavailable"
+    failures = {outcome: count for outcome, count in outcomes.most_common() if outcome is not Outcome.PASSED}
+    return ", ".join(f"{outcome} {count}" for outcome, count in failures.items()) or "profile has not run"
+
+
+def _row(winner: Winner | NotMeasured) -> dict[str, object]:
+    cell = winner.cell
+    row: dict[str, object] = {
+        "kernel": cell.kernel,
+        "workload": cell.workload,
+        "hardware": cell.hardware,
+        "dtype": cell.dtype,
+        "verify_where": winner.where,
+        "variants": winner.variants,
+        "verified": winner.verified,
+    }
+    if isinstance(winner, NotMeasured):
+        row |= {"status": "not measured", "reason": winner.reason}
+        return row | {"estimate_roofline_seconds": winner.estimate_roofline_seconds}
+    row |= {name: getattr(winner, name) for name in WINNERS if hasattr(winner, name)}
+    row |= {
+        "status": "measured",
+        "configuration": configuration(winner),
+        "median_seconds": winner.seconds.value,
+        "median_seconds_low": winner.seconds.low,
+        "median_seconds_high": winner.seconds.high,
+        "verify_weak": " ".join(winner.weak),
+    }
+    for compared in winner.compared:
+        speedup = compared.speedup
+        values = (compared.seconds.value, speedup.value, speedup.low, speedup.high, compared.verdict)
+        row |= dict(zip(_baseline_schema(compared.baseline), values, strict=True))
+    return row
+
+
+def _baseline_schema(name: str) -> dict[str, ColumnType]:
+    return {
+        f"baseline.{name}.seconds": "double",
+        f"speedup.{name}": "double",
+        f"speedup.{name}.low": "double",
+        f"speedup.{name}.high": "double",
+        f"verdict.{name}": "string",
+    }

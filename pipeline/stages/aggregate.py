@@ -1,0 +1,87 @@
+"""aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
+
+In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
+variants, samples, winners, outcomes, pruned, effects and static_facts as Parquet and CSV, static_facts.md.
+
+    python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from pipeline.analyze.collect import collect
+from pipeline.analyze.effects import effects_table, find_effects
+from pipeline.analyze.facts import choose, facts_markdown, facts_table
+from pipeline.analyze.summarize import summarize
+from pipeline.analyze.tables import (
+    outcomes_table,
+    pruned_table,
+    samples_table,
+    variants_table,
+    write_csv,
+    write_parquet,
+)
+from pipeline.analyze.winners import find_winners, winners_table
+from pipeline.records.record import read_record, to_json
+from pipeline.records.specs import AggregateSpec
+from pipeline.records.summary import Summary
+from pipeline.store.atomic import write_atomic
+from pipeline.store.provenance import provenance
+from pipeline.workers import command
+
+PARQUET_ONLY = ("samples",)  # a number per batch: millions of lines as CSV
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.aggregate", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="AggregateSpec as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="Summary to write; the tables go beside it")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    options = parser.parse_args(arguments)
+    return command.run(lambda: aggregate(options))
+
+
+def aggregate(options: argparse.Namespace) -> None:
+    """Write the tables, then the summary: where it stands, they are whole."""
+    started = time.monotonic()
+    spec = read_record(options.spec, AggregateSpec)
+    collected = collect(spec, options.root)
+    results = collected.results
+    winners = find_winners(results)
+    chosen = choose(results)
+    tables = {
+        "variants": variants_table(results),
+        "samples": samples_table(results),
+        "winners": winners_table(winners),
+        "outcomes": outcomes_table(results),
+        "pruned": pruned_table(spec, collected),
+        "effects": effects_table(find_effects(results)),
+        "static_facts": facts_table(chosen),
+    }
+    folder = options.out.parent
+    for name, table in tables.items():
+        write_parquet(table, folder / f"{name}.parquet")
+        if name not in PARQUET_ONLY:
+            write_csv(table, folder / f"{name}.csv")
+    write_atomic(folder / "static_facts.md", facts_markdown(chosen).encode())
+    files = {name: f"{name}.parquet" for name in tables}
+    summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
+    write_atomic(options.out, to_json(summary))
+    _print_line(summary, time.monotonic() - started)
+
+
+def _print_line(summary: Summary, seconds: float) -> None:
+    profiled = summary.stages["profile"]
+    measured = sum(count for outcome, count in profiled.items() if outcome == "passed")
+    print(
+        f"aggregate {summary.experiment}: {summary.tasks} tasks, {summary.variants} variants, "
+        f"{measured} measured · {seconds:.1f} s",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
