@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format ui report bench clean distclean
+.PHONY: help run test test-all lint format ui report bench lock clean distclean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ report: $(VENV)/.run  ## (re)make the report of the default experiment
 
 bench: $(VENV)/.dev  ## the pipeline's own overhead, as ratios (some minutes on a quiet machine)
 	@python -m tests.benchmarks.overhead
+
+lock: $(VENV)/.dev  ## write requirements.lock from this environment (make it afresh first)
+	@{ head -n 2 requirements.lock; python -m pip freeze --exclude-editable | sed 's/+cpu//'; } > $(VENV)/lock
+	@mv $(VENV)/lock requirements.lock
 
 clean:  ## remove everything that was made under artifacts/
 	@find artifacts -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
