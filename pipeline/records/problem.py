@@ -19,7 +19,7 @@ class Problem(Record, frozen=True, kw_only=True):
     element: str
     """The workload's dtype."""
     order: tuple[str, ...] = ()
-    """Tensors, dimensions and scalars as declared: the order of the C ABI, which JSON with sorted keys loses."""
+    """Tensors, dimensions and scalars as declared: the order of the C ABI, which sorted JSON loses."""
 
     def __post_init__(self) -> None:
         """Take the order from the declaration, or bring what was read back from JSON into it."""

@@ -1,0 +1,1 @@
+"""Search: the formulas of the yamls, the space that they leave, and strategies that propose variants."""
