@@ -1,0 +1,75 @@
+"""A private copy of the project in which a test may break things."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("Snakefile", "pyproject.toml", "conf", "kernels", "pipeline", "profiles", "workflows")
+
+
+class Checkout:
+    """A copy of the sources with an empty artifacts/ folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for part in PARTS:
+            source = ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.is_file():
+                shutil.copy2(source, folder / part)
+        (folder / "artifacts").mkdir()
+        # The short folder keeps the path of the warm worker's socket below the system's limit.
+        self.environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of Snakemake with these arguments."""
+        return [sys.executable, "-m", "snakemake", "--cores", "all", *arguments]
+
+    def snakemake(self, *arguments: str, check: bool = True, seconds: float = 200) -> str:
+        """Run Snakemake to its end; its whole output."""
+        ended = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        assert not check or ended.returncode == 0, ended.stdout
+        return ended.stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake in a session of its own, so that a test can kill it whole."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that is there exactly once."""
+        file = self.folder / path
+        text = file.read_text()
+        assert text.count(old) == 1, f"{path}: {old!r} stands there {text.count(old)} times"
+        file.write_text(text.replace(old, new))
+
+    def entries(self, stage: str) -> dict[str, float]:
+        """Store entries of a stage: identity -> time of its record."""
+        records = (self.folder / "artifacts" / "store" / stage).glob("*/*/record.json")
+        return {record.parent.name: record.stat().st_mtime_ns for record in records}
+
+    def records(self, stage: str) -> list[dict]:
+        """The stored records of a stage."""
+        paths = sorted((self.folder / "artifacts" / "store" / stage).glob("*/*/record.json"))
+        return [json.loads(path.read_text()) | {"folder": path.parent} for path in paths]
