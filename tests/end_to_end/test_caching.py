@@ -38,7 +38,7 @@ def done(checkout: Checkout) -> Checkout:
 
 
 def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
-    """Nothing, a comment, a hardware number, each stage's code, a tunable value, the kernel's source: in turn.
+    """Nothing, a comment, then the code of each stage in turn.
 
     One test for all, because each step costs a start of Snakemake and the first one also a compile.
     """
@@ -99,7 +99,7 @@ def test_source_and_toolchain_are_part_of_the_identity(done: Checkout, tmp_path:
     )
     assert run(done)[1]["compile"] == 1
     source.write_text(original)
-    output, made = run(done)
+    _, made = run(done)
     assert made == {"compile": 0, "verify": 0, "profile": 0}, "the old source's results are still there"
 
     compiler = tmp_path / "compiler"
@@ -113,7 +113,7 @@ def test_source_and_toolchain_are_part_of_the_identity(done: Checkout, tmp_path:
 
 def test_a_peak_reaches_the_analysis_alone(checkout: Checkout) -> None:
     """A device's bandwidth changes the tables, not one binary."""
-    config = "overrides=kernel=softmax workload=awkward hardware=a100 optimization=baseline verify=fast tracking=disabled"
+    config = OVERRIDES.replace("hardware=cpu", "hardware=a100")
     checkout.snakemake("--config", config)
     compiled, aggregated = (
         checkout.entries("compile"),
