@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -121,14 +121,20 @@ class Child:
 
 
 class ForkServer:
-    """Forks clean children on request; a context manager, safe to use from several threads."""
+    """Forks clean children on request; a context manager, safe to use from several threads.
 
-    def __init__(self) -> None:
+    `preload` names modules that the server imports for all its children, under the added `environment`:
+    the owner keeps neither.
+    """
+
+    def __init__(self, *, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
             ours.close()
+            os.environ.update(environment or {})
+            _preload(preload)
             _serve(theirs)
         theirs.close()
         self._control = ours
@@ -184,6 +190,13 @@ class ForkServer:
             time.sleep(0.002)
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
+
+
+def _preload(modules: Sequence[str]) -> None:
+    """Import what can be imported; what cannot will fail in the child that needs it, with a log."""
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def _serve(control: socket.socket) -> NoReturn:

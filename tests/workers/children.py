@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -79,3 +80,8 @@ def orphan(channel: Channel) -> None:
 def where(channel: Channel) -> None:
     """Tells its folder and one environment variable."""
     channel.send([str(Path.cwd()), os.environ.get("KERNELMILL_TEST")])
+
+
+def preloaded(channel: Channel) -> None:
+    """Tells whether a module was there from the start, and one environment variable."""
+    channel.send(["colorsys" in sys.modules, os.environ.get("KERNELMILL_TEST")])

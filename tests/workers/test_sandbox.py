@@ -1,6 +1,7 @@
 """The sandbox turns every way to end into an `Exit`, and leaves no process behind."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,3 +112,11 @@ def test_many_at_once(server: ForkServer, tmp_path: Path) -> None:
     assert [child.receive(10) for child in children] == list(range(8))
     for child in children:
         assert child.stop().kind == "ok"
+
+
+def test_preload_is_for_children_only(tmp_path: Path) -> None:
+    """Modules and environment of the server reach its children and not its owner."""
+    with ForkServer(preload=("colorsys", "no.such.module"), environment={"KERNELMILL_TEST": "yes"}) as server:
+        assert start(server, "preloaded", tmp_path).receive(10) == [True, "yes"]
+    assert "colorsys" not in sys.modules
+    assert "KERNELMILL_TEST" not in os.environ
