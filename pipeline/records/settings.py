@@ -28,6 +28,22 @@ class Verify(Record, frozen=True, kw_only=True):
     output_limit: int
     """Bytes that it may print or write."""
 
+    def __post_init__(self) -> None:
+        """No preset may let everything pass: it must call each variant on some inputs, and end."""
+        usable = set(self.distributions) - {"special"}
+        if self.seeds * len(usable) < 2:
+            raise ValueError(
+                "seeds, distributions: expected at least two inputs of the workload's shape, so that a result"
+                f" which was only kept shows ('special' does not count); got {self.seeds} of {sorted(usable)}"
+            )
+        at_least = {"seeds": 1, "edge_shapes": 1, "elements_at_most": 64, "interpreter_elements_at_most": 64}
+        for field, least in at_least.items():
+            if getattr(self, field) < least:
+                raise ValueError(f"{field}: got {getattr(self, field)}, expected at least {least}")
+        for field in ("time_limit", "memory_limit", "output_limit"):
+            if not getattr(self, field) > 0:
+                raise ValueError(f"{field}: got {getattr(self, field)}, expected more than 0")
+
 
 class Profile(Record, frozen=True, kw_only=True):
     """How long and how precisely a variant is measured (`conf/profile/`)."""

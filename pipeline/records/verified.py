@@ -27,7 +27,9 @@ class Verified(Record, frozen=True, kw_only=True, tag="passed"):
     worst_error: float
     """Largest absolute error."""
     weak: tuple[str, ...] = ()
-    """Trivial answers (`zeros`, `mean`, `input`) that would have passed as well: the check is too weak."""
+    """Trivial answers (`zeros`, `mean`, `input x`) that would pass every case: the check is too weak."""
+    weak_cases: tuple[str, ...] = ()
+    """Trivial answers that pass single cases, with the case: `ones: rows=5 cols=1, normal, seed 17`."""
 
 
 class VerifyRecord(Record, frozen=True, kw_only=True):

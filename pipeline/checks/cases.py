@@ -1,0 +1,104 @@
+"""The cases of one job: drawn once, prepared once, and every variant is judged on them.
+
+In: the problem, settings, oracle. Out: `Prepared` cases: inputs, expected values, and which trivial
+answers pass. Candidates cannot know the seeds beforehand, so sharing them between variants gives nothing
+away.
+"""
+
+import threading
+
+import torch
+
+from pipeline.checks.inputs import make_inputs
+from pipeline.checks.reference import Oracle
+from pipeline.checks.shapes import Shape
+from pipeline.checks.tolerance import Expected
+from pipeline.checks.weak import trivial_answers
+from pipeline.records.problem import Problem
+from pipeline.records.record import Record
+from pipeline.records.settings import Distribution
+
+
+class Case(Record, frozen=True, kw_only=True):
+    """One set of inputs."""
+
+    shape: Shape
+    distribution: Distribution
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """For reasons and tables: `rows=5 cols=7 padded, normal, seed 17`."""
+        sizes = " ".join(f"{name}={size}" for name, size in self.shape.dimensions.items())
+        return f"{sizes}{' padded' if self.shape.padded else ''}, {self.distribution}, seed {self.seed}"
+
+
+class Prepared(Record, frozen=True, kw_only=True, eq=False):
+    """A case with what is needed to call a candidate and to judge it."""
+
+    case: Case
+    problem: Problem
+    """On the case's dimensions."""
+    inputs: dict[str, torch.Tensor]
+    expected: dict[str, Expected]
+    trivial: frozenset[str]
+    """Trivial answers that would pass."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether the outputs have no elements."""
+        return all(output.reference.numel() == 0 for output in self.expected.values())
+
+
+class CaseBook:
+    """All cases of a job; safe to use from several threads."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        oracle: Oracle,
+        *,
+        distributions: tuple[Distribution, ...],
+        seeds: tuple[int, ...],
+    ) -> None:
+        self._problem = problem
+        self._oracle = oracle
+        self._distributions = distributions
+        self._seeds = seeds
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._prepared: dict[str, Prepared] = {}
+
+    def cases(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
+        """The first shape with every distribution and seed, each further one with the next of them.
+
+        So other data lies at the same addresses in the same shape, and what was kept from before shows.
+        """
+        workload, *others = shapes
+        inputs = [(distribution, seed) for seed in self._seeds for distribution in self._distributions]
+        cases = [Case(shape=workload, distribution=distribution, seed=seed) for distribution, seed in inputs]
+        for number, shape in enumerate(others):
+            distribution, seed = inputs[number % len(inputs)]
+            cases.append(Case(shape=shape, distribution=distribution, seed=seed))
+        return tuple(cases)
+
+    def prepare(self, case: Case) -> Prepared:
+        """Inputs and expected values, computed by the first thread that asks."""
+        with self._lock:
+            lock = self._locks.setdefault(case.label, threading.Lock())
+        with lock:
+            if case.label not in self._prepared:
+                self._prepared[case.label] = self._prepare(case)
+            return self._prepared[case.label]
+
+    def _prepare(self, case: Case) -> Prepared:
+        problem = self._problem.with_dimensions(case.shape.dimensions)
+        inputs = make_inputs(problem, case.distribution, case.seed)
+        expected = self._oracle.expected(problem, inputs)
+        return Prepared(
+            case=case,
+            problem=problem,
+            inputs=inputs,
+            expected=expected,
+            trivial=trivial_answers(inputs, expected),
+        )

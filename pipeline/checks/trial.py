@@ -1,0 +1,238 @@
+"""Try one variant: call it on every case in a child process of its own, and let the gate judge every call.
+
+In: what to load, and the cases. Out: a `Trial`: passed with how much of the bound was used, or the first
+failure.
+"""
+
+import time
+from pathlib import Path
+from typing import Literal
+
+from pipeline.backends.backend import CompileJob
+from pipeline.checks.buffers import AGAIN, ALIGNMENT, FIRST, Arena, Layout, lay_out
+from pipeline.checks.candidate import TARGET, Answer, Call, Done, Load, Ready, Refused
+from pipeline.checks.cases import Case, CaseBook, Prepared
+from pipeline.checks.determinism import differing
+from pipeline.checks.gate import Gate
+from pipeline.checks.observation import Observation, Turn
+from pipeline.checks.weak import summarize
+from pipeline.records.compiled import Compiled
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.records.settings import Verify
+from pipeline.records.verified import CheckResult, Verified
+from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
+
+SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in the last call
+BACKSTOP = (
+    4.0  # the sandbox's own clock counts the judge's time as well, so it gets this many times the limit
+)
+LOG = "log.txt"
+
+
+class Subject(Record, frozen=True, kw_only=True):
+    """What is tried, and how its process runs."""
+
+    job: CompileJob
+    compiled: Compiled
+    root: str
+    """The repository."""
+    folder: str
+    """The store entry that compile left."""
+    device: Literal["cpu", "cuda"]
+    threads: int | None
+    deterministic: bool
+    settings: Verify
+
+
+class Trial(Record, frozen=True, kw_only=True):
+    """How it went."""
+
+    result: Verified | Failure
+    checks: tuple[CheckResult, ...]
+    cases: tuple[Case, ...]
+    """Those that were called, up to the failure."""
+
+
+def try_variant(
+    server: ForkServer, subject: Subject, book: CaseBook, cases: tuple[Case, ...], folder: Path
+) -> Trial:
+    """Judge one variant; the child's output goes to `log.txt` in `folder`."""
+    # All expected values are computed before the child's clock starts, and never enter its process.
+    prepared = [book.prepare(case) for case in cases]
+    layouts = [lay_out(one.problem, padded=one.case.shape.padded) for one in prepared]
+    size = max(layout.size for layout in layouts) + 2 * SHIFT
+    gate = Gate()
+    with Arena(size) as arena:
+        candidate = _Candidate(server, subject, arena, folder / LOG)
+        attempt = _Attempt(candidate, gate, subject.deterministic)
+        try:
+            failure = candidate.load() or attempt.run(prepared, layouts)
+            ended = candidate.stop()
+            if failure is None and ended.kind != "ok":
+                failure = _how_it_ended(ended, "after the last call")
+        except ChildEnded as ending:
+            failure = _how_it_ended(ending.exit, attempt.label)
+        finally:
+            candidate.stop()
+    tried = tuple(one.case for one in prepared[: attempt.cases])
+    if failure is not None:
+        logged = (folder / LOG).is_file() and (folder / LOG).stat().st_size > 0
+        failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG if logged else None)
+        return Trial(result=failure, checks=gate.results(), cases=tried)
+    gate.require_all(attempt.calls)
+    weak = summarize({one.case.label: one.trivial for one in prepared if not one.empty})
+    verified = Verified(
+        worst_share=gate.worst_share, worst_error=gate.worst_error, weak=weak.task, weak_cases=weak.cases
+    )
+    return Trial(result=verified, checks=gate.results(), cases=tried)
+
+
+class _Candidate:
+    """The child process, with a clock that counts only its own time."""
+
+    def __init__(self, server: ForkServer, subject: Subject, arena: Arena, log: Path) -> None:
+        self.arena = arena
+        self._subject = subject
+        settings = subject.settings
+        self._left = settings.time_limit
+        limits = Limits(
+            seconds=BACKSTOP * settings.time_limit,
+            memory=settings.memory_limit + arena.size,
+            output=settings.output_limit,
+        )
+        self._child: Child = server.start(TARGET, limits=limits, log=log)
+
+    def load(self) -> Failure | None:
+        subject = self._subject
+        message = Load(
+            job=subject.job,
+            compiled=subject.compiled,
+            root=subject.root,
+            folder=subject.folder,
+            arena=self.arena.path,
+            size=self.arena.size,
+            device=subject.device,
+            threads=subject.threads,
+        )
+        answer = self._ask(message)
+        if isinstance(answer, Ready):
+            return None
+        return _unexpected(answer)
+
+    def call(self, layout: Layout) -> Done | Failure:
+        answer = self._ask(Call(layout=layout))
+        return answer if isinstance(answer, Done) else _unexpected(answer)
+
+    def stop(self) -> Exit:
+        return self._child.stop()
+
+    def _ask(self, message: Load | Call) -> Answer:
+        started = time.monotonic()
+        self._child.send(message)
+        answer: Answer = self._child.receive(max(self._left, 0.0), Answer)
+        self._left -= time.monotonic() - started
+        return answer
+
+
+class _Attempt:
+    """The order of the calls: each case twice, and at the end the first one again, elsewhere."""
+
+    def __init__(self, candidate: _Candidate, gate: Gate, deterministic: bool) -> None:
+        self._candidate = candidate
+        self._gate = gate
+        self._deterministic = deterministic
+        self.calls = 0
+        self.cases = 0
+        self.label = "while it was loaded"
+
+    def run(self, prepared: list[Prepared], layouts: list[Layout]) -> Failure | None:
+        """Until the first failure; None where there was none."""
+        earliest: Observation | None = None
+        for one, layout in zip(prepared, layouts, strict=True):
+            self.cases += 1
+            self.label = one.case.label
+            first = self._call(one, layout, "first", None)
+            if isinstance(first, Failure):
+                return first
+            again = self._call(one, layout, "again", first)
+            if isinstance(again, Failure):
+                return again
+            earliest = earliest or first
+        if earliest is None:
+            return None
+        moved = lay_out(earliest.prepared.problem, padded=earliest.prepared.case.shape.padded, shift=SHIFT)
+        self.label = earliest.prepared.case.label
+        elsewhere = self._call(earliest.prepared, moved, "elsewhere", earliest)
+        return elsewhere if isinstance(elsewhere, Failure) else None
+
+    def _call(
+        self, prepared: Prepared, layout: Layout, turn: Turn, first: Observation | None
+    ) -> Observation | Failure:
+        observation = self._observe(prepared, layout, turn, first)
+        if isinstance(observation, Failure):
+            return observation
+        self.calls += 1
+        failure = self._gate.judge(observation)
+        if failure is None:
+            return observation
+        if failure.outcome is Outcome.WRONG_VALUE:
+            return self._consistent(observation, failure)
+        return failure
+
+    def _consistent(self, wrong: Observation, failure: Failure) -> Failure:
+        """A wrong value that changes from call to call is a race or unset memory: another thing to fix."""
+        again = self._observe(wrong.prepared, wrong.layout, wrong.turn, None)
+        if isinstance(again, Failure):
+            return failure
+        changed = sum(differing(output, wrong.outputs[name]) for name, output in again.outputs.items())
+        if not changed:
+            return failure
+        reason = f"{changed} elements change between equal calls, and {failure.reason}"
+        return Failure(outcome=Outcome.NONDETERMINISTIC, reason=reason)
+
+    def _observe(
+        self, prepared: Prepared, layout: Layout, turn: Turn, first: Observation | None
+    ) -> Observation | Failure:
+        patterns = AGAIN if turn == "again" else FIRST
+        arena = self._candidate.arena
+        arena.write(layout, prepared.inputs, patterns)
+        done = self._candidate.call(layout)
+        if isinstance(done, Failure):
+            return Failure(outcome=done.outcome, reason=f"{done.reason} ({prepared.case.label})")
+        outputs = {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
+        return Observation(
+            prepared=prepared,
+            deterministic=self._deterministic,
+            turn=turn,
+            arena=arena,
+            layout=layout,
+            patterns=patterns,
+            seen=done.outputs,
+            outputs=outputs,
+            first=None if first is None else first.outputs,
+        )
+
+
+def _unexpected(answer: Answer) -> Failure:
+    if isinstance(answer, Refused):
+        return Failure(outcome=Outcome.LAUNCH_ERROR, reason=answer.reason)
+    return Failure(
+        outcome=Outcome.TAMPERED, reason=f"its process answered {type(answer).__name__} out of turn"
+    )
+
+
+def _how_it_ended(ended: Exit, when: str) -> Failure:
+    """A child that is gone before its last answer was read."""
+    reason = ended.detail or "its process ended without an answer"
+    return Failure(outcome=_OUTCOMES[ended.kind], reason=f"{reason} ({when})")
+
+
+_OUTCOMES = {
+    "ok": Outcome.CRASHED,
+    "error": Outcome.CRASHED,
+    "crashed": Outcome.CRASHED,
+    "timeout": Outcome.TIMEOUT,
+    "out_of_memory": Outcome.OUT_OF_MEMORY,
+    "output_limit": Outcome.OUTPUT_LIMIT,
+}

@@ -1,0 +1,267 @@
+"""verify: compiled variants -> verdicts.
+
+In: a VerifySpec and what compile wrote for one round (CompileOutput; its failures are left out). Out: a
+VerifyOutput; logs of candidates lie in one store entry per variant. A GPU target whose device is absent
+is tried in the interpreter of its backend, on reduced shapes, and the record says so.
+
+    python -m pipeline.stages.verify --spec S.json --compiled C.json --out O.json [--root artifacts]
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.backends.backend import CompileJob
+from pipeline.backends.registry import backend
+from pipeline.checks.shapes import Dimensions, Shape, plan
+from pipeline.errors import FormulaError
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.specs import VerifySpec
+from pipeline.records.verified import VerifyOutput, VerifyRecord, WhereRun
+from pipeline.search.formula import ELEMENT_BYTES, evaluate, evaluate_number
+from pipeline.store.atomic import write_atomic
+from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.layout import entry_path
+from pipeline.store.provenance import provenance
+from pipeline.workers import command
+from pipeline.workers.sandbox import ForkServer
+
+if TYPE_CHECKING:
+    from pipeline.checks.trial import Trial
+
+INTERPRETERS = {"triton": {"TRITON_INTERPRET": "1"}}
+"""Backend -> the environment in which its modules interpret instead of compiling."""
+
+# Two candidates at once on the same cores: threads that spin while they wait would starve each other.
+HOST_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+
+
+class _Plan(Record, frozen=True, kw_only=True):
+    """One variant to be judged, and on which shapes."""
+
+    compiled: CompileRecord
+    shapes: tuple[Shape, ...]
+    entry: str
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.verify", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="VerifySpec as JSON")
+    parser.add_argument("--compiled", type=Path, required=True, help="CompileOutput as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="VerifyOutput to write")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    parser.add_argument(
+        "--workers", type=int, default=len(os.sched_getaffinity(0)), help="candidates at once"
+    )
+    options = parser.parse_args(arguments)
+    return command.run(lambda: verify_round(options))
+
+
+def verify_round(options: argparse.Namespace) -> None:
+    """Judge what the store does not hold yet, several candidates side by side."""
+    started = time.monotonic()
+    spec = read_record(options.spec, VerifySpec)
+    compiled = read_record(options.compiled, CompileOutput)
+    plans = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
+    found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
+    missing = [plan for plan in plans if found[plan.entry] is None]
+    made = _judge_all(spec, missing, options) if missing else {}
+    records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
+    output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
+    write_atomic(options.out, to_json(output))
+    where = "in the interpreter" if where_run(spec) == "interpreter" else f"on {where_run(spec)}"
+    command.report(
+        f"verify {spec.problem.kernel} for {spec.target.architecture} {where}",
+        [record.result for record in records],
+        cached=len(records) - len(missing),
+        seconds=time.monotonic() - started,
+    )
+
+
+def where_run(spec: VerifySpec) -> WhereRun:
+    """Where candidates run: on the target's kind of device, or in the interpreter where there is none."""
+    if spec.target.kind == "cpu" or spec.device_present:
+        return spec.target.kind
+    return "interpreter"
+
+
+def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
+    """Derive the shapes and the identity of a verdict: what it depends on, and nothing else.
+
+    The target is in it through the artifact; the interpreter runs the source, so that targets share its
+    verdict.
+    """
+    variant = compiled.variant
+    where = where_run(spec)
+    settings = spec.settings
+    interpreted = where == "interpreter"
+    elements = settings.interpreter_elements_at_most if interpreted else settings.elements_at_most
+    shapes = plan(
+        spec.problem,
+        elements_at_most=elements,
+        edge_count=settings.edge_shapes,
+        allowed=lambda dimensions: _allowed(spec, compiled, dimensions),
+    )
+    artifact = (
+        compiled.result.artifact_digest if isinstance(compiled.result, Compiled) and not interpreted else None
+    )
+    entry = digest(
+        {
+            "variant": variant.id,
+            "entry": spec.implementations[variant.implementation].entry,
+            "artifact": artifact,
+            "problem": spec.problem,
+            "shapes": shapes,
+            "reference": [spec.reference, spec.reference_digest],
+            "tolerance": spec.tolerance,
+            "claims": [spec.deterministic, spec.special_values],
+            "settings": msgspec.structs.replace(settings, name="", description=""),
+            "where": where,
+            "build": spec.builds[variant.backend],
+        }
+    )
+    return _Plan(compiled=compiled, shapes=shapes, entry=entry)
+
+
+def _allowed(spec: VerifySpec, compiled: CompileRecord, dimensions: Dimensions) -> bool:
+    """Whether the variant's constraints hold on other dimensions."""
+    variant = compiled.variant
+    names = {**spec.target.limits, **_names(spec, dimensions), **variant.tunables}
+    rules = [constraint.rule for constraint in spec.implementations[variant.implementation].constraints]
+    try:
+        return all(bool(evaluate(rule, names)) for rule in rules)
+    except FormulaError:
+        if 0 in dimensions.values():  # a rule that divides by a size says nothing about an empty tensor
+            return False
+        raise
+
+
+def _names(spec: VerifySpec, dimensions: Dimensions) -> dict[str, bool | int | float | str]:
+    return {**spec.problem.attributes, **dimensions, "itemsize": ELEMENT_BYTES[spec.problem.element]}
+
+
+def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace) -> dict[str, VerifyRecord]:
+    """Threads of this process judge, each with a candidate in a forked process."""
+    interpreted = where_run(spec) == "interpreter"
+    names = sorted({plan.compiled.variant.backend for plan in plans})
+    preload = [module for name in names for module in backend(name).preload]
+    environment = dict(HOST_ENVIRONMENT)
+    for name in names if interpreted else []:
+        environment |= INTERPRETERS.get(name, {})
+    # Forked before this process computes anything: a child inherits no thread pool and no expected value.
+    with ForkServer(preload=preload, environment=environment) as server:
+        judge = _Judge(spec, server, options.root)
+        workers = min(options.workers, len(plans))
+        with (
+            _torch_threads(max(1, options.workers // workers)),
+            concurrent.futures.ThreadPoolExecutor(workers) as pool,
+        ):
+            records = list(pool.map(judge.verdict, plans))
+    return {record.entry: record for record in records}
+
+
+@contextlib.contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    """So many threads for each judge, as there are several."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _Judge:
+    """Holds what all variants of the job share."""
+
+    def __init__(self, spec: VerifySpec, server: ForkServer, root: Path) -> None:
+        from pipeline.checks.cases import CaseBook
+        from pipeline.checks.inputs import draw_seeds
+        from pipeline.checks.reference import Oracle, find_function
+
+        self._spec = spec
+        self._server = server
+        self._root = root
+        self._seeds = draw_seeds(spec.settings.seeds)
+        oracle = Oracle(
+            reference=find_function(spec.reference),
+            magnitude=find_function(spec.tolerance.magnitude),
+            tolerance=spec.tolerance,
+            terms=lambda problem: evaluate_number(spec.tolerance.reduction, _names(spec, problem.dimensions)),
+        )
+        distributions = tuple(
+            name for name in spec.settings.distributions if spec.special_values or name != "special"
+        )
+        self._book: CaseBook = CaseBook(spec.problem, oracle, distributions=distributions, seeds=self._seeds)
+
+    def verdict(self, plan: _Plan) -> VerifyRecord:
+        """Judge one variant and store the verdict at once."""
+        started = time.monotonic()
+        variant = plan.compiled.variant
+        with new_entry(self._root, "verify", plan.entry) as folder:
+            trial = self._try(plan, folder)
+            shapes = dict.fromkeys(msgspec.json.encode(case.shape.dimensions) for case in trial.cases)
+            record = VerifyRecord(
+                variant=variant,
+                entry=plan.entry,
+                result=trial.result,
+                where=where_run(self._spec),
+                checks=trial.checks,
+                shapes=tuple(msgspec.json.decode(shape) for shape in shapes),
+                seeds=self._seeds,
+                seconds=time.monotonic() - started,
+                provenance=provenance(self._spec.builds[variant.backend]),
+            )
+            put_record(folder, record)
+        return find_entry(self._root, "verify", plan.entry, VerifyRecord) or record
+
+    def _try(self, plan: _Plan, folder: Path) -> "Trial":
+        from pipeline.checks.trial import LOG, Subject, Trial, try_variant
+
+        spec, variant = self._spec, plan.compiled.variant
+        interpreted = where_run(spec) == "interpreter"
+        if interpreted and variant.backend not in INTERPRETERS:
+            reason = (
+                f"no {spec.target.kind} device here, and the backend {variant.backend} has no interpreter"
+            )
+            return Trial(
+                result=Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason), checks=(), cases=()
+            )
+        assert isinstance(plan.compiled.result, Compiled)
+        subject = Subject(
+            job=CompileJob(
+                variant=variant,
+                implementation=spec.implementations[variant.implementation],
+                problem=spec.problem,
+                target=spec.target,
+            ),
+            compiled=plan.compiled.result,
+            root=str(Path.cwd()),
+            folder=str(entry_path(self._root, "compile", plan.compiled.entry).absolute()),
+            device="cpu" if where_run(spec) in ("cpu", "interpreter") else "cuda",
+            threads=1 if interpreted else None,
+            deterministic=spec.deterministic,
+            settings=spec.settings,
+        )
+        trial = try_variant(self._server, subject, self._book, self._book.cases(plan.shapes), folder)
+        log = folder / LOG
+        if log.is_file() and log.stat().st_size == 0:
+            log.unlink()
+        return trial
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

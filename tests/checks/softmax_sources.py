@@ -1,0 +1,175 @@
+"""Small hand-written softmax kernels in C++, right and wrong; each wrong one says what it must be called.
+
+The ABI is that of the backend cpp: tensors, dimensions, row strides of row_strided tensors.
+"""
+
+HEAD = """
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <unistd.h>
+#include <vector>
+static void softmax_row(const float* x, float* y, int64_t cols) {
+  float m = -INFINITY; double sum = 0;
+  for (int64_t j = 0; j < cols; ++j) m = x[j] > m ? x[j] : m;
+  for (int64_t j = 0; j < cols; ++j) if (std::isnan(x[j])) m = NAN;
+  for (int64_t j = 0; j < cols; ++j) { y[j] = std::exp(x[j] - m); sum += y[j]; }
+  for (int64_t j = 0; j < cols; ++j) y[j] /= (float)sum;
+}
+extern "C" int softmax(const float* x, float* y, int64_t rows, int64_t cols, int64_t stride) {
+  for (int64_t i = 0; i < rows; ++i) softmax_row(x + i * stride, y + i * cols, cols);
+"""
+
+
+def source(after: str = "", *, before: str = "", instead: str | None = None) -> str:
+    """A right kernel with code after or before its loop, or with another body."""
+    head, loop = HEAD.rsplit("\n", 2)[0], HEAD.rsplit("\n", 2)[1]
+    body = f"{before}\n{loop}\n{after}\nreturn 0;" if instead is None else instead
+    return f"{head}\n{body}\n}}\n"
+
+
+RIGHT = {
+    "plain": source(),
+    "two_pass_in_double": source(
+        instead="""
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* p = x + i * stride; double m = -INFINITY, s = 0;
+    for (int64_t j = 0; j < cols; ++j) m = p[j] > m ? p[j] : m;
+    for (int64_t j = 0; j < cols; ++j) s += std::exp((double)p[j] - m);
+    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = (float)(std::exp((double)p[j] - m) / s);
+  }
+  return 0;"""
+    ),
+    "backwards_with_scratch": source(
+        instead="""
+  std::vector<float> scratch(cols);
+  for (int64_t i = rows - 1; i >= 0; --i) {
+    softmax_row(x + i * stride, scratch.data(), cols);
+    memcpy(y + i * cols, scratch.data(), cols * sizeof(float));
+  }
+  return 0;"""
+    ),
+    "talkative": source('printf("hello from the kernel\\n"); fflush(stdout);'),
+}
+
+WRONG = {
+    "zeros": ("wrong_value", source("memset(y, 0, rows * cols * sizeof(float));")),
+    "no_maximum": (
+        "wrong_value",
+        source(
+            instead="""
+  for (int64_t i = 0; i < rows; ++i) {
+    double s = 0;
+    for (int64_t j = 0; j < cols; ++j) s += std::exp(x[i * stride + j]);
+    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = std::exp(x[i * stride + j]) / (float)s;
+  }
+  return 0;"""
+        ),
+    ),
+    "ignores_stride": (
+        "wrong_value",
+        source(
+            instead="""
+  for (int64_t i = 0; i < rows; ++i) softmax_row(x + i * cols, y + i * cols, cols);
+  return 0;"""
+        ),
+    ),
+    "drops_tail": (
+        "wrong_value",
+        source("if (cols % 8 > 1) for (int64_t i = 0; i < rows; ++i) y[i * cols + cols - 1] = 0;"),
+    ),
+    "reads_past_the_row": (
+        "wrong_value",
+        source(
+            instead="""
+  std::vector<float> scratch(cols + 8);
+  int64_t n = (cols + 7) / 8 * 8;
+  for (int64_t i = 0; i < rows; ++i) {
+    softmax_row(x + i * stride, scratch.data(), n);
+    memcpy(y + i * cols, scratch.data(), cols * sizeof(float));
+  }
+  return 0;"""
+        ),
+    ),
+    "half_precision_sum": (
+        "wrong_value",
+        source(
+            instead="""
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* p = x + i * stride; float m = -INFINITY; _Float16 s = 0;
+    for (int64_t j = 0; j < cols; ++j) m = p[j] > m || std::isnan(p[j]) ? p[j] : m;
+    for (int64_t j = 0; j < cols; ++j) s = s + (_Float16)std::exp(p[j] - m);
+    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = std::exp(p[j] - m) / (float)s;
+  }
+  return 0;"""
+        ),
+    ),
+    "hides_nan": (
+        "wrong_value",
+        source("for (int64_t i = 0; i < rows * cols; ++i) if (std::isnan(y[i])) y[i] = 0;"),
+    ),
+    "input_mutated": ("input_mutated", source("if (rows) const_cast<float*>(x)[0] += 1;")),
+    "writes_past_the_end": ("out_of_bounds", source("y[rows * cols] = 0;")),
+    "writes_before_the_start": ("out_of_bounds", source("y[-3] = 1;")),
+    "writes_into_the_padding": (
+        "out_of_bounds",
+        source("if (stride > cols && rows > 1) const_cast<float*>(x)[cols] = 0;"),
+    ),
+    "copies_a_guard": (
+        "out_of_bounds",
+        source("y[rows * cols + 2] = x[(rows ? (rows - 1) * stride + cols : 0) + 2];"),
+    ),
+    "unwritten_rows": (
+        "unwritten_output",
+        source(
+            instead="""
+  for (int64_t i = 0; i + 1 < rows; ++i) softmax_row(x + i * stride, y + i * cols, cols);
+  return 0;"""
+        ),
+    ),
+    "writes_nothing": ("unwritten_output", source(instead="return 0;")),
+    "works_only_once": (
+        "unwritten_output",
+        source(before="static int64_t done = 0; if (done == rows * cols) return 0; done = rows * cols;"),
+    ),
+    "random_garbage": (
+        "nondeterministic",
+        source("std::random_device d; for (int64_t i = 0; i < rows * cols; ++i) y[i] = d() * 1e-9f;"),
+    ),
+    "random_last_bits": (
+        "nondeterministic",
+        source(
+            "std::random_device d; for (int64_t i = 0; i < rows * cols; ++i) y[i] *= 1 + 1e-7f * (d() % 3);"
+        ),
+    ),
+    "kept_by_address": (
+        "wrong_value",
+        source(
+            before="static const float* px = 0; static int64_t n = -1; static std::vector<float> kept;\n"
+            "if (px == x && n == rows * cols) { memcpy(y, kept.data(), 4 * n); return 0; }",
+            after="px = x; n = rows * cols; kept.assign(y, y + n);",
+        ),
+    ),
+    "right_at_one_address_only": (
+        "nondeterministic",
+        source(before="static const float* px = x;", after="if (px != x && rows * cols) y[0] *= 1.001f;"),
+    ),
+    "segfault": ("crashed", source("*(volatile int*)8 = 1;")),
+    "aborts": ("crashed", source("abort();")),
+    "exits": ("crashed", source("_exit(0);")),
+    "endless": ("timeout", source("for (volatile int i = 0;; ++i) {}")),
+    "allocates_without_end": (
+        "out_of_memory",
+        source(
+            "for (;;) { char* p = (char*)malloc(1 << 24); if (!p) throw std::bad_alloc(); memset(p, 1, 1 << 24); }"  # noqa: E501
+        ),
+    ),
+    "prints_without_end": (
+        "output_limit",
+        source('for (;;) puts("0123456789 0123456789 0123456789 0123456789 0123456789 0123456789");'),
+    ),
+    "refuses": ("launch_error", source(instead="return 3;")),
+}
