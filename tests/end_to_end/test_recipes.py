@@ -1,0 +1,63 @@
+"""The recipes in docs/ are tried as written: files are made, changes are made, commands are run."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.checkout import ROOT, Checkout
+
+RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def apply_difference(file: Path, difference: str) -> None:
+    """Replace each run of `-` lines by the `+` lines after it."""
+    text = file.read_text()
+    for removed, added in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", difference, re.MULTILINE):
+        old, new = (re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (removed, added))
+        assert text.count(old) == 1, f"{file}: the recipe's line is not there once: {old!r}"
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+def run_shell(checkout: Checkout, script: str) -> str:
+    """Run the commands of a recipe as a user would, in the test's environment."""
+    environment = checkout.environment
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    ended = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=checkout.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_recipe(checkout: Checkout, recipe: Path) -> None:
+    """Every variant of the recipe's task ends without a failure of its own."""
+    blocks = BLOCK.findall(recipe.read_text())
+    assert any(language == "sh" for language, _, _ in blocks)
+    for language, path, content in blocks:
+        if language == "sh":
+            run_shell(checkout, content.replace("snakemake ", "snakemake --quiet rules "))
+        elif language == "diff":
+            apply_difference(checkout.folder / path, content)
+        elif path:
+            file = checkout.folder / path
+            assert not file.exists(), f"{path} is there already: the recipe would overwrite it"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+    for stage in ("compile", "verify"):
+        records = checkout.records(stage)
+        assert records, f"{stage} made nothing"
+        failed = [record["result"] for record in records if record["result"]["type"] != "passed"]
+        assert not failed, failed
