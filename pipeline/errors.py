@@ -5,6 +5,7 @@ KernelmillError
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
 ├── StoreError         a file under artifacts/ cannot be read or written: names the path and the cause
 ├── ToolchainError     a compiler or a tool that is needed is missing: names it and how to get it
+├── TrackingError      MLflow cannot be reached or refuses: names the address and the cause
 └── WorkerError        a worker process could not be started or went away: names its log
 
 Expected failures of kernels are not errors: they are `pipeline.records.outcome.Outcome` values.
@@ -29,6 +30,10 @@ class StoreError(KernelmillError):
 
 class ToolchainError(KernelmillError):
     """A compiler or a tool is missing or broken."""
+
+
+class TrackingError(KernelmillError):
+    """MLflow cannot be reached or refuses what it is given."""
 
 
 class WorkerError(KernelmillError):

@@ -1,0 +1,78 @@
+"""What track logged, and where one looks at it."""
+
+from pipeline.records.record import Record
+
+
+class Counts(Record, frozen=True, kw_only=True):
+    """Runs of one MLflow experiment, as this ingestion found them."""
+
+    new: int = 0
+    same: int = 0
+    """Logged before with the same result."""
+    replaced: int = 0
+    """Logged before with another result: the old run is superseded."""
+
+
+class TaskLinks(Record, frozen=True, kw_only=True):
+    """Pages of the UI for the measured variants of one task."""
+
+    task: str
+    title: str
+    runs: int
+    charts: str
+    """The experiment's chart page, filtered to the task: which tunables matter."""
+    compare: str
+    """The compare page of the task's runs."""
+    compared: int
+    """How many of the runs the compare page holds: the fastest, where an address cannot hold them all."""
+
+
+class Champion(Record, frozen=True, kw_only=True):
+    """A winner in the model registry."""
+
+    model: str
+    version: str
+    alias: str
+    """The hardware target."""
+    run: str
+    link: str
+
+
+class Links(Record, frozen=True, kw_only=True):
+    """Pages of the UI for the whole experiment."""
+
+    charts: str
+    compiled: str | None
+    """Runs of what was only compiled, where there are any."""
+    sweep: str
+    models: str
+    tasks: tuple[TaskLinks, ...]
+
+
+class Tracked(Record, frozen=True, kw_only=True, tag="tracked"):
+    """Everything is in MLflow."""
+
+    uri: str
+    """Without a password."""
+    experiments: dict[str, str]
+    """MLflow experiment -> its id."""
+    sweep: str
+    """Run id of the sweep."""
+    measured: Counts
+    compiled: Counts
+    champions: tuple[Champion, ...]
+    links: Links
+    seconds: float
+
+
+class NotTracked(Record, frozen=True, kw_only=True, tag="not_tracked"):
+    """Nothing was logged, and why."""
+
+    reason: str
+
+
+class TrackOutput(Record, frozen=True, kw_only=True):
+    """What track writes for one experiment."""
+
+    experiment: str
+    result: Tracked | NotTracked
