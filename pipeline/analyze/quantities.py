@@ -1,16 +1,11 @@
 """How numbers are written for people: values in base units in, short texts with SI prefixes out."""
 
-from pipeline.records.profiled import Interval, Verdict
+from pipeline.records.profiled import Interval
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 BASELINES = {"eager": "eager PyTorch", "compile": "torch.compile"}
-VERDICTS: dict[Verdict, str] = {
-    "faster": "faster",
-    "slower": "slower",
-    "indistinguishable": "no difference seen",
-}
 
 
 def baseline(name: str) -> str:
@@ -32,6 +27,13 @@ def seconds(value: float) -> str:
     return f"{digits(value / scale)} {unit}"
 
 
+def span(interval: Interval) -> str:
+    """The interval of a duration, the unit once where both ends share it: `333 – 337 µs`."""
+    low, high = seconds(interval.low), seconds(interval.high)
+    number, unit = low.split(" ")
+    return f"{number if high.endswith(' ' + unit) else low} – {high}"
+
+
 def rate(value: float, unit: str) -> str:
     """A rate: `21.0 GB/s`."""
     scale, prefix = next(
@@ -43,11 +45,6 @@ def rate(value: float, unit: str) -> str:
 def share(value: float) -> str:
     """A share: `78 %`; below one per cent with a digit more."""
     return f"{value:.0%}".replace("%", " %") if value >= 0.095 else f"{value:.1%}".replace("%", " %")
-
-
-def ratio(interval: Interval) -> str:
-    """A speed-up with its interval: `1.94× (1.91–1.96)`."""
-    return f"{digits(interval.value)}× ({digits(interval.low)}–{digits(interval.high)})"
 
 
 def counted(count: int, noun: str) -> str:

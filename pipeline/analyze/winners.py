@@ -131,7 +131,7 @@ def _why(results: list[Result]) -> str:
     if Outcome.DEVICE_UNAVAILABLE in outcomes:
         return "device unavailable"
     failures = {outcome: count for outcome, count in outcomes.most_common() if outcome is not Outcome.PASSED}
-    return ", ".join(f"{outcome} {count}" for outcome, count in failures.items()) or "profile has not run"
+    return ", ".join(f"{count} {outcome}" for outcome, count in failures.items()) or "profile has not run"
 
 
 def _row(winner: Winner | NotMeasured) -> dict[str, object]:

@@ -61,7 +61,7 @@ class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
 
     cell: Cell
     reason: str
-    """`device unavailable`, or what stopped the variants: `compile_error 12, wrong_value 3`."""
+    """`device unavailable`, or what stopped the variants: `12 compile_error, 3 wrong_value`."""
     variants: int
     compiled: int
     verified: int

@@ -92,7 +92,7 @@ BUILD = Build(code="c0de", toolchain=PROVENANCE.toolchain)
 CEILINGS = Ceilings(copy_bandwidth=2.1e10, cache_bandwidth=6.4e10, matrix_flops=1.3e11, vector_flops=9.6e10)
 
 
-class Case(Record, kw_only=True):
+class Case(Record, frozen=True, kw_only=True):
     """One task of the sample."""
 
     kernel: str

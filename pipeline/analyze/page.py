@@ -1,0 +1,108 @@
+"""The report: tables of aggregate in, one HTML page out that needs nothing beside itself.
+
+The page holds its styles, scripts and data, and plotly.js once; it opens from disk without network.
+"""
+
+import json
+from typing import Any
+
+from pipeline.analyze import quantities
+from pipeline.analyze.columns import COLUMNS
+from pipeline.analyze.page_data import page_data
+from pipeline.analyze.page_inputs import Links, Tables
+from pipeline.analyze.page_sections import FACTS, causes, facts_tables, left_out, verification
+from pipeline.records.specs import AggregateSpec
+from pipeline.records.summary import NotMeasured, Winner
+from pipeline.records.tracked import Tracked
+
+TEMPLATE = "report.html.j2"
+INLINED = ("report.css", "charts.js", "table.js")
+
+
+def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Tracked | None = None) -> str:
+    """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
+    import jinja2
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pipeline.analyze"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = ("seconds", "rate", "share", "digits", "span", "counted", "baseline")
+    environment.filters |= {name: getattr(quantities, name) for name in names}
+    loader = environment.loader
+    assert loader is not None
+    inlined = {name: Markup(loader.get_source(environment, name)[0]) for name in INLINED}
+    return environment.get_template(TEMPLATE).render(
+        **_context(spec, tables, links),
+        tracked=tracked,
+        inlined=inlined,
+        data=Markup(embedded(page_data(spec, tables, links))),
+        plotly=Markup(get_plotlyjs()),
+    )
+
+
+def embedded(value: object) -> str:
+    """JSON that may stand in a script element: nothing in it can end the element."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
+    summary = tables.summary
+    winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
+    cells, constraints = left_out(tables)
+    return {
+        "spec": spec,
+        "summary": summary,
+        "stages": _stages(tables),
+        "winners": winners,
+        "missing": _missing(tables),
+        "baselines": list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared)),
+        "facts_tables": facts_tables(tables),
+        "facts": FACTS,
+        "causes": causes(tables, links),
+        "verification": verification(tables),
+        "cells": cells,
+        "constraints": constraints,
+        "columns": COLUMNS,
+        "files": {name: links.to_file(tables.folder / file) for name, file in summary.tables.items()},
+    }
+
+
+def _stages(tables: Tables) -> list[dict[str, Any]]:
+    """The funnel: how many variants passed each stage, and what happened to the others."""
+    rows = []
+    for stage, verb in (
+        ("generate", "proposed"),
+        ("compile", "compiled"),
+        ("verify", "verified"),
+        ("profile", "measured"),
+    ):
+        counts = {str(outcome): count for outcome, count in tables.summary.stages.get(stage, {}).items()}
+        others = {outcome: count for outcome, count in counts.items() if outcome != "passed"}
+        rows.append({"stage": stage, "verb": verb, "passed": counts.get("passed", 0), "others": others})
+    return rows
+
+
+def _missing(tables: Tables) -> list[dict[str, Any]]:
+    """Cells without a measurement; targets that share kernel, workload and reason share a row."""
+    groups: dict[tuple[str, ...], list[NotMeasured]] = {}
+    for entry in tables.summary.winners:
+        if isinstance(entry, NotMeasured):
+            cell = entry.cell
+            key = (cell.kernel, cell.workload, cell.dtype, entry.reason, entry.where or "")
+            groups.setdefault(key, []).append(entry)
+    return [
+        dict(zip(("kernel", "workload", "dtype", "reason", "where"), key, strict=True))
+        | {
+            name: sum(getattr(entry, name) for entry in group)
+            for name in ("variants", "compiled", "verified")
+        }
+        | {"targets": group}
+        for key, group in groups.items()
+    ]

@@ -1,0 +1,160 @@
+"""What the report's plots and its variants table read: tables of aggregate in, plain JSON values out."""
+
+import collections
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.analyze.page_inputs import Links, Tables
+from pipeline.analyze.quantities import baseline
+from pipeline.analyze.roofline import compute_peak, estimate_roofline_seconds, peak_rates
+from pipeline.records.specs import AggregateSpec, TaskRow
+from pipeline.records.summary import Winner
+
+# Columns of the variants table: name in the table, heading, how it is written. `tight` ones never wrap.
+SHOWN = (
+    ("kernel", "kernel", "text"),
+    ("workload", "workload", "text"),
+    ("hardware", "hardware", "text"),
+    ("configuration", "tunables", "code"),
+    ("outcome", "outcome", "outcome"),
+    ("median_seconds", "time", "seconds"),
+    ("roofline_share", "roofline share", "share"),
+    ("verify_worst_share", "error / bound", "share"),
+    ("registers", "registers", "count"),
+    ("spills", "spills", "count"),
+    ("shared_memory", "shared memory", "count"),
+    ("estimate_occupancy", "occupancy (estimate)", "estimate"),
+    ("code_bytes", "code bytes", "count"),
+    ("compile_seconds", "compile", "seconds"),
+)
+HIDDEN = (
+    "implementation",
+    "task",
+    "variant",
+    "reason",
+    "log",
+    "compile_folder",
+    "default",
+    "flops_per_second",
+)
+BASELINE_AFTER = "median_seconds"
+
+
+def page_data(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
+    """All that the scripts of the page draw from."""
+    winners = [winner for winner in tables.summary.winners if isinstance(winner, Winner)]
+    names = list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared))
+    return {
+        "baselines": [{"name": name, "label": baseline(name)} for name in names],
+        "tasks": [_task(task) for task in spec.tasks],
+        "winners": [{"task": winner.task, "variant": winner.variant} for winner in winners],
+        "variants": _variants(tables, names),
+        "roofs": _roofs(tables),
+        "effects": _finite(tables.read("effects").to_pylist()),
+        "samples": _samples(tables, winners),
+        "root": links.to(""),
+    }
+
+
+def _task(task: TaskRow) -> dict[str, Any]:
+    bandwidth, arithmetic = peak_rates(task)
+    return {
+        "task": task.task,
+        "label": f"{task.kernel} · {task.workload} · {task.hardware}",
+        "kernel": task.kernel,
+        "workload": task.workload,
+        "hardware": task.hardware,
+        "dtype": task.dtype,
+        "unit": task.unit,
+        "flops": task.flops,
+        "bytes": task.bytes,
+        "intensity": task.flops / task.bytes if task.bytes else None,
+        "peak_bandwidth": bandwidth,
+        "peak_flops": arithmetic,
+        "peak_name": compute_peak(task),
+        "estimate_seconds": estimate_roofline_seconds(task),
+        "optimization": task.optimization,
+    }
+
+
+def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
+    """Column-wise: a list per column is a third of the size of a record per row."""
+    shown = []
+    for entry in SHOWN:
+        shown.append(entry)
+        if entry[0] == BASELINE_AFTER:
+            shown += [(f"speedup.{name}", f"vs {baseline(name)}", "speedup") for name in baselines]
+    beside = [f"{kind}.{name}{part}" for name in baselines for kind, part in _BESIDE]
+    beside += ["median_seconds_low", "median_seconds_high"]
+    available = tables.columns("variants")
+    names = [name for name in (*(entry[0] for entry in shown), *beside, *HIDDEN) if name in available]
+    table = tables.read("variants", names)
+    columns = {name: _short(table.column(name).to_pylist()) for name in names}
+    # A column in which nothing stands (registers on a CPU) would only push the others out of sight.
+    filled = {name for name, values in columns.items() if any(value is not None for value in values)}
+    return {
+        "shown": [
+            dict(zip(("name", "heading", "kind"), entry, strict=True))
+            for entry in shown
+            if entry[0] in filled
+        ],
+        "columns": columns,
+        "rows": table.num_rows,
+    }
+
+
+_BESIDE = (("speedup", ".low"), ("speedup", ".high"), ("verdict", ""), ("absent", ""))
+
+
+def _roofs(tables: Tables) -> list[dict[str, Any]]:
+    """Ceilings as measured, the median over the jobs of one target and dtype."""
+    names = ("ceiling_copy_bandwidth", "ceiling_vector_flops", "ceiling_matrix_flops")
+    rows = tables.read("variants", ["hardware", "dtype", *names]).to_pylist()
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = collections.defaultdict(list)
+    for row in rows:
+        if row["ceiling_copy_bandwidth"] is not None:
+            groups[(row["hardware"], row["dtype"])].append(row)
+    return [
+        {"hardware": hardware, "dtype": dtype, "jobs": len(group)}
+        | {name.removeprefix("ceiling_"): _median([row[name] for row in group]) for name in names}
+        for (hardware, dtype), group in groups.items()
+    ]
+
+
+def _samples(tables: Tables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:
+    """Task -> callable -> raw samples of the winner and its baselines."""
+    import pyarrow.parquet as pq
+
+    wanted = {(winner.task, winner.variant) for winner in winners}
+    path = tables.folder / tables.summary.tables["samples"]
+    chosen = [("variant", "in", sorted({variant for _, variant in wanted}))]
+    samples: dict[str, dict[str, list[float]]] = {}
+    if wanted:
+        for row in pq.read_table(path, filters=chosen).to_pylist():
+            if (row["task"], row["variant"]) in wanted:
+                series = samples.setdefault(row["task"], {}).setdefault(row["callable"], [])
+                series.append(float(f"{row['seconds']:.5g}"))
+    return samples
+
+
+def _short(values: list[Any]) -> list[Any]:
+    """Five significant digits are more than a page shows; the tables have all."""
+    return [
+        None
+        if isinstance(value, float) and not math.isfinite(value)
+        else float(f"{value:.5g}")
+        if isinstance(value, float)
+        else value
+        for value in values
+    ]
+
+
+def _finite(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(row, _short(list(row.values())), strict=True)) for row in rows]
+
+
+def _median(values: list[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

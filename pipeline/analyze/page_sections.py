@@ -1,0 +1,160 @@
+"""The tables that the report shows as they are: tables of aggregate in, rows for the template out."""
+
+import collections
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.analyze.page_inputs import Links, Tables
+from pipeline.records.record import Record
+
+LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
+
+FACTS = (
+    ("registers", "registers"),
+    ("spills", "spills (B)"),
+    ("shared_memory", "shared memory (B)"),
+    ("threads_per_block", "threads"),
+    ("estimate_occupancy", "occupancy"),
+    ("matrix_instructions", "matrix instructions"),
+    ("code_bytes", "code (B)"),
+)
+
+Row = dict[str, Any]
+
+
+class FactsTable(Record, frozen=True, kw_only=True):
+    """One kernel over the targets."""
+
+    kernel: str
+    implementation: str
+    workloads: tuple[str, ...]
+    """Workloads whose binaries have the same facts share a table."""
+    dtype: str
+    choice: str
+    configuration: str | None
+    """None where the targets differ in it; then it stands in the rows."""
+    rows: list[Row]
+    """Each with `heat`: fact -> place between the least and the most in this table, 0 to 1."""
+
+
+class Cause(Record, frozen=True, kw_only=True):
+    """Failures of one stage and outcome."""
+
+    stage: str
+    outcome: str
+    count: int
+    reasons: list[Row]
+    """`reason`, `count`, `where`, `logs`, `more`."""
+
+
+def facts_tables(tables: Tables) -> list[FactsTable]:
+    """Static facts of GPU targets, in the order of the plan."""
+    rows = [row for row in tables.read("static_facts").to_pylist() if row["kind"] != "cpu"]
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        names = ("kernel", "implementation", "dtype", "choice", "workload")
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    same: dict[tuple[object, ...], list[str]] = {}
+    kept: dict[tuple[object, ...], list[Row]] = {}
+    for (kernel, implementation, dtype, choice, workload), group in groups.items():
+        facts = tuple(
+            tuple(row[name] for name in ("hardware", "configuration", *dict(FACTS))) for row in group
+        )
+        key = (kernel, implementation, dtype, choice, facts)
+        same.setdefault(key, []).append(workload)
+        kept.setdefault(key, group)
+    return [_facts_table(group, same[key]) for key, group in kept.items()]
+
+
+def _facts_table(rows: list[Row], workloads: Sequence[str]) -> FactsTable:
+    configurations = {row["configuration"] for row in rows}
+    for name, _ in FACTS:
+        values = [row[name] for row in rows if row[name] is not None]
+        low, high = min(values, default=0), max(values, default=0)
+        for row in rows:
+            heat = row.setdefault("heat", {})
+            if row[name] is not None and high > low:
+                heat[name] = (row[name] - low) / (high - low)
+    first = rows[0]
+    return FactsTable(
+        kernel=first["kernel"],
+        implementation=first["implementation"],
+        workloads=tuple(workloads),
+        dtype=first["dtype"],
+        choice=first["choice"],
+        configuration=first["configuration"] if len(configurations) == 1 else None,
+        rows=rows,
+    )
+
+
+def causes(tables: Tables, links: Links) -> list[Cause]:
+    """Failures by cause, the most frequent first; an absent device is no failure of a kernel."""
+    names = ["kernel", "workload", "hardware", "stage", "outcome", "reason", "log", "configuration"]
+    groups: dict[tuple[str, str], dict[str, list[Row]]] = collections.defaultdict(dict)
+    for row in tables.read("variants", names).to_pylist():
+        if row["outcome"] not in ("passed", "device_unavailable"):
+            group = groups[(row["stage"], row["outcome"])]
+            group.setdefault(row["reason"] or "no reason was recorded", []).append(row)
+    found = [
+        Cause(
+            stage=stage,
+            outcome=outcome,
+            count=sum(len(rows) for rows in group.values()),
+            reasons=[_reason(reason, rows, links) for reason, rows in _most_frequent(group)],
+        )
+        for (stage, outcome), group in groups.items()
+    ]
+    return sorted(found, key=lambda cause: -cause.count)
+
+
+def _most_frequent(group: dict[str, list[Row]]) -> list[tuple[str, list[Row]]]:
+    return sorted(group.items(), key=lambda pair: -len(pair[1]))
+
+
+def _reason(reason: str, rows: list[Row], links: Links) -> Row:
+    where = collections.Counter(f"{row['kernel']} · {row['workload']} · {row['hardware']}" for row in rows)
+    logged = [row for row in rows if row["log"]]
+    logs = [
+        {"href": links.to(row["log"]), "label": row["configuration"] or row["kernel"]}
+        for row in logged[:LOGS_SHOWN]
+    ]
+    more = len(logged) - len(logs)
+    return {"reason": reason, "count": len(rows), "where": dict(where), "logs": logs, "more": more}
+
+
+def verification(tables: Tables) -> list[Row]:
+    """Where verify ran, per target: how many were judged, how many passed, how near to the bound."""
+    names = ["hardware", "verify_where", "verify_outcome", "verify_worst_share", "verify_weak"]
+    groups: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
+    for row in tables.read("variants", names).to_pylist():
+        if row["verify_where"]:
+            groups[(row["hardware"], row["verify_where"])].append(row)
+    return [
+        {
+            "hardware": hardware,
+            "where": where,
+            "judged": len(rows),
+            "passed": sum(row["verify_outcome"] == "passed" for row in rows),
+            "worst_share": max(
+                (row["verify_worst_share"] for row in rows if row["verify_worst_share"] is not None),
+                default=None,
+            ),
+            "weak": sum(bool(row["verify_weak"]) for row in rows),
+        }
+        for (hardware, where), rows in groups.items()
+    ]
+
+
+def left_out(tables: Tables) -> tuple[list[str], list[Row]]:
+    """Cells that were pruned from the grid, and constraints with how many points they exclude."""
+    rows = tables.read("pruned").to_pylist()
+    cells = [row["reason"] for row in rows if row["scope"] == "cell"]
+    groups: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        if row["scope"] != "cell":
+            names = ("kernel", "implementation", "rule", "reason")
+            group = groups.setdefault(
+                tuple(row[name] for name in names), {name: row[name] for name in names} | {"where": {}}
+            )
+            group["where"].setdefault(row["workload"], {})[row["hardware"]] = row["count"]
+    return cells, list(groups.values())
