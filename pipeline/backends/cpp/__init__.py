@@ -1,0 +1,133 @@
+"""C++ for the CPU: the system compiler, a plain C ABI, one shared object per variant.
+
+The ABI is `extern "C" int <entry>(tensors, int64_t dimensions, int64_t row strides, double scalars)`. Tensors
+are pointers, inputs in declared order and then outputs; dimensions and scalars come in declared order; row
+strides, in elements, are those of the `row_strided` tensors. It returns 0, or another number that becomes a
+launch error.
+Compile-time choices are macros: `ELEMENT_FLOAT32` (`_FLOAT16`, `_BFLOAT16`), every tunable by its name,
+every attribute as `EPILOGUE_BIAS_GELU` where it is a word and as `NAME=value` where it is a number.
+"""
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.backends.backend import CompileJob
+from pipeline.backends.cpp import compiler, facts
+from pipeline.errors import ConfigError
+from pipeline.records.compiled import Compiled
+from pipeline.records.hardware import BackendKind, Target
+from pipeline.records.kernel import Implementation, TunableValue
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import digest_bytes
+
+if TYPE_CHECKING:
+    from pipeline.backends.backend import Launch
+
+ARTIFACT = "kernel.so"
+DISASSEMBLY = "kernel.s"
+LOG = "log.txt"
+SOURCES = "sources"
+TIME_LIMIT = 30.0  # seconds for one variant: a header-heavy source takes about 10
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+class Cpp:
+    """The backend `cpp`."""
+
+    kinds: frozenset[BackendKind] = frozenset({"cpu"})
+    shape_matters = False
+    preload: tuple[str, ...] = ()
+
+    def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
+        """Compiler with its version, flags, and the disassembler that the instruction mix comes from."""
+        return compiler.toolchain()
+
+    def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
+        """The source and, transitively, what it includes in quotes."""
+        main = (root / implementation.source).resolve()
+        if not main.is_file():
+            raise ConfigError(
+                f"{implementation.source}: no such file; `source` is a path from the repository"
+            )
+        found = {main: None}
+        todo = [main]
+        while todo:
+            for include in _local_includes(todo.pop(), root.resolve()):
+                if include not in found:
+                    found[include] = None
+                    todo.append(include)
+        return tuple(found)
+
+    def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
+        """Copy the sources beside the artifact and compile the copy, so that the two belong together."""
+        files = [path.relative_to(root.resolve()) for path in self.sources(job.implementation, root)]
+        for path in files:
+            copy = folder / SOURCES / path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / path, copy)
+        failure = compiler.run(
+            [*definitions(job), "-o", f"../{ARTIFACT}", str(files[0])],
+            folder=folder / SOURCES,
+            log=folder / LOG,
+            seconds=TIME_LIMIT,
+        )
+        if failure is not None:
+            return failure
+        artifact = folder / ARTIFACT
+        functions = facts.read_functions(artifact)
+        entry = job.implementation.entry
+        if entry not in functions:
+            reason = (
+                f'the source has no function extern "C" {entry}; it defines {", ".join(sorted(functions))}'
+            )
+            return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason, log=LOG)
+        disassembly = compiler.disassemble(artifact)
+        if disassembly is not None:
+            (folder / DISASSEMBLY).write_text(disassembly)
+        return Compiled(
+            artifact=ARTIFACT,
+            artifact_digest=digest_bytes(artifact.read_bytes()),
+            functions=(entry,),
+            facts=facts.static_facts(functions, disassembly),
+            files=tuple(
+                sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+            ),
+        )
+
+    def load(self, job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Launch":  # noqa: ARG002
+        """Open the shared object in this process; its threads are torch's where torch is here."""
+        from pipeline.backends.cpp.launch import NativeLaunch
+
+        return NativeLaunch(folder / compiled.artifact, job.implementation.entry, job.problem)
+
+
+def definitions(job: CompileJob) -> list[str]:
+    """Macros of one variant."""
+    names = [f"-DELEMENT_{job.problem.element.upper()}"]
+    names += [f"-D{name}={_literal(value)}" for name, value in job.variant.tunables.items()]
+    for name, value in job.variant.attributes.items():
+        if isinstance(value, str):
+            names.append(f"-D{name.upper()}_{value.upper()}")
+        else:
+            names.append(f"-D{name.upper()}={_literal(value)}")
+    return names
+
+
+def _literal(value: TunableValue) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _local_includes(source: Path, root: Path) -> list[Path]:
+    """What a file includes in quotes and what exists; the compiler reports what does not."""
+    found = []
+    for name in _INCLUDE.findall(source.read_text(errors="replace")):
+        path = (source.parent / name).resolve()
+        if not path.is_file():
+            continue
+        if not path.is_relative_to(root):
+            raise ConfigError(f"{source.relative_to(root)}: includes {path}, which is outside the repository")
+        found.append(path)
+    return found

@@ -1,0 +1,129 @@
+"""The system's C++ compiler and disassembler: found, asked for their versions, and run."""
+
+import functools
+import os
+import platform
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from pipeline import environment
+from pipeline.errors import ToolchainError
+from pipeline.records.outcome import Failure, Outcome
+
+CANDIDATES = ("g++", "c++", "clang++")
+
+# Contraction to fused multiply-adds is GCC's default and not Clang's; errno and traps of floating-point
+# operations are not observed here. Nothing that changes results (-ffast-math) is on: NaN must propagate.
+FLAGS = (
+    "-std=c++17", "-O3", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
+    "-fPIC", "-shared", "-Wl,-z,defs", "-Wno-psabi", "-fmax-errors=20", "-fdiagnostics-color=never",
+)  # fmt: skip
+
+_LOG_BYTES = 1 << 20  # of a log that is searched for the reason
+_REASONS = (
+    (Outcome.OUT_OF_MEMORY, re.compile(r"virtual memory exhausted|out of memory|std::bad_alloc")),
+    (Outcome.COMPILE_ERROR, re.compile(r"\berror: |undefined reference|cannot find")),
+)
+
+
+@functools.cache
+def find() -> tuple[str, ...]:
+    """The compiler's command: $CXX (which may carry arguments) or the first candidate on the PATH.
+
+    Raises
+    ------
+    ToolchainError
+        There is none; the text says what to install.
+    """
+    preferred = environment.compiler()
+    if preferred is not None:
+        command = shlex.split(preferred)
+        path = shutil.which(command[0])
+        if path is None:
+            raise ToolchainError(f"CXX={preferred}: no such program on the PATH; correct it or unset CXX")
+        return (path, *command[1:])
+    for name in CANDIDATES:
+        path = shutil.which(name)
+        if path is not None:
+            return (path,)
+    raise ToolchainError(
+        f"no C++ compiler: none of {', '.join(CANDIDATES)} is on the PATH; install one "
+        "(Debian: apt-get install g++) or name it in CXX"
+    )
+
+
+@functools.cache
+def toolchain() -> dict[str, str]:
+    """What decides the artifact and the facts read from it."""
+    versions = {"c++": _version([*find()]), "c++ flags": shlex.join([*find()[1:], *_flags()])}
+    objdump = shutil.which("objdump")
+    return versions if objdump is None else versions | {"objdump": _version([objdump])}
+
+
+def run(arguments: list[str], *, folder: Path, log: Path, seconds: float) -> Failure | None:
+    """Compile in `folder`; the command and all that the compiler says go to `log`. None: it worked."""
+    command = [*find(), *_flags(), *arguments]
+    with log.open("w") as stream:
+        stream.write(f"{shlex.join(command)}\n")
+        stream.flush()
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment.untranslated(),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            process_group=0,
+        ) as process:
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                # The group: the driver's own children do the work and would go on.
+                os.killpg(process.pid, signal.SIGKILL)
+                reason = f"the compiler did not finish in {seconds:g} s"
+                return Failure(outcome=Outcome.TIMEOUT, reason=reason, log=log.name)
+    return None if code == 0 else _failure(log, code)
+
+
+def disassemble(artifact: Path) -> str | None:
+    """Text of the machine code; None where binutils is not here."""
+    objdump = shutil.which("objdump")
+    if objdump is None:
+        return None
+    command = [objdump, "-d", "--no-show-raw-insn", "--section=.text", artifact.name]
+    result = subprocess.run(command, cwd=artifact.parent, capture_output=True, text=True, check=False)
+    return result.stdout if result.returncode == 0 else None
+
+
+def _flags() -> tuple[str, ...]:
+    """Clang knows -march=native on x86 only."""
+    clang_on_arm = "clang" in Path(find()[0]).name and platform.machine() != "x86_64"
+    return (*FLAGS, "-mcpu=native" if clang_on_arm else "-march=native")
+
+
+def _version(command: list[str]) -> str:
+    result = subprocess.run(
+        [command[0], "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    lines = result.stdout.splitlines()
+    if result.returncode != 0 or not lines:
+        raise ToolchainError(
+            f"{command[0]} --version failed: {result.stderr.strip() or 'it printed nothing'}"
+        )
+    return lines[0]
+
+
+def _failure(log: Path, code: int) -> Failure:
+    with log.open(errors="replace") as stream:
+        lines = stream.read(_LOG_BYTES).splitlines()[1:]
+    for outcome, pattern in _REASONS:
+        for line in lines:
+            if pattern.search(line):
+                return Failure(outcome=outcome, reason=line.strip(), log=log.name)
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    reason = f"the compiler ended with code {code}: {last}"
+    return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason, log=log.name)

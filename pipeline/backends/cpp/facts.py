@@ -1,0 +1,136 @@
+"""Static facts of a shared object: size of the code from its symbols, instruction mix from its disassembly.
+
+The classes of the mix overlap: a fused multiply-add on 512-bit registers with a memory operand counts as
+`vector_512`, `fma` and `load`. Counts are static: how often a loop runs is not in them.
+"""
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.errors import ToolchainError
+from pipeline.records.compiled import StaticFacts
+
+_SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
+_FUNCTION = 2  # STT_FUNC
+
+_LABEL = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
+_INSTRUCTION = re.compile(r"^\s*[0-9a-f]+:\s+(\S+)\s*([^#]*)")
+
+# Mnemonics of both instruction sets; a class counts where its pattern matches from the start.
+_CLASSES = {
+    "fma": re.compile(r"vfn?m(add|sub)|fmla|fmls|fn?madd|fn?msub"),
+    "dot": re.compile(r"vdpbf16|vpdp|bfdot|bfmmla|[us]dot"),
+    "gather": re.compile(r"vp?gather"),
+    "prefetch": re.compile(r"prefetch|prfm"),
+    "branch": re.compile(r"j|b\.|b$|cbn?z|tbn?z"),
+    "call": re.compile(r"call|bl$|blr"),
+    "convert": re.compile(r"v?cvt|vpmov[sz]x|fcvt|[us]cvtf|bfcvt"),
+    "divide": re.compile(r"v?div|v?sqrt|fdiv|fsqrt"),
+}
+_NO_ACCESS = re.compile(r"lea|nop|prefetch|prfm|j|call|b\.|data16|cs$")
+_READS_ONLY = re.compile(r"cmp|test|v?ucomis|v?comis|push")
+_SCALAR_FLOAT = re.compile(
+    r"v?(mov|add|sub|mul|div|sqrt|min|max|u?comi|fn?m\w+\d|rndscale|round|scalef|cvt\w+)s[sd]$"
+    r"|v?mov[dq]$|v?cvtt?s[sd]2"
+)
+_ARM_LOAD = re.compile(r"ldr|ldp|ldu|ld[1-4]|ldn")
+_ARM_STORE = re.compile(r"str|stp|stu|st[1-4]|stn")
+
+
+def read_functions(artifact: Path) -> dict[str, int]:
+    """Functions that the source defines -> bytes of code. What the linker adds has no size and is left out.
+
+    Raises
+    ------
+    ToolchainError
+        Not a 64-bit ELF file: this backend knows Linux only.
+    """
+    data = artifact.read_bytes()
+    if data[:6] != b"\x7fELF\x02\x01":
+        raise ToolchainError(f"{artifact}: not a 64-bit ELF file; the backend cpp needs Linux")
+    functions = {}
+    for kind, offset, size, names in _symbol_sections(data):
+        if kind not in _SYMBOL_TABLES:
+            continue
+        for name, info, _, section, _, length in struct.iter_unpack("<IBBHQQ", data[offset : offset + size]):
+            if info & 0xF == _FUNCTION and section != 0 and length > 0:
+                start = names + name
+                functions[data[start : data.index(b"\0", start)].decode()] = length
+    return functions
+
+
+def static_facts(functions: dict[str, int], disassembly: str | None) -> StaticFacts:
+    """Size and mix of all functions. Registers and spills are not known: no compiler reports them."""
+    return StaticFacts(
+        code_bytes=sum(functions.values()),
+        instructions=instruction_mix(disassembly, set(functions)) if disassembly is not None else {},
+    )
+
+
+def instruction_mix(disassembly: str, functions: set[str]) -> dict[str, int]:
+    """Class -> static count over the given functions, from the text of `objdump -d`."""
+    mix: Counter[str] = Counter()
+    counting = False
+    for line in disassembly.splitlines():
+        label = _LABEL.match(line)
+        if label:
+            counting = label[1] in functions
+            continue
+        instruction = _INSTRUCTION.match(line) if counting else None
+        if instruction:
+            mix.update(_classes(instruction[1], instruction[2].strip()))
+    return dict(sorted(mix.items()))
+
+
+def _symbol_sections(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """(type, offset, size, offset of its string table) of every section."""
+    table = struct.unpack_from("<Q", data, 0x28)[0]
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQII", data, table + number * size) for number in range(count)]
+    for _, kind, _, _, offset, length, link, _ in headers:
+        yield kind, offset, length, headers[link][4] if link < count else 0
+
+
+def _classes(mnemonic: str, operands: str) -> Iterator[str]:
+    yield "all"
+    for name, pattern in _CLASSES.items():
+        if pattern.match(mnemonic):
+            yield name
+    width = _vector_class(mnemonic, operands)
+    if width:
+        yield width
+    access = _access(mnemonic, operands)
+    if access:
+        yield access
+        if width and re.search(r"\(%r[sb]p|\[(sp|x29)", operands):
+            yield "vector_stack"  # spilled registers, or arrays that did not fit them
+
+
+def _vector_class(mnemonic: str, operands: str) -> str | None:
+    if "%zmm" in operands:
+        return "vector_512"
+    if "%ymm" in operands:
+        return "vector_256"
+    if "%xmm" in operands:
+        return "scalar_float" if _SCALAR_FLOAT.match(mnemonic) else "vector_128"
+    if re.search(r"\bv\d+\.|\bq\d+\b", operands):
+        return "vector_128"
+    if re.search(r"\bz\d+\.", operands):
+        return "vector_scalable"
+    return "scalar_float" if re.search(r"(^|[^%\w])[sd]\d+\b", operands) else None
+
+
+def _access(mnemonic: str, operands: str) -> str | None:
+    """`load` or `store`: AT&T syntax writes the destination last."""
+    if "[" in operands:
+        if _ARM_LOAD.match(mnemonic):
+            return "load"
+        return "store" if _ARM_STORE.match(mnemonic) else None
+    if "(" not in operands or _NO_ACCESS.match(mnemonic):
+        return None
+    last = re.sub(r"\{[^}]*\}", "", operands).endswith(")")
+    several = "," in re.sub(r"\([^)]*\)", "", operands)
+    return "store" if last and several and not _READS_ONLY.match(mnemonic) else "load"
