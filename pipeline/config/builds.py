@@ -1,0 +1,50 @@
+"""What a stage's results depend on beside its inputs: code and toolchain, as `Build` records."""
+
+import functools
+from pathlib import Path
+
+import pipeline
+from pipeline.backends.registry import backend
+from pipeline.config.code import Code
+from pipeline.config.toolchain import Toolchain, find_tools, library_versions
+from pipeline.records.hardware import Target
+from pipeline.records.record import digest
+from pipeline.records.specs import Build
+from pipeline.search.registry import strategy
+
+
+class Builds:
+    """Makes the Build of every stage; each distinct one once."""
+
+    def __init__(self) -> None:
+        assert pipeline.__file__ is not None
+        self._code = functools.cache(Code(Path(pipeline.__file__).parents[1]).digest)
+        self._toolchains: dict[tuple[str, str], Toolchain] = {}
+
+    @property
+    def toolchains(self) -> tuple[Toolchain, ...]:
+        """All that were asked for."""
+        return tuple(self._toolchains.values())
+
+    def generate(self, strategy_name: str) -> Build:
+        """Of generate with one search strategy."""
+        member = strategy(strategy_name).__module__
+        return Build(
+            code=self._code("pipeline.stages.generate", member), toolchain=library_versions("generate")
+        )
+
+    def of_backend(self, stage: str, name: str, target: Target) -> Build:
+        """Of compile, verify or profile with one backend."""
+        key = (name, digest(target))
+        if key not in self._toolchains:
+            self._toolchains[key] = find_tools(name, target)
+        member = type(backend(name)).__module__
+        return Build(
+            code=self._code(f"pipeline.stages.{stage}", member),
+            toolchain={**library_versions(stage), **self._toolchains[key].versions},
+        )
+
+    def aggregate(self) -> Build:
+        """Of aggregate, report and track together: they share one spec."""
+        stages = (f"pipeline.stages.{stage}" for stage in ("aggregate", "report", "track"))
+        return Build(code=self._code(*stages), toolchain=library_versions("aggregate"))

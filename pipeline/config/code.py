@@ -1,0 +1,119 @@
+"""Digest of a stage's code with all of the project that it imports, which Snakemake does not see.
+
+The import graph is grimp's, which also reads imports inside of functions. Packages on the way count, and so
+do modules that are named in strings (`"package.module:function"`, which a forked process imports) and the
+other files of a package (templates). Members of a registry count only for the tasks that name them.
+
+A module counts as its syntax tree without docstrings: comments, docstrings and formatting run nothing again.
+"""
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import grimp
+
+from pipeline.records.record import Record, digest_bytes, digest_parts
+
+PACKAGE = "pipeline"
+REGISTRIES = frozenset({"pipeline.backends.registry", "pipeline.search.registry"})
+"""Each picks one of its members by name: a task depends on the member that it names, not on the others."""
+_REFERENCE = re.compile(rf"({PACKAGE}(?:\.\w+)+)(?::\w+)?")
+
+
+class Code:
+    """The project's own code, read once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._graph = grimp.build_graph(PACKAGE, cache_dir=None)
+        self._modules = frozenset(self._graph.modules)
+        self._parsed = functools.cache(lambda module: _parse(self._file(module).read_bytes()))
+        self._foreign = functools.cache(_foreign_files)
+
+    def digest(self, *modules: str) -> str:
+        """Digest of modules with all that they import."""
+        parts = {}
+        for name in self.closure(*modules):
+            parts[name] = self._parsed(name).digest
+            for path in self._data_files(name):
+                parts[str(path.relative_to(self._root))] = digest_bytes(path.read_bytes())
+        return digest_parts(parts)
+
+    def closure(self, *modules: str) -> tuple[str, ...]:
+        """All modules of the project that run when these do; the way through a registry is not followed."""
+        found: set[str] = set()
+        todo = set(modules)
+        while todo:
+            name = todo.pop()
+            if name in found or name in REGISTRIES:
+                continue
+            found.add(name)
+            todo |= self._graph.find_modules_directly_imported_by(name)
+            todo |= self._modules & self._parsed(name).references
+            todo |= self._modules & {name.rpartition(".")[0]}
+        return tuple(sorted(found))
+
+    def _data_files(self, module: str) -> Iterator[Path]:
+        """Files beside a module that are not Python: its own if it names them, all if no neighbour does."""
+        folder = self._file(module).parent
+        neighbours = [name for name in self._modules if self._file(name).parent == folder]
+        for path in self._foreign(folder):
+            first = path.relative_to(folder).parts[0]
+            naming = [name for name in neighbours if first in self._parsed(name).strings]
+            if not naming or module in naming:
+                yield path
+
+    def _file(self, module: str) -> Path:
+        path = self._root.joinpath(*module.split("."))
+        return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+class _Parsed(Record, frozen=True, kw_only=True):
+    digest: str
+    references: frozenset[str]
+    """Modules that strings name."""
+    strings: frozenset[str]
+
+
+def code_digest(source: bytes) -> str:
+    """Digest of a Python source without comments, docstrings and formatting."""
+    return _parse(source).digest
+
+
+def _parse(source: bytes) -> _Parsed:
+    tree = ast.parse(source)
+    strings = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
+    return _Parsed(
+        digest=digest_bytes(ast.dump(tree, annotate_fields=False).encode()),
+        references=frozenset(match[1] for text in strings if (match := _REFERENCE.fullmatch(text))),
+        strings=frozenset(strings),
+    )
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """A docstring, also one below a field."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _foreign_files(folder: Path) -> tuple[Path, ...]:
+    """Files of a package that are not Python, those of its plain subfolders too."""
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
+            found += _foreign_files(path)
+        elif path.is_file() and path.suffix not in (".py", ".pyc", ".typed"):
+            found.append(path)
+    return tuple(found)

@@ -1,0 +1,59 @@
+"""The groups of conf/, the record that is each group's schema, and the options that lie there."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.errors import ConfigError
+from pipeline.records.experiment import Experiment
+from pipeline.records.hardware import Hardware
+from pipeline.records.kernel import Kernel
+from pipeline.records.optimization import Optimization
+from pipeline.records.record import Record
+from pipeline.records.search import Search
+from pipeline.records.settings import Profile, Tracking, Verify
+from pipeline.records.workload import Workload
+
+AXES: dict[str, type[Record]] = {
+    "kernel": Kernel,
+    "workload": Workload,
+    "hardware": Hardware,
+    "optimization": Optimization,
+}
+"""Groups of which a task has one option each; their product is a grid."""
+
+SETTINGS: dict[str, type[Record]] = {
+    "search": Search,
+    "verify": Verify,
+    "profile": Profile,
+    "tracking": Tracking,
+    "experiment": Experiment,
+}
+"""Groups of which a plan has one option each."""
+
+GROUPS = {**AXES, **SETTINGS}
+
+
+def options(conf: Path, group: str) -> tuple[str, ...]:
+    """Names of the options of a group."""
+    return tuple(sorted(path.stem for path in (conf / group).glob("*.yaml")))
+
+
+def option_file(conf: Path, group: str, name: str) -> str:
+    """The file of an option as messages name it: from the repository's root."""
+    return f"{conf.name}/{group}/{name}.yaml"
+
+
+def check_option(conf: Path, group: str, name: str, where: str) -> None:
+    """Raise ConfigError unless the option exists; `where` says who asked for it."""
+    known = options(conf, group)
+    if name not in known:
+        raise ConfigError(f"{where}: unknown {group} '{name}' {hint(name, known)}")
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: `(known: a, b); did you mean 'a'?`."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    meant = f"; did you mean '{close[0]}'?" if close else ""
+    return f"(known: {', '.join(names) or 'none'}){meant}"

@@ -1,0 +1,142 @@
+"""One cell of the grid, resolved: problem and implementations, or the reason why there is no task."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from pipeline.backends.registry import backend
+from pipeline.errors import ConfigError, FormulaError
+from pipeline.records.hardware import BackendKind, Hardware, Target
+from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.optimization import Optimization
+from pipeline.records.problem import Problem
+from pipeline.records.record import digest
+from pipeline.records.workload import Workload
+from pipeline.search.formula import evaluate_number, names_in
+from pipeline.search.space import Subspace, Tunables, subspace
+
+
+class Impossible(Exception):
+    """There is no such task; the text says why. Not an error: the plan lists it among what was pruned."""
+
+
+def problem_of(kernel: Kernel, workload: Workload, where: str) -> Problem:
+    """kernel x workload on concrete dimensions.
+
+    Raises
+    ------
+    Impossible
+        The workload lacks a dimension, or gives one that is below 1.
+    ConfigError
+        A formula cannot be evaluated.
+    """
+    dimensions = {}
+    for name, expression in kernel.dimensions.items():
+        for needed in sorted(names_in(expression) - workload.dimensions.keys()):
+            raise Impossible(f"workload {workload.name} has no dimension '{needed}'")
+        try:
+            value = evaluate_number(expression, workload.dimensions)
+        except FormulaError as error:
+            raise ConfigError(f"{where}: dimensions.{name}: {error}") from None
+        if value != int(value) or value < 1:
+            raise Impossible(f"{name} = {expression} is {value:g} on workload {workload.name}")
+        dimensions[name] = int(value)
+    dtypes = {
+        name: workload.dtype if tensor.dtype == "element" else tensor.dtype
+        for name, tensor in kernel.tensors.items()
+    }
+    return Problem(
+        kernel=kernel.name,
+        dimensions=dimensions,
+        tensors={
+            name: msgspec.structs.replace(tensor, dtype=dtypes[name])
+            for name, tensor in kernel.tensors.items()
+        },
+        scalars=kernel.scalars,
+        attributes=kernel.attributes,
+        element=workload.dtype,
+    )
+
+
+def target_of(hardware: Hardware) -> Target:
+    """What the compiler must know of a hardware target."""
+    return Target(
+        kind=hardware.kind,
+        architecture=hardware.architecture,
+        limits={name: int(limit.value) for name, limit in hardware.limits.items()},
+        features=hardware.features,
+    )
+
+
+def fitting(kernel: Kernel, kind: BackendKind, optimization: Optimization) -> dict[str, Implementation]:
+    """The implementations that can run on a kind of device and take part in the optimization.
+
+    Raises
+    ------
+    Impossible
+        None does.
+    """
+    wanted = optimization.implementations
+    chosen = {
+        name: implementation
+        for name, implementation in kernel.implementations.items()
+        if wanted == "all" or name in wanted
+    }
+    if not chosen:
+        raise Impossible(f"{kernel.name} has none of the implementations of {optimization.name}")
+    found = {
+        name: implementation
+        for name, implementation in chosen.items()
+        if kind in backend(implementation.backend).kinds
+    }
+    if not found:
+        raise Impossible(f"no implementation runs on {kind} (there is {', '.join(chosen)})")
+    return found
+
+
+class Spaces:
+    """Solves the spaces of a plan, each distinct one once: many tasks share theirs."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def counts(
+        self,
+        implementations: Mapping[str, Implementation],
+        optimization: Optimization,
+        constants: Tunables,
+        where: str,
+    ) -> dict[str, int]:
+        """Number of valid variants of each implementation.
+
+        Raises
+        ------
+        Impossible
+            There is none; the text names a rule of each implementation that excludes what was left.
+        ConfigError
+            A constraint cannot be evaluated.
+        """
+        spaces = [subspace(name, each, optimization, constants) for name, each in implementations.items()]
+        try:
+            counts = {space.implementation: self._count(space) for space in spaces}
+            if not any(counts.values()):
+                raise Impossible("no valid variant: " + "; ".join(_why_empty(space) for space in spaces))
+        except FormulaError as error:
+            raise ConfigError(f"{where}: constraints: {error}") from None
+        return counts
+
+    def _count(self, space: Subspace) -> int:
+        names = set().union(*(names_in(each.rule) for each in space.constraints))
+        read = {name: value for name, value in space.constants.items() if name in names}
+        key = digest([space.implementation, space.values, space.constraints, read])
+        if key not in self._counts:
+            self._counts[key] = len(space.points())
+        return self._counts[key]
+
+
+def _why_empty(space: Subspace) -> str:
+    """The first rule after which nothing is left."""
+    for number, rule in enumerate(space.constraints):
+        if not msgspec.structs.replace(space, constraints=space.constraints[: number + 1]).has_point():
+            return f"{space.implementation}: {rule.reason} (`{rule.rule}`)"
+    return f"{space.implementation}: nothing to choose from"

@@ -1,0 +1,29 @@
+"""The plan's files: a spec is written where its key says, and only if it is not there already."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.records.record import Record, digest_bytes, to_json
+from pipeline.store.atomic import write_atomic
+from pipeline.store.layout import spec_path
+
+
+def write_spec(store: Path, stage: str, key: str, spec: Record) -> None:
+    """Write one spec; an equal file is not touched, because its time stamp would run things again."""
+    path = spec_path(store, stage, key)
+    if not is_whole(path):
+        write_atomic(path, to_json(spec))
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file is there and holds what its name says: a key ends with the digest of its spec."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return path.stem.rpartition("-")[2] == digest_bytes(content)
+
+
+def are_whole(store: Path, keys: Iterable[tuple[str, str]]) -> bool:
+    """The same for (stage, key) of a whole plan."""
+    return all(is_whole(spec_path(store, stage, key)) for stage, key in keys)

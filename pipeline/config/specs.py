@@ -1,0 +1,148 @@
+"""One task -> the specs of its stages: what each stage reads, the key of its parent, and nothing else.
+
+What is only for readers (descriptions, reasons, origin, licence) is left out of the specs. The values that a
+tunable may take end with generate: a variant carries its own, so one more value leaves every other variant's
+compile, verify and profile as they are; the default goes on, because the analysis marks it.
+"""
+
+import msgspec
+
+from pipeline.config.builds import Builds
+from pipeline.records.hardware import Target
+from pipeline.records.kernel import Implementation, Kernel, Tunable
+from pipeline.records.optimization import Optimization
+from pipeline.records.problem import Problem
+from pipeline.records.record import Record, digest
+from pipeline.records.search import Search
+from pipeline.records.settings import Profile, Verify
+from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec, key_of
+from pipeline.search.formula import names_in
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """Everything that a task's specs are made of."""
+
+    kernel: Kernel
+    implementations: dict[str, Implementation]
+    problem: Problem
+    target: Target
+    device_present: bool
+    device: str
+    optimization: Optimization
+    search: Search
+    verify: Verify
+    profile: Profile
+    source_digests: dict[str, str]
+    reference_digest: str
+
+
+class Specs(Record, frozen=True, kw_only=True):
+    """The chain of one task."""
+
+    generate: GenerateSpec
+    compile: CompileSpec
+    verify: VerifySpec
+    profile: ProfileSpec
+
+    def keys(self) -> dict[str, str]:
+        """Stage -> key."""
+        return {stage: key_of(self.generate.kernel, getattr(self, stage)) for stage in self.__struct_fields__}
+
+
+def specs_of(task: Task, builds: Builds) -> Specs:
+    """The specs of a task, chained by their keys."""
+    generate = _generate(task, builds)
+    if task.search.rounds > 1:
+        # What the later stages find comes back to generate, so it depends on all that they depend on.
+        later = _chain(task, builds, generate)
+        feedback = digest([later.compile, later.verify, later.profile])
+        generate = msgspec.structs.replace(generate, feedback=feedback)
+    return _chain(task, builds, generate)
+
+
+def _generate(task: Task, builds: Builds) -> GenerateSpec:
+    return GenerateSpec(
+        kernel=task.kernel.name,
+        implementations={name: _space_of(each) for name, each in task.implementations.items()},
+        source_digests=task.source_digests,
+        problem=task.problem,
+        limits=_limits_read(task),
+        optimization=msgspec.structs.replace(
+            task.optimization, name="", description="", implementations="all"
+        ),
+        search=msgspec.structs.replace(task.search, name="", description=""),
+        build=builds.generate(task.search.strategy),
+    )
+
+
+def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
+    kernel = task.kernel
+    callables = {name: _callable_of(each) for name, each in task.implementations.items()}
+    used = {each.backend for each in task.implementations.values()}
+    build = {
+        stage: {name: builds.of_backend(stage, name, task.target) for name in sorted(used)}
+        for stage in ("compile", "verify", "profile")
+    }
+    compiled = CompileSpec(
+        parent=key_of(kernel.name, generate),
+        problem=task.problem,
+        implementations=callables,
+        target=task.target,
+        builds=build["compile"],
+    )
+    verified = VerifySpec(
+        parent=key_of(kernel.name, compiled),
+        problem=task.problem,
+        implementations=callables,
+        reference=kernel.reference,
+        reference_digest=task.reference_digest,
+        tolerance=msgspec.structs.replace(kernel.tolerance, reason=""),
+        deterministic=kernel.deterministic,
+        special_values=kernel.special_values,
+        target=task.target,
+        device_present=task.device_present,
+        settings=msgspec.structs.replace(task.verify, description=""),
+        builds=build["verify"],
+    )
+    profiled = ProfileSpec(
+        parent=key_of(kernel.name, verified),
+        problem=task.problem,
+        implementations=callables,
+        reference=kernel.reference,
+        reference_digest=task.reference_digest,
+        cost=kernel.cost,
+        target=task.target,
+        device_present=task.device_present,
+        device=task.device,
+        settings=msgspec.structs.replace(task.profile, description=""),
+        builds=build["profile"],
+    )
+    return Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
+
+
+def _limits_read(task: Task) -> dict[str, int]:
+    """The limits that a constraint names: devices that differ in others share their variants."""
+    rules = [rule.rule for each in task.implementations.values() for rule in each.constraints]
+    names = set().union(*(names_in(rule) for rule in rules))
+    return {name: value for name, value in task.target.limits.items() if name in names}
+
+
+def _space_of(implementation: Implementation) -> Implementation:
+    """What generate reads: the space."""
+    tunables = {
+        name: msgspec.structs.replace(tunable, description="")
+        for name, tunable in implementation.tunables.items()
+    }
+    return msgspec.structs.replace(implementation, tunables=tunables, origin="", licence="")
+
+
+def _callable_of(implementation: Implementation) -> Implementation:
+    """What the later stages read: how to build and call it, and on which shapes it may be called."""
+    tunables = {
+        name: Tunable(values=(tunable.default,), default=tunable.default)
+        for name, tunable in implementation.tunables.items()
+    }
+    constraints = tuple(msgspec.structs.replace(each, reason="") for each in implementation.constraints)
+    return msgspec.structs.replace(
+        implementation, tunables=tunables, constraints=constraints, origin="", licence=""
+    )

@@ -1,0 +1,51 @@
+"""Versions of what computes results: backends' tools and Python's libraries, read without importing them."""
+
+import functools
+import importlib.metadata
+import platform
+
+from pipeline.backends.registry import backend
+from pipeline.records.hardware import Target
+from pipeline.records.record import Record
+
+_PACKAGES = {
+    "generate": ("python", "python-constraint2", "simpleeval"),
+    "compile": (),
+    "verify": ("numpy", "torch"),
+    "profile": ("numpy", "python", "scipy", "torch"),
+    "aggregate": ("jinja2", "mlflow", "numpy", "pandas", "plotly", "pyarrow", "scipy"),
+}
+"""What a stage computes with; a backend adds its own tools."""
+
+
+class Toolchain(Record, frozen=True, kw_only=True):
+    """The tools of one backend for one target, as they were found."""
+
+    backend: str
+    target: Target
+    versions: dict[str, str]
+
+
+def find_tools(name: str, target: Target) -> Toolchain:
+    """Ask a backend for its tools, now."""
+    return Toolchain(backend=name, target=target, versions=backend(name).toolchain(target))
+
+
+def library_versions(stage: str) -> dict[str, str]:
+    """The libraries that a stage computes with."""
+    return {name: _version(name) for name in _PACKAGES[stage]}
+
+
+def all_library_versions() -> dict[str, str]:
+    """Those of all stages."""
+    return {name: version for stage in _PACKAGES for name, version in library_versions(stage).items()}
+
+
+@functools.cache
+def _version(distribution: str) -> str:
+    if distribution == "python":
+        return platform.python_version()
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"

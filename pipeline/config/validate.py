@@ -1,0 +1,114 @@
+"""Turn what a yaml says into a record; an error is one line naming the file, the key and what is known."""
+
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from pipeline.config.groups import hint
+from pipeline.errors import ConfigError
+from pipeline.records.record import Record, from_plain
+
+MISSING = "???"  # OmegaConf's mark for a value that must be given
+
+R = TypeVar("R", bound=Record)
+
+
+def to_record(plain: object, kind: type[R], where: str) -> R:
+    """Build the record of one option.
+
+    Raises
+    ------
+    ConfigError
+        The first thing that is wrong: `where: key: expected …, got …`, an unknown key, or a missing one.
+    """
+    if not isinstance(plain, dict):
+        raise ConfigError(f"{where}: expected a mapping, got {_got(plain)}")
+    named = _with_off(plain)
+    for problem in _problems(named, kind, ""):
+        raise ConfigError(f"{where}: {problem}")
+    try:
+        return from_plain(named, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _with_off(value: Any) -> Any:
+    """YAML 1.1 reads the bare key `off` as false; it is the only such word among our keys."""
+    if isinstance(value, dict):
+        return {("off" if key is False else key): _with_off(item) for key, item in value.items()}
+    return [_with_off(item) for item in value] if isinstance(value, list) else value
+
+
+def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
+    """All that is wrong, outermost first."""
+    if value == MISSING:
+        yield f"{path}: missing value (expected {_expected(kind)})"
+        return
+    origin = typing.get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield from _struct_problems(value, kind, path)
+    elif origin is dict:
+        yield from _dict_problems(value, kind, path)
+    elif origin is tuple and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _problems(item, typing.get_args(kind)[0], f"{path}[{number}]")
+    elif not _fits(value, kind):
+        yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
+
+
+def _struct_problems(value: object, kind: type[msgspec.Struct], path: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
+        return
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    inside = f" in {path}" if path else ""
+    for key in value:
+        if key not in fields:
+            yield f"unknown key '{key}'{inside} {hint(str(key), fields)}"
+    for name, field in fields.items():
+        if name in value:
+            yield from _problems(value[name], field.type, f"{path}.{name}" if path else name)
+        elif field.required:
+            yield f"missing key '{name}'{inside} (expected {_expected(field.type)})"
+
+
+def _dict_problems(value: object, kind: Any, path: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
+        return
+    for key, item in value.items():
+        if not isinstance(key, str):
+            yield f"{path}: expected a string as key, got {_got(key)} (quote it)"
+        yield from _problems(item, typing.get_args(kind)[1], f"{path}.{key}")
+
+
+def _fits(value: object, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _expected(kind: Any) -> str:
+    """A type in the words of a yaml's author."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(str(value) for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_expected(each) for each in arguments))
+    if origin is dict or (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return "a mapping"
+    if origin is tuple:
+        return "a list"
+    words = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+    return words.get(kind, "null" if kind is type(None) else str(kind))
+
+
+def _got(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return "null" if value is None else f"{type(value).__name__} {value!r}"

@@ -1,0 +1,41 @@
+"""What the plan found: the tasks of an experiment, and what it left out."""
+
+from pipeline.records.record import Record
+from pipeline.records.specs import TaskRow
+
+
+class PlannedTask(Record, frozen=True, kw_only=True):
+    """One task with the number of its variants."""
+
+    row: TaskRow
+    variants: dict[str, int]
+    """Implementation -> valid variants in its space."""
+    proposed: int
+    """Variants of one round: all of them, or the search's budget."""
+
+
+class PrunedCell(Record, frozen=True, kw_only=True):
+    """A cell of the grid that is no task."""
+
+    kernel: str
+    workload: str
+    hardware: str
+    optimization: str
+    reason: str
+
+    def __str__(self) -> str:
+        """One line for a list."""
+        cell = " x ".join((self.kernel, self.workload, self.hardware, self.optimization))
+        return f"{cell}: {self.reason}"
+
+
+class Plan(Record, frozen=True, kw_only=True):
+    """An experiment, resolved; the specs of its stages lie under artifacts/plan/."""
+
+    experiment: str
+    tasks: tuple[PlannedTask, ...]
+    pruned: tuple[PrunedCell, ...]
+    aggregate: str
+    """Key of aggregate, report and track."""
+    tracked: bool
+    """Whether the results are logged."""
