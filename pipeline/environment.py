@@ -22,7 +22,7 @@ def visible_devices() -> tuple[str, ...] | None:
 
 
 def mlflow_defaults() -> None:
-    """MLflow's own variables where the user did not set them: no telemetry, and a dead server is told soon."""
+    """MLflow's own variables where the user did not set them: no telemetry, a dead server is told soon."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
