@@ -77,11 +77,12 @@ def facts_table(chosen: Sequence[Chosen]) -> "pa.Table":
 
 
 def facts_markdown(chosen: Sequence[Chosen]) -> str:
-    """The default variants over the targets, one table per kernel and workload, for the docs."""
+    """The default variants over the GPU targets, one table per kernel and workload, for the docs."""
     tables: dict[tuple[str, str, str], list[Chosen]] = {}
     for entry in chosen:
-        if entry.choice == "default":
-            task = entry.result.task
+        task = entry.result.task
+        # A CPU has none of these facts but its code size.
+        if entry.choice == "default" and task.kind != "cpu":
             tables.setdefault((task.kernel, entry.result.variant.implementation, task.workload), []).append(
                 entry
             )

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import pytest
+
+from pipeline.analyze.collect import Collected, collect
+from pipeline.records.specs import AggregateSpec
+from tests.analyze.sample_run import write_run
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory) -> Path:
+    """Artifacts of the made-up run."""
+    folder = tmp_path_factory.mktemp("sample") / "artifacts"
+    write_run(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spec(root) -> AggregateSpec:
+    """Its spec, as it is read back."""
+    from pipeline.records.record import read_record
+
+    return read_record(root / "spec.json", AggregateSpec)
+
+
+@pytest.fixture(scope="session")
+def collected(spec, root) -> Collected:
+    """Its results."""
+    return collect(spec, root)
