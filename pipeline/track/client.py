@@ -1,0 +1,203 @@
+"""Opens the MLflow store that the settings name: Tracking in, a client and the place of the artifacts out.
+
+`embedded` is SQLite under `<root>/mlflow/`. Several processes that open a database which does not exist yet
+break it for good, so it is made once, under a lock; write-ahead logging, which lets the UI read while runs
+are written, is switched on last and so also says that the database is whole.
+"""
+
+import contextlib
+import logging
+import sqlite3
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from pipeline import environment
+from pipeline.errors import TrackingError
+from pipeline.records.record import Record, digest
+from pipeline.records.settings import Tracking
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.store.artifact.artifact_repo import ArtifactRepository
+
+EMBEDDED = "embedded"
+LOCK_SECONDS = 600.0  # an ingestion of thousands of runs takes a minute
+WRITE_AHEAD = b"\x02\x02"  # bytes 18 and 19 of a SQLite file in this mode (sqlite.org/fileformat2.html)
+
+
+class Store(Record, frozen=True, kw_only=True):
+    """An open tracking store."""
+
+    client: "MlflowClient"
+    uri: str
+    artifacts: Path | None
+    """Where new experiments keep their artifacts; None where the server decides."""
+
+
+def backend_uri(uri: str, root: Path) -> str:
+    """The URI that MLflow takes."""
+    return f"sqlite:///{_database(root).resolve()}" if uri == EMBEDDED else uri
+
+
+def shown_uri(uri: str) -> str:
+    """The URI without a password, for records and messages."""
+    parts = urllib.parse.urlsplit(uri)
+    if parts.password is None:
+        return uri
+    return urllib.parse.urlunsplit(
+        parts._replace(netloc=f"{parts.username}@{parts.hostname}:{parts.port or ''}")
+    )
+
+
+def is_server(uri: str) -> bool:
+    """Whether an MLflow server stands between us and its database."""
+    return uri.startswith(("http://", "https://"))
+
+
+def open_store(tracking: Tracking, root: Path) -> Store:
+    """Open the store, and make the embedded one where it does not exist.
+
+    Raises
+    ------
+    TrackingError
+        The server does not answer, or the database cannot be opened.
+    """
+    uri = backend_uri(tracking.uri, root)
+    if tracking.uri == EMBEDDED:
+        make_embedded(root)
+    client = _client(uri)
+    with understandable(uri):
+        client.search_experiments(max_results=1)
+    artifacts = None if is_server(uri) else (root / "mlflow" / "artifacts").resolve()
+    return Store(client=client, uri=uri, artifacts=artifacts)
+
+
+def make_embedded(root: Path) -> None:
+    """Make the embedded database, whole or not at all, once."""
+    database = _database(root)
+    if _is_whole(database):
+        return
+    with locked(root, "make"):
+        if _is_whole(database):
+            return
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        uri = backend_uri(EMBEDDED, root)
+        with understandable(uri):
+            _client(uri).search_experiments(max_results=1)
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+
+
+@contextlib.contextmanager
+def locked(root: Path, purpose: str) -> Iterator[None]:
+    """Hold the lock of this artifact store: one process logs at a time."""
+    folder = root / "mlflow"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / f"{purpose}.lock", timeout=LOCK_SECONDS)
+        lock.acquire()
+    except Timeout as error:
+        raise TrackingError(
+            f"{folder}/{purpose}.lock: still held by another process after {LOCK_SECONDS:.0f} s"
+        ) from error
+    except OSError as error:
+        raise TrackingError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def understandable(uri: str) -> Iterator[None]:
+    """Turn what MLflow and its database raise into one line that names the address."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, SQLAlchemyError, OSError) as error:
+        reason = " ".join(str(error).split())
+        shown = shown_uri(uri)
+        if is_server(uri) and ("Max retries" in reason or "Connection" in reason):
+            raise TrackingError(
+                f"MLflow at {shown} does not answer: start it, or use tracking=mlflow or tracking=disabled"
+            ) from error
+        raise TrackingError(f"MLflow at {shown}: {reason[:300]}") from error
+
+
+def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
+    """The experiment of that name, made or brought back where needed, with its tags brought up to date."""
+    from mlflow.exceptions import MlflowException
+
+    found = store.client.get_experiment_by_name(name)
+    if found is None:
+        location = (store.artifacts / _folder(name)).as_posix() if store.artifacts else None
+        try:
+            return str(store.client.create_experiment(name, artifact_location=location, tags=tags))
+        except MlflowException:
+            # Another machine was first.
+            found = store.client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    if found.lifecycle_stage != "active":
+        store.client.restore_experiment(found.experiment_id)
+    for key, value in tags.items():
+        set_experiment_tag(store, found.experiment_id, key, value)
+    return str(found.experiment_id)
+
+
+def set_experiment_tag(store: Store, experiment: str, key: str, value: str) -> None:
+    """Set a tag where it has another value."""
+    if store.client.get_experiment(experiment).tags.get(key) != value:
+        store.client.set_experiment_tag(experiment, key, value)
+
+
+def artifacts_of(store: Store, artifact_uri: str) -> "ArtifactRepository":
+    """The artifacts of a run, without asking the database for the run again for each file."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    return get_artifact_repository(artifact_uri, tracking_uri=store.uri)
+
+
+def _client(uri: str) -> "MlflowClient":
+    environment.mlflow_defaults()
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with understandable(uri):
+        return MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+
+def _database(root: Path) -> Path:
+    return root / "mlflow" / "mlflow.db"
+
+
+def _is_whole(database: Path) -> bool:
+    """Whether creation came to its end; a database that holds runs is never taken for a broken one."""
+    try:
+        with database.open("rb") as stream:
+            header = stream.read(20)
+    except FileNotFoundError:
+        return False
+    if header[18:20] == WRITE_AHEAD:
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            return bool(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            return False
+        raise TrackingError(f"{database}: cannot be opened: {error}") from error
+
+
+def _folder(name: str) -> str:
+    """A folder's name from an experiment's, distinct for distinct experiments."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
+    return safe if safe == name else f"{safe}-{digest(name)[:8]}"

@@ -1,0 +1,127 @@
+"""Logs runs so that the same result ingested twice is one run, and a changed one replaces its predecessor.
+
+A run carries two digests as tags: its slot (what was measured) and its result (what was found). A slot has at
+most one active run. The one that it replaces is kept, tagged `superseded_by`, but deleted in MLflow's sense:
+out of every view by default, found under "State: Deleted", reachable by its address and through `supersedes`.
+"""
+
+import collections
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.records.record import Record
+from pipeline.records.tracked import Counts
+from pipeline.track.client import Store
+from pipeline.track.runs import Run
+from pipeline.track.write import Place, tag_run, write_run
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run as MlflowRun
+
+SLOT = "kernelmill.slot"
+RESULT = "kernelmill.result"
+TASK_NAME = "task_name"
+PAGE = 1000
+
+Known = dict[str, list["KnownRun"]]
+
+
+class KnownRun(Record, frozen=True, kw_only=True):
+    """A run that MLflow holds."""
+
+    id: str
+    result: str
+    active: bool
+    finished: bool
+    """False: what a killed ingestion left."""
+    tags: dict[str, str]
+
+
+class Logged(Record, frozen=True, kw_only=True):
+    """Where a task's runs are."""
+
+    runs: dict[str, str]
+    """Slot -> run id."""
+    counts: Counts
+
+
+def log_runs(store: Store, runs: Sequence[Run], place: Place) -> Logged:
+    """Log what is not there yet; one search, not one a run."""
+    known = _known_runs(store, place)
+    found: dict[str, str] = {}
+    counts: collections.Counter[str] = collections.Counter()
+    for run in runs:
+        before = known.get(run.slot, [])
+        same = next((other for other in before if other.finished and other.result == run.result), None)
+        if same:
+            _bring_back(store, same, place)
+        found[run.slot] = same.id if same else _write(store, run, before, place)
+        others = [other for other in before if other.active and other.id != found[run.slot]]
+        for other in others:
+            _retire(store, other, by=found[run.slot])
+        replaced = any(other.finished for other in others)
+        counts["replaced" if replaced else "same" if same else "new"] += 1
+    return Logged(runs=found, counts=Counts(**counts))
+
+
+def add_up(parts: Sequence[Counts]) -> Counts:
+    """The sum of several tasks' counts."""
+    return Counts(
+        new=sum(part.new for part in parts),
+        same=sum(part.same for part in parts),
+        replaced=sum(part.replaced for part in parts),
+    )
+
+
+def _known_runs(store: Store, place: Place) -> Known:
+    known: Known = {}
+    for run in _pages(store, place.experiment, f"tags.{TASK_NAME} = '{place.task_name}'"):
+        tags = dict(run.data.tags)
+        if SLOT in tags:
+            entry = KnownRun(
+                id=run.info.run_id,
+                result=tags.get(RESULT, ""),
+                active=run.info.lifecycle_stage == "active",
+                finished=run.info.status == "FINISHED",
+                tags=tags,
+            )
+            known.setdefault(tags[SLOT], []).append(entry)
+    return known
+
+
+def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
+    from mlflow.entities import ViewType
+
+    token = None
+    while True:
+        page = store.client.search_runs(
+            [experiment], query, run_view_type=ViewType.ALL, max_results=PAGE, page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _write(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> str:
+    tags = {SLOT: run.slot, RESULT: run.result, TASK_NAME: place.task_name, "sweep": place.sweep}
+    tags |= run.tags | place.tags
+    replaced = [other.id for other in before if other.active and other.finished]
+    if replaced:
+        tags["supersedes"] = " ".join(replaced)
+    return write_run(store, run, tags, place)
+
+
+def _bring_back(store: Store, run: KnownRun, place: Place) -> None:
+    """A known run whose result holds now: active, and of the task that has it now."""
+    if not run.active:
+        store.client.restore_run(run.id)
+        store.client.delete_tag(run.id, "superseded_by")
+    changed = {key: value for key, value in place.tags.items() if run.tags.get(key) != value}
+    if changed:
+        tag_run(store, run.id, changed)
+
+
+def _retire(store: Store, run: KnownRun, *, by: str) -> None:
+    tag_run(store, run.id, {"superseded_by": by})
+    store.client.delete_run(run.id)

@@ -1,0 +1,188 @@
+"""Logs a whole experiment: its results and tables in, runs, sweep, models and links out."""
+
+import gc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from pipeline.analyze.collect import Result
+from pipeline.records.record import Record, digest, to_json
+from pipeline.records.specs import AggregateSpec
+from pipeline.records.summary import Summary, Winner
+from pipeline.records.tracked import Champion, Counts, Links, TaskLinks
+from pipeline.track import links, models, views
+from pipeline.track.client import Store, experiment_id, set_experiment_tag
+from pipeline.track.explain import Order, explain, goal, read_order
+from pipeline.track.idempotency import Logged, add_up, log_runs
+from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
+from pipeline.track.sweep import Sweep, close_sweep, open_sweep
+from pipeline.track.tasks import Task, read_task
+from pipeline.track.write import Place, workload_dataset
+
+MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
+ABOUT = {
+    MEASURED: "One run per measured variant. The links in the report and in the sweeps open a task's charts.",
+    COMPILED: "Compiled for devices that are absent: facts and estimates from the binaries, no measurement.",
+    SWEEPS: "One run per sweep: tables, report, winners.",
+}
+"""Suffix of the experiment's name -> what its page says."""
+
+
+class Source(Record, frozen=True, kw_only=True):
+    """What is ingested."""
+
+    spec: AggregateSpec
+    summary: Summary
+    results: tuple[Result, ...]
+    aggregate: Path
+    """Folder of the tables."""
+    root: Path
+
+
+class Ingested(Record, frozen=True, kw_only=True):
+    """What came of it."""
+
+    experiments: dict[str, str]
+    sweep: str
+    measured: Counts
+    compiled: Counts
+    champions: tuple[Champion, ...]
+    links: Links
+
+
+class Batch(Record, frozen=True, kw_only=True):
+    """One task's runs in one experiment."""
+
+    task: Task
+    results: tuple[Result, ...]
+    runs: tuple[Run, ...]
+
+
+Placed = tuple[Batch, Logged]
+
+
+def ingest(store: Store, source: Source, report: Path | None) -> Ingested:
+    """Log what is new, and point everything at it."""
+    # What MLflow has imported would otherwise be looked through again every few runs.
+    gc.collect()
+    gc.freeze()
+    name = source.spec.tracking.experiment
+    experiments = {suffix: experiment_id(store, f"{name}{suffix}", _tags(suffix)) for suffix in ABOUT}
+    tasks = [read_task(row, source.root) for row in source.spec.tasks]
+    measured = [_batch(task, source, is_measured) for task in tasks]
+    compiled = [_batch(task, source, is_only_compiled) for task in tasks]
+    sweep = _sweep(source, experiments[SWEEPS], [*measured, *compiled])
+    sweep_run = open_sweep(store, sweep)
+    placed = [(batch, _log(store, batch, experiments[MEASURED], sweep_run)) for batch in measured]
+    others = [(batch, _log(store, batch, experiments[COMPILED], sweep_run)) for batch in compiled]
+    champions = models.register(store, _found(source.summary, placed))
+    pages = _links(store, experiments, sweep_run, (placed, others), read_order(source.aggregate))
+    close_sweep(store, sweep_run, msgspec.structs.replace(sweep, links=pages), report)
+    return Ingested(
+        experiments={f"{name}{suffix}": identity for suffix, identity in experiments.items()},
+        sweep=sweep_run,
+        measured=add_up([logged.counts for _, logged in placed]),
+        compiled=add_up([logged.counts for _, logged in others]),
+        champions=champions,
+        links=pages,
+    )
+
+
+def _tags(suffix: str) -> dict[str, str]:
+    return {"mlflow.note.content": ABOUT[suffix], "mlflow.experimentKind": "custom_model_development"}
+
+
+def _batch(task: Task, source: Source, wanted: Callable[[Result], bool]) -> Batch:
+    results = tuple(r for r in source.results if r.task.task == task.row.task and wanted(r))
+    runs = tuple(run_of(result, task, source.root) for result in results)
+    return Batch(task=task, results=results, runs=runs)
+
+
+def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
+    found = [(run.slot, run.result) for batch in batches for run in batch.runs]
+    return Sweep(
+        identity=digest([source.spec.experiment, found, source.summary.stages]),
+        experiment=experiment,
+        summary=source.summary,
+        spec=to_json(source.spec),
+        folder=source.aggregate,
+    )
+
+
+def _log(store: Store, batch: Batch, experiment: str, sweep: str) -> Logged:
+    if not batch.runs:
+        return Logged(runs={}, counts=Counts())
+    place = Place(
+        experiment=experiment,
+        task_name=batch.task.name,
+        tags={"task": batch.task.row.task},
+        sweep=sweep,
+        dataset=workload_dataset(batch.task),
+        task_document=to_json(batch.task),
+    )
+    return log_runs(store, batch.runs, place)
+
+
+def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:
+    """The winners that were measured, with their runs."""
+    runs = {
+        (batch.task.row.task, result.id): logged.runs[run.slot]
+        for batch, logged in placed
+        for result, run in zip(batch.results, batch.runs, strict=True)
+    }
+    winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
+    keys = [(winner.task, winner.variant) for winner in winners]
+    pairs = zip(winners, keys, strict=True)
+    return [models.Found(winner=winner, run=runs[key]) for winner, key in pairs if key in runs]
+
+
+def _links(
+    store: Store,
+    experiments: dict[str, str],
+    sweep: str,
+    placed: tuple[Sequence[Placed], Sequence[Placed]],
+    order: Order,
+) -> Links:
+    ui = links.base(store.uri)
+    measured, compiled = placed
+    results = [result for batch, _ in measured for result in batch.results]
+    winners = views.winners_page(goal(results))
+    has_compiled = any(batch.runs for batch, _ in compiled)
+    return Links(
+        charts=_shared(store, experiments[MEASURED], "winners", winners),
+        compiled=_shared(store, experiments[COMPILED], "targets", views.compiled_page())
+        if has_compiled
+        else None,
+        sweep=links.run(ui, experiments[SWEEPS], sweep),
+        models=links.models(ui),
+        tasks=tuple(
+            _task_links(store, experiments[MEASURED], (batch, logged), order)
+            for batch, logged in measured
+            if batch.runs
+        ),
+    )
+
+
+def _task_links(store: Store, experiment: str, placed: Placed, order: Order) -> TaskLinks:
+    batch, logged = placed
+    target = goal(batch.results)
+    page = views.task_page(batch.task.row.task, target, explain(batch.results, batch.runs, order))
+    best_first = sorted(batch.runs, key=lambda run: run.metrics["time/median_us"])
+    runs = [logged.runs[run.slot] for run in best_first]
+    address, count = links.compare(links.base(store.uri), experiment, runs)
+    return TaskLinks(
+        task=batch.task.row.task,
+        title=batch.task.title,
+        runs=len(runs),
+        charts=_shared(store, experiment, batch.task.name, page),
+        compare=address,
+        compared=count,
+    )
+
+
+def _shared(store: Store, experiment: str, name: str, page: views.Page) -> str:
+    """Keep the page's layout under a key that stays the same, and link to it."""
+    key = digest(name)
+    set_experiment_tag(store, experiment, f"{views.PREFIX}{key}", views.state(page))
+    return links.charts(links.base(store.uri), experiment, view=key)

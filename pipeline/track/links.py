@@ -1,0 +1,62 @@
+"""Addresses of the UI's pages: ids in, links out.
+
+The UI's plain experiment page opens on a view for language models that hides runs, so links name the view.
+"""
+
+import json
+import urllib.parse
+from collections.abc import Sequence
+
+from pipeline.track.client import is_server
+
+HOST = "127.0.0.1"
+PORT = 5000
+"""The one place that knows where `make ui` listens."""
+ADDRESS_LENGTH = 8000
+"""Characters that servers and terminals take in an address; a compare page names every run."""
+
+_VIEW = {"workflowType": "machine_learning"}
+
+
+def base(uri: str) -> str:
+    """Address of the UI for a store: the server's own, or the one that `make ui` starts."""
+    return uri.rstrip("/") if is_server(uri) else f"http://{HOST}:{PORT}"
+
+
+def charts(ui: str, experiment: str, *, view: str) -> str:
+    """The chart page of an experiment in a shared view."""
+    query = {**_VIEW, "compareRunsMode": "CHART", "viewStateShareKey": view}
+    return f"{ui}/#/experiments/{experiment}/runs?{urllib.parse.urlencode(query)}"
+
+
+def table(ui: str, experiment: str) -> str:
+    """The runs of an experiment as a table."""
+    return f"{ui}/#/experiments/{experiment}/runs?{urllib.parse.urlencode(_VIEW)}"
+
+
+def compare(ui: str, experiment: str, runs: Sequence[str]) -> tuple[str, int]:
+    """The compare page of the first of these runs that an address can hold, and how many those are."""
+    count = len(runs)
+    while True:
+        names = urllib.parse.quote(json.dumps(list(runs[:count]), separators=(",", ":")))
+        address = (
+            f"{ui}/#/compare-runs?runs={names}&experiments={urllib.parse.quote(json.dumps([experiment]))}"
+        )
+        if len(address) <= ADDRESS_LENGTH or count <= 1:
+            return address, count
+        count = min(count - 1, count * ADDRESS_LENGTH // len(address))
+
+
+def run(ui: str, experiment: str, identity: str) -> str:
+    """The page of one run."""
+    return f"{ui}/#/experiments/{experiment}/runs/{identity}"
+
+
+def models(ui: str) -> str:
+    """The model registry."""
+    return f"{ui}/#/models"
+
+
+def model(ui: str, name: str, version: str) -> str:
+    """The page of one version of a registered model."""
+    return f"{ui}/#/models/{urllib.parse.quote(name)}/versions/{version}"

@@ -1,0 +1,180 @@
+"""Lays a variant's results out as one flat MLflow run: Result in, Run (params, metrics, tags, files) out.
+
+A run of the main experiment is a measured variant, always. What was only compiled, because its device is
+absent, goes to an experiment of its own: its registers can be compared across targets there, it can never be
+taken for a measurement, and it does not push the measured runs off the UI's first page of a hundred.
+"""
+
+import datetime
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pipeline.analyze.collect import Result
+from pipeline.records.compiled import Compiled
+from pipeline.records.kernel import TunableValue
+from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import Profiled
+from pipeline.records.record import Record, digest
+from pipeline.store.layout import entry_path
+from pipeline.track import names
+from pipeline.track.tasks import Task
+
+LAYOUT = 1
+"""Raise it when what is written here changes: runs are then logged again, traceably."""
+
+
+class Run(Record, frozen=True, kw_only=True):
+    """One MLflow run, before it is written."""
+
+    slot: str
+    """What is measured: the task's names, the variant, the device and the versions of the tools."""
+    result: str
+    """Digest of what was found; equal results in one slot are one run."""
+    name: str
+    params: dict[str, str]
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    files: tuple[tuple[Path, str], ...]
+    """File and the folder among the artifacts that it goes to."""
+    record: Result
+    """Becomes result.json: all records, whole."""
+    started: int
+    """Milliseconds since the epoch: when it was measured, not when it was logged."""
+    ended: int
+
+
+def is_measured(result: Result) -> bool:
+    """Whether it is a run of the main experiment."""
+    return result.profiled is not None
+
+
+def is_only_compiled(result: Result) -> bool:
+    """Whether it compiled for an absent device; a variant that failed a check is a failure, not this."""
+    absent = result.outcome in {Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE}
+    return result.compiled is not None and result.profiled is None and absent
+
+
+def run_of(result: Result, task: Task, root: Path) -> Run:
+    """The run of a variant that was measured or only compiled."""
+    assert result.compile is not None and result.compiled is not None
+    last = list(result.records.values())[-1]
+    ended = datetime.datetime.fromisoformat(last.provenance.created).timestamp()
+    found = [record.result for record in result.records.values()]
+    return Run(
+        slot=_slot(result, task),
+        result=digest([LAYOUT, found]),
+        name=_name(result),
+        params={names.key(name): names.param(value) for name, value in result.variant.tunables.items()},
+        metrics={names.key(name): value for name, value in _metrics(result) if value is not None},
+        tags={names.key(name): names.tag(value) for name, value in _tags(result, task).items()},
+        files=tuple(_files(result, result.compiled, root)),
+        record=result,
+        started=round((ended - last.seconds) * 1000),
+        ended=round(ended * 1000),
+    )
+
+
+def toolchain(result: Result) -> dict[str, str]:
+    """Versions of all that made the result."""
+    found: dict[str, str] = {}
+    for record in result.records.values():
+        found |= record.provenance.toolchain
+    return dict(sorted(found.items()))
+
+
+def _slot(result: Result, task: Task) -> str:
+    row = task.row
+    where = [row.kernel, row.workload, row.hardware, row.optimization]
+    return digest([where, result.id, task.device, toolchain(result), is_measured(result)])
+
+
+def _name(result: Result) -> str:
+    row = result.task
+    return f"{result.variant.implementation} {result.id[:6]} {row.kernel} {row.workload} {row.hardware}"
+
+
+def _metrics(result: Result) -> Iterator[tuple[str, float | None]]:
+    if result.profiled:
+        yield from _times(result.profiled)
+    if result.verified:
+        yield "check/error_share", result.verified.worst_share
+    if result.compiled and result.compile:
+        facts = result.compiled.facts
+        yield "static/registers", names.number(facts.registers)
+        yield "static/spills", names.number(facts.spills)
+        yield "static/shared_memory", names.number(facts.shared_memory)
+        yield "static/code_bytes", names.number(facts.code_bytes)
+        yield "static/compile_seconds", names.number(result.compile.seconds)
+        yield "estimate/occupancy", names.number(facts.occupancy_bound)
+    for name, value in result.variant.tunables.items():
+        yield f"tunable/{name}", names.number(value)
+
+
+def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
+    timing = profiled.timing
+    for comparison in profiled.comparisons:
+        speedup = comparison.speedup
+        yield f"speedup/{comparison.baseline}", names.number(speedup.value)
+        yield f"speedup/{comparison.baseline}_low", names.number(speedup.low)
+        yield f"speedup/{comparison.baseline}_high", names.number(speedup.high)
+    yield "time/median_us", names.number(timing.median.value * 1e6)
+    yield "time/low_us", names.number(timing.median.low * 1e6)
+    yield "time/high_us", names.number(timing.median.high * 1e6)
+    yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
+    yield "time/setup_us", names.number(timing.setup_seconds * 1e6)
+    yield "roofline_share", names.number(profiled.roofline_share)
+    if profiled.energy_joules is not None:
+        yield "energy_joules", names.number(profiled.energy_joules)
+
+
+def _tags(result: Result, task: Task) -> dict[str, str]:
+    row, variant = result.task, result.variant
+    tags = {
+        "kernel": row.kernel,
+        "workload": row.workload,
+        "hardware": row.hardware,
+        "optimization": row.optimization,
+        "dtype": row.dtype,
+        "implementation": variant.implementation,
+        "dimensions": _pairs(row.dimensions),
+        "task": row.task,
+        "variant": result.id,
+        "source": variant.source_digest,
+        "overrides": task.overrides,
+        "device": task.device,
+        "versions": _pairs(toolchain(result)),
+        "status": "measured" if is_measured(result) else "compiled_only",
+    }
+    if result.default is not None:
+        tags["default"] = names.param(result.default)
+    if variant.attributes:
+        tags["attributes"] = _pairs(variant.attributes)
+    if result.verify and result.verified:
+        tags["verified_on"] = result.verify.where
+        tags["seeds"] = " ".join(str(seed) for seed in result.verify.seeds)
+        if result.verified.weak:
+            tags["weak_check"] = " ".join(result.verified.weak)
+    if result.profiled:
+        tags["bound"] = result.profiled.bound
+        for comparison in result.profiled.comparisons:
+            tags[f"verdict/{comparison.baseline}"] = comparison.verdict
+    git = [record.provenance.git for record in result.records.values() if record.provenance.git]
+    if git:
+        tags["mlflow.source.git.commit"] = git[-1]
+    return tags
+
+
+def _files(result: Result, compiled: Compiled, root: Path) -> Iterator[tuple[Path, str]]:
+    assert result.compile is not None
+    folder = entry_path(root, "compile", result.compile.entry)
+    for name in dict.fromkeys((*compiled.files, compiled.artifact)):
+        if name == compiled.artifact or Path(name).suffix in SOURCES:
+            yield folder / name, "kernel"
+
+
+SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
+"""Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
+
+
+def _pairs(values: Mapping[str, TunableValue]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())

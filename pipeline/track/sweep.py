@@ -1,0 +1,124 @@
+"""One run per sweep, in an experiment of its own: Summary, tables and report in, the sweep's run out."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline.analyze import quantities
+from pipeline.records.record import Record, to_json
+from pipeline.records.summary import Summary, Winner
+from pipeline.records.tracked import Links
+from pipeline.track import names
+from pipeline.track.client import Store
+from pipeline.track.write import put_artifacts, tag_run
+
+SWEEP = "kernelmill.sweep"
+
+
+class Sweep(Record, frozen=True, kw_only=True):
+    """What a sweep's run is made of."""
+
+    identity: str
+    """Digest of all results: the same sweep ingested twice is one run."""
+    experiment: str
+    """MLflow's id of the experiment of the sweeps."""
+    summary: Summary
+    spec: bytes
+    folder: Path
+    """The tables that aggregate wrote."""
+    links: Links | None = None
+
+
+def open_sweep(store: Store, sweep: Sweep) -> str:
+    """The run of this sweep: known, or new and not finished yet."""
+    query = f"tags.`{SWEEP}` = '{sweep.identity}'"
+    for run in store.client.search_runs([sweep.experiment], query, max_results=10):
+        return str(run.info.run_id)
+    summary = sweep.summary
+    tags = {SWEEP: sweep.identity, "experiment": summary.experiment}
+    if summary.commits:
+        tags["mlflow.source.git.commit"] = summary.commits[-1]
+    name = f"{summary.experiment} {sweep.identity[:6]}"
+    return str(store.client.create_run(sweep.experiment, tags=tags, run_name=name).info.run_id)
+
+
+def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> None:
+    """Fill the run: counts and rates as metrics, tables as artifacts, winners and links as its text."""
+    from mlflow.entities import Metric
+
+    summary = sweep.summary
+    info = store.client.get_run(run).info
+    now = info.start_time
+    tags = {
+        "mlflow.note.content": names.tag(note(sweep)),
+        "versions": names.tag(" ".join(f"{tool}={'|'.join(v)}" for tool, v in summary.toolchain.items())),
+        "hosts": names.tag(" ".join(summary.hosts)),
+    }
+    metrics = [Metric(names.key(name), value, now, 0) for name, value in _metrics(summary)]
+    store.client.log_batch(run, metrics=metrics)
+    tag_run(store, run, tags)
+    tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.is_file())
+    documents = {"summary.json": to_json(summary), "spec.json": sweep.spec}
+    put_artifacts(store, info.artifact_uri, tables, documents)
+    store.client.set_terminated(run)
+    if report is not None:
+        attach_report(store, run, report)
+
+
+def attach_report(store: Store, run: str, report: Path) -> None:
+    """Put the report among the run's artifacts."""
+    put_artifacts(store, store.client.get_run(run).info.artifact_uri, ((report, ""),), {})
+
+
+def note(sweep: Sweep) -> str:
+    """The run's text: the winners, and where to look."""
+    summary = sweep.summary
+    lines = [f"**{summary.experiment}**: {summary.description}", ""]
+    lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
+    if sweep.links:
+        lines += [f"[All winners as charts]({sweep.links.charts}) · [Models]({sweep.links.models})", ""]
+        lines += [
+            f"- {task.title}: [which tunables matter]({task.charts}) · [compare]({task.compare})"
+            for task in sweep.links.tasks
+        ]
+    return "\n".join(lines)
+
+
+def _winners(winners: Sequence[Winner]) -> list[str]:
+    if not winners:
+        return ["Nothing was measured: no device of these targets was at hand.", ""]
+    lines = ["| kernel | workload | hardware | median | speed-up | roofline |", "|---|---|---|---:|---|---:|"]
+    for winner in winners:
+        cell = winner.cell
+        speedups = ", ".join(
+            f"{quantities.digits(entry.speedup.value)}x vs {quantities.baseline(entry.baseline)} "
+            f"({entry.verdict})"
+            for entry in winner.compared
+        )
+        cells = (
+            cell.kernel,
+            cell.workload,
+            cell.hardware,
+            quantities.seconds(winner.seconds.value),
+            speedups or "no baseline",
+            quantities.share(winner.roofline_share),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _metrics(summary: Summary) -> Iterator[tuple[str, float]]:
+    yield "tasks", float(summary.tasks)
+    yield "variants", float(summary.variants)
+    for stage, outcomes in summary.stages.items():
+        for outcome, count in outcomes.items():
+            yield f"{stage}/{outcome}", float(count)
+    winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
+    baselines = dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared)
+    for baseline in baselines:
+        pairs = [entry for winner in winners for entry in winner.compared if entry.baseline == baseline]
+        ratios = [entry.speedup.value for entry in pairs]
+        faster = sum(entry.verdict == "faster" for entry in pairs)
+        yield f"winners/geomean_speedup_{baseline}", math.exp(sum(map(math.log, ratios)) / len(ratios))
+        # fast_p at p = 1 (KernelBench, arXiv:2502.10517), counted only where the interval excludes 1.
+        yield f"winners/share_faster_{baseline}", faster / len(ratios)

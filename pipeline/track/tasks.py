@@ -1,0 +1,69 @@
+"""A task as the tracking sees it: TaskRow and the plan's specs in, what every run of the task shares out."""
+
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.records.record import Record, read_record
+from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, TaskRow, VerifySpec
+from pipeline.store.layout import spec_path
+
+Spec = TypeVar("Spec", GenerateSpec, CompileSpec, VerifySpec, ProfileSpec)
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """What every run of a task shares."""
+
+    row: TaskRow
+    generate: GenerateSpec | None
+    """None where the plan's file is not at hand; the run is then not reproducible from itself."""
+    compile: CompileSpec | None
+    verify: VerifySpec | None
+    profile: ProfileSpec | None
+
+    @property
+    def device(self) -> str:
+        """Fingerprint of what measures."""
+        return self.profile.device if self.profile else "unknown"
+
+    @property
+    def overrides(self) -> str:
+        """What to pass to `python -m pipeline` to get this task."""
+        row = self.row
+        chosen = {
+            "kernel": row.kernel,
+            "workload": row.workload,
+            "hardware": row.hardware,
+            "optimization": row.optimization,
+            "search": row.search,
+        }
+        if self.verify:
+            chosen["verify"] = self.verify.settings.name
+        if self.profile:
+            chosen["profile"] = self.profile.settings.name
+        return " ".join(f"{group}={name}" for group, name in chosen.items())
+
+    @property
+    def name(self) -> str:
+        """The task's names in one word; what it is called across changes of its content."""
+        return "/".join((self.row.kernel, self.row.workload, self.row.hardware, self.row.optimization))
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.row.kernel} · {self.row.workload} · {self.row.hardware} · {self.row.optimization}"
+
+
+def read_task(row: TaskRow, root: Path) -> Task:
+    """The task with its specs, as far as the plan is at hand."""
+
+    def spec(stage: str, kind: type[Spec]) -> Spec | None:
+        path = spec_path(root, stage, getattr(row, stage))
+        return read_record(path, kind) if path.is_file() else None
+
+    return Task(
+        row=row,
+        generate=spec("generate", GenerateSpec),
+        compile=spec("compile", CompileSpec),
+        verify=spec("verify", VerifySpec),
+        profile=spec("profile", ProfileSpec),
+    )

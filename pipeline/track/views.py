@@ -1,0 +1,158 @@
+"""Chart pages laid out in advance: what a page shows in, a shared view of MLflow's UI out.
+
+MLflow keeps the state of a shared chart page as JSON in a tag of the experiment and opens it by the tag's
+key (the UI's own "Share" button does the same). Without it the page shows ten runs and a bar per metric.
+The format is not documented: where a UI does not understand it, it says so and shows the page as always.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pipeline.records.record import Record, digest, to_json
+
+PREFIX = "mlflow.sharedViewState."
+AXES_AT_MOST = 8  # axes that one still tells apart in a parallel-coordinates chart
+FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", "Model metrics", "System metrics")
+"""Sections that the UI makes of the metrics' prefixes: there, but folded."""
+
+Json = dict[str, object]
+
+
+class Section(Record, frozen=True, kw_only=True):
+    """Charts under one heading."""
+
+    title: str
+    columns: int
+    charts: tuple[Json, ...]
+
+
+class Page(Record, frozen=True, kw_only=True):
+    """What a chart page shows."""
+
+    query: str
+    """The UI's filter for the runs."""
+    goal: str
+    """Metric that the runs are sorted by, best first: larger is better."""
+    columns: tuple[str, ...]
+    """Params and metrics that the table shows, as `params.x` and `metrics.y`."""
+    group_by: tuple[str, ...] = ()
+    """Tags."""
+    sections: tuple[Section, ...]
+
+
+class Explained(Record, frozen=True, kw_only=True):
+    """What a task's runs have that can explain their speed."""
+
+    tunables: Mapping[str, Sequence[str]]
+    """Implementation -> its tunables that vary, the most important first."""
+    numeric: frozenset[str]
+    """Those of them that are metrics, too."""
+    facts: tuple[str, ...]
+    """Metrics that vary, for example `static/registers`."""
+
+
+def task_page(task: str, goal: str, explained: Explained) -> Page:
+    """Which tunables matter for one task."""
+    tunables = list(dict.fromkeys(name for names in explained.tunables.values() for name in names))
+    parallel = tuple(
+        _chart(
+            "PARALLEL",
+            f"{implementation}: {goal} over the tunables",
+            selectedParams=list(reversed(names[:AXES_AT_MOST])),
+            selectedMetrics=[goal],
+            showAllRuns=True,
+        )
+        for implementation, names in explained.tunables.items()
+    )
+    numbers = [f"tunable/{name}" for name in tunables if name in explained.numeric]
+    scatter = tuple(_scatter(name, goal) for name in (*numbers[:4], *explained.facts))
+    shown = [goal, "time/median_us", "roofline_share", *explained.facts]
+    return Page(
+        query=f"tags.task = '{task}'",
+        goal=goal,
+        columns=(*(f"params.`{name}`" for name in tunables), *(f"metrics.`{name}`" for name in shown)),
+        sections=(
+            Section(title="Which tunables matter", columns=1, charts=parallel),
+            Section(title="One at a time", columns=2, charts=scatter),
+        ),
+    )
+
+
+def winners_page(goal: str) -> Page:
+    """The winner of each kernel, workload and hardware."""
+    shown = (goal, "time/median_us", "roofline_share")
+    return Page(
+        query="tags.winner = 'true'",
+        goal=goal,
+        columns=tuple(f"metrics.`{name}`" for name in shown),
+        group_by=("kernel", "workload", "hardware"),
+        sections=(
+            Section(
+                title="Winners", columns=1, charts=tuple(_bar(name) for name in (goal, "roofline_share"))
+            ),
+        ),
+    )
+
+
+def compiled_page() -> Page:
+    """Static facts of the default variants over the targets."""
+    shown = ("static/registers", "static/spills", "static/shared_memory", "estimate/occupancy")
+    return Page(
+        query="tags.default = 'true'",
+        goal="static/registers",
+        columns=tuple(f"metrics.`{name}`" for name in shown),
+        group_by=("kernel", "hardware"),
+        sections=(
+            Section(
+                title="Default variants over the targets: from the binaries, nothing is measured",
+                columns=2,
+                charts=tuple(_bar(name) for name in shown),
+            ),
+        ),
+    )
+
+
+def state(page: Page) -> str:
+    """The page's state as the UI reads it."""
+    shown = [_section(section.title, columns=section.columns, cardHeight=400) for section in page.sections]
+    cards = [
+        chart | {"metricSectionId": digest(section.title)}
+        for section in page.sections
+        for chart in section.charts
+    ]
+    content: Json = {
+        "searchFilter": page.query,
+        "orderByKey": f"metrics.`{page.goal}`",
+        "orderByAsc": False,
+        "lifecycleFilter": "Active",
+        "runsHiddenMode": "SHOW_ALL",
+        "selectedColumns": page.columns,
+        "compareRunSections": [*shown, *(_section(name, display=False) for name in FOLDED)],
+        "compareRunCharts": cards,
+        "isAccordionReordered": True,
+        "hideEmptyCharts": True,
+        "groupBy": _grouping(page.group_by),
+    }
+    return to_json(content).decode()
+
+
+def _grouping(tags: Sequence[str]) -> Json | None:
+    keys = [{"mode": "tag", "groupByData": tag} for tag in tags]
+    return {"aggregateFunction": "max", "groupByKeys": keys} if keys else None
+
+
+def _section(name: str, **settings: object) -> Json:
+    return {"uuid": digest(name), "name": name, "display": True, "isReordered": True, **settings}
+
+
+def _scatter(metric: str, goal: str) -> Json:
+    axes = {axis: {"key": key, "type": "METRIC"} for axis, key in (("xaxis", metric), ("yaxis", goal))}
+    return _chart("SCATTER", f"{goal} against {metric}", runsCountToCompare=1000, **axes)
+
+
+def _bar(metric: str) -> Json:
+    return _chart("BAR", metric, metricKey=metric, runsCountToCompare=100)
+
+
+def _chart(kind: str, title: str, **settings: object) -> Json:
+    card = {"type": kind, "uuid": digest([kind, title]), "displayName": title}
+    return card | {"deleted": False, "isGenerated": False} | settings

@@ -1,0 +1,84 @@
+"""Writes one MLflow run with as few calls as there can be: Run and what its task shares in, its id out."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.records.record import Record, digest, to_json
+from pipeline.track.client import Store, artifacts_of
+from pipeline.track.runs import Run
+from pipeline.track.tasks import Task
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
+
+
+class Place(Record, frozen=True, kw_only=True):
+    """Where the runs of one task go, and what they share."""
+
+    experiment: str
+    """MLflow's id of it."""
+    task_name: str
+    """Names of the task in one word: the search for what is known goes by it."""
+    tags: dict[str, str]
+    """Brought up to date on runs that were logged before, too."""
+    sweep: str
+    """Id of the sweep's run: a new run is tagged with the sweep that measured it."""
+    dataset: "DatasetInput"
+    task_document: bytes
+    """task.json: the row and the specs of all stages."""
+
+
+def workload_dataset(task: Task) -> "DatasetInput":
+    """The workload as a dataset input: what the kernel was measured on."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    row = task.row
+    source = {name: getattr(row, name) for name in ("workload", "kernel", "dtype", "dimensions")}
+    text = to_json(source).decode()
+    dataset = Dataset(
+        name=row.workload, digest=digest(source)[:8], source_type="kernelmill", source=text, profile=text
+    )
+    return DatasetInput(dataset=dataset, tags=[InputTag("mlflow.data.context", "workload")])
+
+
+def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> str:
+    """Create, fill and finish a run; only a finished one counts, so a kill leaves nothing half."""
+    from mlflow.entities import Metric, Param
+
+    client = store.client
+    made = client.create_run(place.experiment, start_time=run.started, tags=dict(tags), run_name=run.name)
+    identity: str = made.info.run_id
+    client.log_batch(
+        identity,
+        metrics=[Metric(name, value, run.ended, 0) for name, value in run.metrics.items()],
+        params=[Param(name, value) for name, value in run.params.items()],
+    )
+    client.log_inputs(identity, [place.dataset])
+    documents = {"result.json": to_json(run.record), "task.json": place.task_document}
+    put_artifacts(store, made.info.artifact_uri, run.files, documents)
+    client.set_terminated(identity, end_time=run.ended)
+    return identity
+
+
+def put_artifacts(
+    store: Store, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
+) -> None:
+    """Copy files that are there, and write documents."""
+    repository = artifacts_of(store, uri)
+    with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
+        for name, content in documents.items():
+            path = Path(scratch) / name
+            path.write_bytes(content)
+            repository.log_artifact(str(path))  # type: ignore[no-untyped-call]
+    for path, folder in files:
+        if path.is_file():
+            repository.log_artifact(str(path), folder or None)  # type: ignore[no-untyped-call]
+
+
+def tag_run(store: Store, run: str, tags: Mapping[str, str]) -> None:
+    """Set several tags in one transaction."""
+    from mlflow.entities import RunTag
+
+    store.client.log_batch(run, tags=[RunTag(key, value) for key, value in tags.items()])
