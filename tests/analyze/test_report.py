@@ -217,7 +217,7 @@ def test_links_to_the_tracking_ui(tmp_path):
 
 @pytest.mark.browser
 def test_opens_from_disk_without_network(path, browser):
-    """In a real browser: nothing is asked of a network, nothing on the console, all drawn, the table works."""
+    """In a real browser: no network, nothing on the console, all plots drawn, the table works."""
     browser.get(path.as_uri())
     drawn = (
         "return [...document.querySelectorAll('.plot')].map(plot => plot.querySelector('.main-svg') !== null)"
