@@ -7,6 +7,7 @@ goes back over the socket. So no process outlives the run that wanted it, also a
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import resource
 import select
@@ -83,6 +84,7 @@ def _become_child(run: Callable[[], None], limits: Limits | None, log: Path | No
     code = 1
     try:
         os.setsid()
+        faulthandler.disable()  # where the parent had it, it would write to the parent's stderr
         if log is not None:
             _redirect(log)
         renew_streams()

@@ -1,0 +1,188 @@
+"""compile: parallel, cached per variant, and nobody else's problem when one variant takes its worker down."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch  # noqa: F401  (a stage process has it before it forks)
+
+from pipeline.backends.backend import CompileJob
+from pipeline.records.compiled import Compiled, CompileOutput, StaticFacts
+from pipeline.records.hardware import Target
+from pipeline.records.kernel import Implementation, Tensor
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.problem import Problem
+from pipeline.records.record import digest_bytes, read_record, to_json
+from pipeline.records.specs import Build, CompileSpec
+from pipeline.records.variant import Generated, Variant
+from pipeline.stages import compile as stage
+from pipeline.store.layout import entry_path
+
+PROBLEM = Problem(
+    kernel="double",
+    dimensions={"rows": 4},
+    tensors={"x": Tensor(role="input", shape=("rows",)), "y": Tensor(role="output", shape=("rows",))},
+    scalars={},
+    attributes={},
+    element="float32",
+)
+SPEC = CompileSpec(
+    parent="generate-0",
+    problem=PROBLEM,
+    implementations={
+        "fake": Implementation(backend="fake", source="x", entry="x", origin="test", licence="none")
+    },
+    target=Target(kind="cpu", architecture="native", limits={}),
+    builds={"fake": Build(code="0", toolchain={"fake": "1"})},
+)
+
+
+class Fake:
+    """A backend whose tunable decides how the compiler ends."""
+
+    kinds = frozenset({"cpu"})
+    shape_matters = False
+    preload = ()
+
+    def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
+        """Compile, refuse, crash or raise."""
+        match job.variant.tunables["END"]:
+            case "refuse":
+                return Failure(outcome=Outcome.COMPILE_ERROR, reason="refused")
+            case "crash":
+                os.abort()
+            case "raise":
+                raise KeyError("a bug")
+        (folder / "kernel.so").write_text(f"binary {os.getpid()}")
+        facts = StaticFacts(code_bytes=6)
+        artifact = digest_bytes(b"binary")
+        return Compiled(
+            artifact="kernel.so",
+            artifact_digest=artifact,
+            functions=("x",),
+            facts=facts,
+            files=("kernel.so",),
+        )
+
+
+@pytest.fixture(autouse=True)
+def _fake_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "backend", lambda _: Fake())
+
+
+def variant(end: str) -> Variant:
+    """A variant that ends so."""
+    return Variant(
+        kernel="double",
+        implementation="fake",
+        backend="fake",
+        source_digest="0",
+        attributes={},
+        tunables={"END": end},
+    )
+
+
+def run(folder: Path, *ends: str, spec: CompileSpec = SPEC) -> tuple[int, CompileOutput | None]:
+    """Run the stage on variants with these ends."""
+    variants = tuple(variant(end) for end in ends)
+    generated = Generated(key="generate-0", round=0, variants=variants, pruned=(), space={})
+    (folder / "spec.json").write_bytes(to_json(spec))
+    (folder / "variants.json").write_bytes(to_json(generated))
+    out = folder / "out.json"
+    arguments = {
+        "--spec": "spec.json",
+        "--variants": "variants.json",
+        "--out": "out.json",
+        "--root": "artifacts",
+    }
+    code = stage.main([part for key, value in arguments.items() for part in (key, str(folder / value))])
+    return code, read_record(out, CompileOutput) if out.exists() else None
+
+
+def outcomes(output: CompileOutput | None) -> dict[str, str]:
+    """How each variant ended."""
+    assert output is not None
+    return {
+        str(record.variant.tunables["END"]): record.result.outcome.value
+        if isinstance(record.result, Failure)
+        else "passed"
+        for record in output.records
+    }
+
+
+def test_each_variant_has_its_own_end(tmp_path: Path) -> None:
+    """A refusal and a crash are data; the others compile all the same."""
+    code, output = run(tmp_path, "a", "crash", "refuse", "b", "c")
+    assert code == 0
+    assert outcomes(output) == {
+        "a": "passed",
+        "crash": "crashed",
+        "refuse": "compile_error",
+        "b": "passed",
+        "c": "passed",
+    }
+
+
+def test_a_crash_keeps_its_log(tmp_path: Path) -> None:
+    """What took the worker down can be read beside the record."""
+    _, output = run(tmp_path, "crash")
+    assert output is not None
+    (record,) = output.records
+    assert isinstance(record.result, Failure)
+    assert "SIGABRT" in record.result.reason
+    assert record.result.log is not None
+    assert (entry_path(tmp_path / "artifacts", "compile", record.entry) / record.result.log).is_file()
+
+
+def test_finished_variants_are_not_compiled_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second run takes what the first one made, and says so."""
+    _, first = run(tmp_path, "a", "b")
+    _, second = run(tmp_path, "a", "b", "c")
+    assert first is not None and second is not None
+    assert second.records[:2] == first.records
+    assert "(2 cached)" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"target": Target(kind="cpu", architecture="other", limits={})},
+        {"builds": {"fake": Build(code="1", toolchain={"fake": "1"})}},
+        {"builds": {"fake": Build(code="0", toolchain={"fake": "2"})}},
+        {
+            "implementations": {
+                "fake": Implementation(backend="fake", source="x", entry="y", origin="", licence="")
+            }
+        },
+    ],
+    ids=["target", "code", "toolchain", "entry"],
+)
+def test_what_the_compiler_sees_is_the_identity(changed: dict) -> None:
+    """Each part that decides the artifact decides the entry."""
+    import msgspec
+
+    other = msgspec.structs.replace(SPEC, **changed)
+    assert stage.entry_digest(other, variant("a")) != stage.entry_digest(SPEC, variant("a"))
+
+
+def test_dimensions_matter_where_the_backend_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ahead-of-time compiler shares one artifact among workloads, a just-in-time one does not."""
+    import msgspec
+
+    other = msgspec.structs.replace(SPEC, problem=PROBLEM.with_dimensions({"rows": 5}))
+    assert stage.entry_digest(other, variant("a")) == stage.entry_digest(SPEC, variant("a"))
+    monkeypatch.setattr(Fake, "shape_matters", True)
+    assert stage.entry_digest(other, variant("a")) != stage.entry_digest(SPEC, variant("a"))
+
+
+def test_a_bug_stops_the_job(tmp_path: Path) -> None:
+    """An exception in a backend is not recorded as this variant's outcome."""
+    with pytest.raises(stage.WorkerBug, match="a bug"):
+        run(tmp_path, "a", "raise")
+
+
+def test_missing_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that is not there is named."""
+    arguments = ["--spec", str(tmp_path / "no.json"), "--variants", "x", "--out", "y"]
+    assert stage.main(arguments) == 1
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'no.json'}: cannot be read as CompileSpec")
