@@ -2,13 +2,15 @@
 
 One program computes one BLOCK_M x BLOCK_N tile of c, BLOCK_K columns of a at a time.
 
-1. The tile is accumulated in float32 by the matrix units (`tl.dot`); each element of a and b that is loaded is
-   used BLOCK_N or BLOCK_M times. Limited at first by the latency of the loads.
-2. num_stages > 1: the loads of later steps are in flight while this one multiplies (software pipelining through
-   shared memory). Limited by shared memory: each stage holds a tile of a and one of b.
+1. The tile is accumulated in float32 by the matrix units (`tl.dot`); each element of a and b that is loaded
+   is used BLOCK_N or BLOCK_M times. Limited at first by the latency of the loads.
+2. num_stages > 1: the loads of later steps are in flight while this one multiplies (software pipelining
+   through shared memory). Limited by shared memory: each stage holds a tile of a and one of b.
 3. GROUP_M > 1: programs walk down GROUP_M rows of tiles before they go to the next column, so those that run
-   together share tiles of a and b in L2 (the order of Triton's tutorial 03, and of CUTLASS' threadblock swizzle).
-4. The epilogue adds the bias and applies GELU while the tile is still in registers: the product never travels.
+   together share tiles of a and b in L2 (the order of Triton's tutorial 03, and of CUTLASS' threadblock
+   swizzle).
+4. The epilogue adds the bias and applies GELU while the tile is still in registers: the product itself never
+   travels.
 
 float32 is multiplied in full (`ieee`), not as tf32: on NVIDIA that means no tensor cores.
 """
@@ -40,7 +42,7 @@ def matmul(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
     EVEN_K: tl.constexpr, EPILOGUE: tl.constexpr,
 ):  # fmt: skip
-    """a[M, K], b[K, N], bias[N] -> c[M, N]; EVEN_K: K is a multiple of BLOCK_K, so the loop needs no mask for it."""
+    """a[M, K], b[K, N], bias[N] -> c[M, N]; EVEN_K: K is a multiple of BLOCK_K and needs no mask."""
     tile_m, tile_n = _tile(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
     # 64-bit offsets: rows times stride passes 2**31 elements for matrices that fit today's memories.
     m = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)

@@ -2,14 +2,14 @@
 
 1. `single`: a program keeps whole rows in registers between the sum of squares and the scaling, so x is read
    once and y written once. Limited by the register file: very wide rows spill.
-2. `two_pass`: a program walks along its rows twice, in blocks, with one partial sum for every position of the
-   block, so that the loop holds no reduction and no barrier. Any width. The second pass reads x again, from
-   L2 where the rows in flight fit: with CACHE_HINTS the first pass asks for them to be kept (evict_last) and the
+2. `two_pass`: a program walks along its rows twice, in blocks, with one partial sum for each position of the
+   block, so that the loop has no reduction and no barrier. Any width. The second pass reads x again, from L2
+   where the rows in flight fit: with CACHE_HINTS the first pass asks for them to be kept (evict_last) and the
    second one releases them (evict_first).
 
-Both are bound by memory bandwidth. Narrow rows leave threads idle, so ROWS of them share a program and read the
-weight once. Accumulation is in float32; NaN and infinity go through as in PyTorch. The formula is that of Zhang
-and Sennrich 2019, arXiv:1910.07467.
+Both are bound by memory bandwidth. Narrow rows leave threads idle, so ROWS of them share a program and read
+the weight once. Accumulation is in float32; NaN and infinity go through as in PyTorch. The formula is that of
+Zhang and Sennrich 2019, arXiv:1910.07467.
 """
 
 import triton
@@ -37,7 +37,7 @@ def rms_norm_two_pass(
     x, weight, y, rows, cols, x_stride, y_stride, eps,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr, KEEP: tl.constexpr, RELEASE: tl.constexpr,
 ):  # fmt: skip
-    """x[rows, cols], weight[cols] -> y[rows, cols] for any cols; KEEP, RELEASE: eviction policies of the passes."""
+    """x[rows, cols], weight[cols] -> y[rows, cols]; KEEP, RELEASE: the passes' eviction policies."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     squares = tl.zeros([ROWS, BLOCK], tl.float32)
     for start in tl.range(0, cols, BLOCK, num_stages=STAGES):

@@ -1,0 +1,50 @@
+"""The Triton backend. In: a module with an ordinary host-side launch. Out: binaries for CUDA and HIP targets.
+
+The launch runs on tensors without memory (`meta`) under a driver that stands for the target, so a device is
+needed neither for our own kernels nor for a third party's. Where the device is absent, `load` gives the
+launch in Triton's interpreter.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.backends.backend import CompileJob
+from pipeline.records.compiled import Compiled
+from pipeline.records.hardware import BackendKind, Target
+from pipeline.records.kernel import Implementation
+from pipeline.records.outcome import Failure
+
+if TYPE_CHECKING:
+    from pipeline.backends.backend import Launch
+
+
+class Triton:
+    """Compiles offline, launches through the implementation's own host code."""
+
+    kinds: frozenset[BackendKind] = frozenset({"cuda", "hip"})
+    shape_matters = True  # Triton specialises on divisibility by 16 and on arguments equal to 1
+    preload = ("pipeline.backends.triton.preload",)
+
+    def toolchain(self, target: Target) -> dict[str, str]:
+        """Versions of Triton and of the assembler in it, and the options that we set."""
+        from pipeline.backends.triton.toolchain import versions
+
+        return versions(target)
+
+    def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
+        """The module and what it imports from the repository, directly or not."""
+        from pipeline.backends.triton.source import local_sources
+
+        return local_sources(root / implementation.source, root)
+
+    def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
+        """Compile every kernel that one launch on the workload's shape starts."""
+        from pipeline.backends.triton.compilation import compile_offline
+
+        return compile_offline(job, root, folder)
+
+    def load(self, job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Launch":
+        """The implementation's launch: on the device, or in the interpreter if the process was started so."""
+        from pipeline.backends.triton.loading import load
+
+        return load(job, compiled, root, folder)

@@ -1,0 +1,100 @@
+"""Triton's interpreter with bfloat16 mended, so that a right kernel is not judged wrong.
+
+Up to 3.9 the interpreter keeps bfloat16 values as 16-bit integers and converts them only in casts: `tl.dot`
+and arithmetic work on the integers, and a cast from float32 cuts bits off where hardware rounds to nearest
+even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+
+_METHODS = (
+    "binary_op", "unary_op", "ternary_op", "create_fma", "create_erf", "create_rsqrt", "create_dot",
+)  # fmt: skip
+_MENDED = "_kernelmill_mended"
+
+
+def mend() -> None:
+    """Replace the interpreter's methods; a second call does nothing."""
+    builder = interpreter.InterpreterBuilder
+    if getattr(builder, _MENDED, False):
+        return
+    for name in _METHODS:
+        setattr(builder, name, _through_float32(getattr(builder, name)))
+    builder.cast_impl = _cast(builder.cast_impl)
+    builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
+    interpreter._patch_lang_tensor = _index(interpreter._patch_lang_tensor)
+    setattr(builder, _MENDED, True)
+
+
+def widen(bits: np.ndarray) -> np.ndarray:
+    """bfloat16 bits -> float32, exactly."""
+    wide: np.ndarray = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return wide
+
+
+def narrow(values: np.ndarray) -> np.ndarray:
+    """float32 -> bfloat16 bits, to nearest even."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(values), np.uint32(0x7FC0), rounded).astype(np.uint16)
+
+
+def _is_bfloat16(operand: Any) -> bool:
+    return isinstance(operand, interpreter.TensorHandle) and operand.dtype.scalar == tl.bfloat16
+
+
+def _widened(operand: Any) -> Any:
+    return interpreter.TensorHandle(widen(operand.data), tl.float32) if _is_bfloat16(operand) else operand
+
+
+def _narrowed(handle: Any) -> Any:
+    return interpreter.TensorHandle(narrow(handle.data), tl.bfloat16)
+
+
+def _through_float32(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Run on float32 copies of bfloat16 operands; the last operand's type is the result's."""
+
+    def operation(self: Any, *operands: Any) -> Any:
+        handles = [operand for operand in operands if isinstance(operand, interpreter.TensorHandle)]
+        if not any(_is_bfloat16(handle) for handle in handles):
+            return method(self, *operands)
+        result = method(self, *(_widened(operand) for operand in operands))
+        if result.data.dtype == np.bool_ or not _is_bfloat16(handles[-1]):
+            return result
+        return _narrowed(result)
+
+    return operation
+
+
+def _cast(method: Callable[..., Any]) -> Callable[..., Any]:
+    def cast(self: Any, source: Any, kind: Any) -> Any:
+        if kind.scalar != tl.bfloat16:
+            return method(self, _widened(source), kind)
+        if _is_bfloat16(source):
+            return source
+        return _narrowed(method(self, source, tl.float32))
+
+    return cast
+
+
+def _convert(method: Callable[..., Any], cast: Callable[..., Any]) -> Callable[..., Any]:
+    def convert(self: Any, source: Any, kind: Any, rounding: Any) -> Any:
+        towards_zero = rounding is not None and "RTZ" in str(rounding)
+        if towards_zero or not (_is_bfloat16(source) or kind.scalar == tl.bfloat16):
+            return method(self, source, kind, rounding)
+        return cast(self, source, kind)
+
+    return convert
+
+
+def _index(patch: Callable[..., None]) -> Callable[..., None]:
+    def patched(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+
+    return patched

@@ -1,0 +1,58 @@
+"""Compiling by itself: a private cache, no settings of the user's shell, one log of all that is printed."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+# Variables that change what Triton, LLVM or ptxas emit: a result must not depend on the user's shell.
+PREFIXES = ("TRITON_", "AMDGCN_", "PTXAS_", "NVPTX_", "LLVM_", "MLIR_", "USE_IR_LOC", "DISABLE_")
+
+# Contraction of a * b + c into one rounding: Triton's long-standing default, which 3.9 wants to be asked for.
+FP_FUSION = {"TRITON_DEFAULT_FP_FUSION": "1"}
+
+
+@contextlib.contextmanager
+def private_compiler(log: Path) -> Iterator[None]:
+    """Inside, Triton starts from an empty cache, and what it and its tools print goes to `log`."""
+    before = dict(os.environ)
+    folder = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="kernelmill-triton-") as scratch, _printed_to(log):
+        try:
+            settle_environment(Path(scratch) / "cache")
+            os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
+            tempfile.tempdir = scratch  # a failing ptxas leaves its input behind
+            yield
+        finally:
+            tempfile.tempdir = folder
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def settle_environment(cache: Path) -> None:
+    """Only our own settings for Triton in this process, and a cache of its own."""
+    for name in [name for name in os.environ if name.startswith(PREFIXES)]:
+        del os.environ[name]
+    os.environ.update(FP_FUSION, TRITON_CACHE_DIR=str(cache))
+
+
+@contextlib.contextmanager
+def _printed_to(log: Path) -> Iterator[None]:
+    """Python's streams and the descriptors below them, which LLVM and ptxas write to."""
+    python = (sys.stdout, sys.stderr)
+    for stream in python:
+        stream.flush()
+    kept = (os.dup(1), os.dup(2))
+    with log.open("a", buffering=1, errors="replace") as stream:
+        try:
+            os.dup2(stream.fileno(), 1)
+            os.dup2(stream.fileno(), 2)
+            sys.stdout = sys.stderr = stream
+            yield
+        finally:
+            sys.stdout, sys.stderr = python
+            for number, copy in zip((1, 2), kept, strict=True):
+                os.dup2(copy, number)
+                os.close(copy)

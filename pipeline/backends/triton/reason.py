@@ -1,0 +1,34 @@
+"""One line for a table, from whatever a failing compile raised and printed."""
+
+import re
+
+_LONGEST = 300  # characters; the whole story stands in the log
+_ASSEMBLER = re.compile(r"^(?:ptxas.*?(?:error|fatal)\s*:\s*.*|.*\berror: .*)$", re.MULTILINE)
+
+
+def reason_of(error: BaseException, printed: str) -> str:
+    """What went wrong: the compiler's own message where there is one, else the exception."""
+    name = type(error).__name__
+    if name in ("PTXASError", "RuntimeError"):  # "PassManager::run failed": the message was printed before
+        found = _ASSEMBLER.search(str(error)) or _ASSEMBLER.search(printed)
+        if found:
+            return _one_line(f"{name}: {found[0]}")
+    return _one_line(f"{name}: {_message(error)}")
+
+
+def _message(error: BaseException) -> str:
+    """Triton's front end puts an excerpt of the source, with a caret, before the message."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return "no message"
+    if lines[0].startswith("at "):
+        place = lines[0].rstrip(":").removeprefix("at ")
+        last = lines[-1].strip()
+        cause = str(error.__cause__ or error.__context__ or "").strip()
+        return f"{cause or last.lstrip('^')} (line {place} of the kernel)"
+    return lines[0]
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

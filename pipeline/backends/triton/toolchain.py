@@ -1,0 +1,56 @@
+"""What decides a binary beside its source: versions of Triton and of the assemblers in its wheel."""
+
+import functools
+import importlib.metadata
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+from pipeline.errors import ToolchainError
+from pipeline.records.hardware import Target
+
+ASSEMBLERS = ("ptxas", "ptxas-blackwell")  # which one Triton takes for an architecture depends on its version
+
+
+def versions(target: Target) -> dict[str, str]:
+    """Versions and options, without importing Triton.
+
+    Raises
+    ------
+    ToolchainError
+        Triton is not installed, or its assembler cannot be run.
+    """
+    found = {"triton": _triton_version(), "fp_fusion": "on"}
+    if target.kind == "cuda":
+        for name in ASSEMBLERS:
+            if (tools() / name).is_file():
+                found[name] = _assembler_version(tools() / name)
+    return found
+
+
+@functools.cache
+def tools() -> Path:
+    """The folder of NVIDIA's tools (ptxas, nvdisasm) in Triton's wheel."""
+    found = importlib.util.find_spec("triton")
+    if found is None or not found.submodule_search_locations:
+        raise ToolchainError("triton is not installed: pip install triton (Linux only)")
+    return Path(found.submodule_search_locations[0]) / "backends" / "nvidia" / "bin"
+
+
+def _triton_version() -> str:
+    tools()
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise ToolchainError("triton is there but not installed: pip install triton") from error
+
+
+@functools.cache
+def _assembler_version(assembler: Path) -> str:
+    try:
+        text = subprocess.run([assembler, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolchainError(f"{assembler.name} of triton cannot be run: {error}") from error
+    match = re.search(r"V(\d+\.\d+\.\d+)", text)
+    return match[1] if match else text.strip().splitlines()[-1]
