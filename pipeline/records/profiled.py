@@ -52,8 +52,11 @@ class Ceilings(Record, frozen=True, kw_only=True):
 
     copy_bandwidth: float
     """Bytes per second (read + write), array far larger than the last-level cache."""
+    read_bandwidth: float | None = None
+    """Bytes per second of reading alone, same array: more than copying on many devices."""
     cache_bandwidth: float
-    """Bytes per second for an array of the problem's size where that fits a cache, else equal to copy."""
+    """What bounds this problem: bytes per second at its working set (a cache's, where it fits one) and at its
+    mix of reads and writes."""
     matrix_flops: float
     """FLOP/s of the vendor library's matrix product in the workload's dtype."""
     vector_flops: float
@@ -76,6 +79,8 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     bound: Literal["memory", "compute"]
     device: dict[str, str]
     """Name, clock, driver, threads, … as found while measuring."""
+    notes: tuple[str, ...] = ()
+    """What disturbed the measurement or limits its precision, one sentence each."""
     energy_joules: float | None = None
     """Per call, where the device reports it."""
 

@@ -1,0 +1,91 @@
+"""The tensors of one problem with fresh content per batch, equal in every process for equal seeds.
+
+Drawing millions of random numbers per batch would cost more than the calls. So each process draws one pool of
+normal numbers, and a batch copies random stretches of it: fresh content at the speed of memory.
+"""
+
+import math
+import random
+from typing import TYPE_CHECKING
+
+from pipeline.records.problem import Problem
+
+if TYPE_CHECKING:
+    import torch
+
+POOL = 1 << 20  # elements in one stretch
+ALIGNMENT = 64  # bytes: what torch's allocator on the CPU guarantees
+SLACK = 1 << 16  # bytes by which a tensor's start may move
+
+
+class Content:
+    """Tensors of a problem on a device, outputs included.
+
+    On the CPU each batch also moves every tensor by a random multiple of 64 bytes: where a tensor lies
+    relative to pages and to other tensors can change the time of a kernel by per cents, and would otherwise
+    stay as it happens to be for the life of a process (Mytkowicz et al. 2009, ASPLOS).
+    """
+
+    def __init__(self, problem: Problem, device: str) -> None:
+        self._problem = problem
+        self._room = SLACK if device == "cpu" else 0
+        self._blocks = {name: self._allocate(name, device) for name in problem.tensors}
+        self._pools = {
+            self._dtype(name): _pool(self._dtype(name), device, self._pool_length())
+            for name in problem.names("input")
+        }
+        self.tensors: dict[str, torch.Tensor] = {}
+
+    def renew(self, seed: int) -> None:
+        """Place all tensors and fill the inputs; outputs keep whatever lay there."""
+        numbers = random.Random(seed)
+        for name in self._problem.tensors:
+            self.tensors[name] = self._place(name, numbers)
+        for name in self._problem.names("input"):
+            pool = self._pools[self._dtype(name)]
+            flat = self.tensors[name].view(-1)
+            stretch = len(pool) // 2
+            for start in range(0, flat.numel(), stretch):
+                part = flat[start : start + stretch]
+                offset = numbers.randrange(stretch)
+                part.copy_(pool[offset : offset + part.numel()])
+
+    def inputs(self) -> tuple["torch.Tensor", ...]:
+        """Inputs in declared order, as the reference takes them."""
+        return tuple(self.tensors[name] for name in self._problem.names("input"))
+
+    def _dtype(self, name: str) -> "torch.dtype":
+        import torch
+
+        dtype = getattr(torch, self._problem.tensors[name].dtype)
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"tensor {name}: '{self._problem.tensors[name].dtype}' is no dtype of torch")
+        return dtype
+
+    def _elements(self, name: str) -> int:
+        return math.prod(self._problem.shape(name))
+
+    def _pool_length(self) -> int:
+        return max(1, min(POOL, max(self._elements(name) for name in self._problem.names("input"))))
+
+    def _allocate(self, name: str, device: str) -> "torch.Tensor":
+        import torch
+
+        dtype = self._dtype(name)
+        return torch.zeros(self._elements(name) + self._room // dtype.itemsize, dtype=dtype, device=device)
+
+    def _place(self, name: str, numbers: random.Random) -> "torch.Tensor":
+        start = numbers.randrange(self._room // ALIGNMENT + 1) * ALIGNMENT // self._dtype(name).itemsize
+        return self._blocks[name][start : start + self._elements(name)].view(self._problem.shape(name))
+
+
+def _pool(dtype: "torch.dtype", device: str, length: int) -> "torch.Tensor":
+    """Two equal stretches, so that a copy may start anywhere in the first; integers are 0 or 1."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    if dtype.is_floating_point:
+        numbers = torch.randn(length, generator=generator)
+    else:
+        numbers = torch.randint(0, 2, (length,), generator=generator)
+    return torch.cat((numbers, numbers)).to(device=device, dtype=dtype)

@@ -1,0 +1,191 @@
+"""One measuring child as its coordinator sees it: asked in turn, stopped in between, its clock checked."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.measure import child
+from pipeline.measure.child import Answer, Calibrated, Command, Loaded, Prepared, Ran, Ready, Refused, SetUp
+from pipeline.records.outcome import Outcome
+from pipeline.records.record import Record
+from pipeline.records.settings import Profile
+from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
+
+READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
+SETTLE_SECONDS = 0.0005  # untimed calls before each batch, at least one
+
+A = TypeVar("A", bound=Record)
+
+
+class MemberGone(Exception):
+    """This callable cannot be measured any more: it refused, its process ended, or its clock is false."""
+
+    def __init__(self, name: str, outcome: Outcome, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.outcome = outcome
+        self.reason = reason
+
+
+class MeasuringBug(RuntimeError):
+    """The measuring child itself raised: a bug of the pipeline, which stops the job."""
+
+
+class Place(Record, frozen=True, kw_only=True):
+    """Where a child runs and what it may use."""
+
+    log: Path
+    environment: dict[str, str]
+    lifetime: float
+    """Seconds from its start to its end."""
+    patience: float
+    """Seconds that it may take for one answer."""
+    output: int = 16 << 20
+    """Bytes of any file that it writes, its log included."""
+
+
+class Batch(Record, frozen=True, kw_only=True):
+    """One timed batch."""
+
+    calls: int
+    seconds: float
+    """Of all calls, by the child's clock."""
+    unseen: float
+    """What passed outside beyond that: two messages, and whatever the child keeps quiet about."""
+    waited: float
+    """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
+
+    @property
+    def per_call(self) -> float:
+        """Seconds of one call."""
+        return self.seconds / self.calls
+
+
+class Member:
+    """A callable that takes part in the rounds.
+
+    Its process runs only during its turn: between turns it is stopped (SIGSTOP), with all its threads. So
+    neither workers that spin after a parallel region nor a kernel that works on in the background can
+    disturb, or profit at the expense of, whoever is being timed.
+    """
+
+    def __init__(self, name: str, server: ForkServer, set_up: SetUp, place: Place) -> None:
+        self.name = name
+        self.calls = 1
+        self.loaded: Loaded | None = None
+        self._place = place
+        self._session: int | None = None
+        self._child: Child = server.start(
+            child.TARGET,
+            limits=Limits(seconds=place.lifetime, output=place.output),
+            log=place.log,
+            environment=place.environment,
+        )
+        self._session = self._ask(set_up, Ready, READY_SECONDS).process
+
+    def load(self, seed: int, settings: Profile) -> Loaded:
+        """Load it, call it for the first time, warm up, and choose the calls per batch.
+
+        Raises
+        ------
+        MemberGone
+            It refused, crashed, or took too long; the same for `batch`.
+        """
+        with self._turn():
+            self.loaded = self._ask(child.Load(seed=seed), Loaded, self._place.patience)
+            command = child.Calibrate(
+                warmup_seconds=settings.warmup_seconds, batch_seconds=settings.batch_seconds
+            )
+            self.calls = self._ask(command, Calibrated, self._place.patience).calls
+        return self.loaded
+
+    def batch(self, seed: int) -> Batch:
+        """Fresh content, some untimed calls, then the timed ones under an outside clock as well."""
+        prepare = child.Prepare(seed=seed, settle_seconds=SETTLE_SECONDS)
+        with self._turn():
+            self._ask(prepare, Prepared, self._place.patience)
+            waited = self._waited()
+            start = time.perf_counter()
+            seconds = self._ask(child.Go(calls=self.calls), Ran, self._place.patience).seconds
+            outside = time.perf_counter() - start
+            waited = self._waited() - waited
+        if not 0 < seconds <= outside:
+            self.stop()
+            reason = f"its clock says {seconds:g} s for a batch that took {outside:g} s"
+            raise MemberGone(self.name, Outcome.TAMPERED, reason)
+        return Batch(calls=self.calls, seconds=seconds, unseen=outside - seconds, waited=max(0.0, waited))
+
+    def cpu_seconds(self) -> float:
+        """CPU time that its process has used; 0 where the platform does not tell."""
+        try:
+            fields = Path(f"/proc/{self._session}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _waited(self) -> float:
+        """Seconds that its threads have been in the run queues of the kernel, without running."""
+        total = 0
+        for path in Path(f"/proc/{self._session}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):  # that thread has just ended
+                total += int(path.read_text().split()[1])
+        return total * 1e-9
+
+    def stop(self) -> None:
+        """End the process."""
+        self._signal(signal.SIGCONT)
+        self._session = None
+        self._child.stop()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGSTOP)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._session is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._session, number)
+
+    def _ask(self, command: Command, kind: type[A], seconds: float) -> A:
+        try:
+            self._child.send(command)
+            answer = self._child.receive(seconds, Answer)
+        except ChildEnded as ended:
+            self._session = None
+            self._stop_on_bug(ended.exit)
+            raise MemberGone(self.name, _OUTCOMES[ended.exit.kind], _story(ended.exit)) from ended
+        if isinstance(answer, kind):
+            return answer
+        self.stop()
+        if isinstance(answer, Refused):
+            outcome = Outcome.OUT_OF_MEMORY if answer.out_of_memory else Outcome.LAUNCH_ERROR
+            raise MemberGone(self.name, outcome, answer.reason)
+        raise MemberGone(self.name, Outcome.TAMPERED, f"it answered out of turn: {type(answer).__name__}")
+
+    def _stop_on_bug(self, ended: Exit) -> None:
+        """What a callable raises comes back as `Refused`: a traceback that ends the child is our own."""
+        text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
+        if ended.kind == "error" and "Traceback" in text:
+            raise MeasuringBug(f"{self.name}:\n{text}")
+
+
+def _story(ended: Exit) -> str:
+    return ended.detail or ("it ended without an answer" if ended.kind == "ok" else ended.kind)
+
+
+_OUTCOMES = {
+    "ok": Outcome.CRASHED,
+    "error": Outcome.CRASHED,
+    "crashed": Outcome.CRASHED,
+    "timeout": Outcome.TIMEOUT,
+    "out_of_memory": Outcome.OUT_OF_MEMORY,
+    "output_limit": Outcome.OUTPUT_LIMIT,
+}

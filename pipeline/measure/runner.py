@@ -1,0 +1,248 @@
+"""Rounds: time a candidate and its baselines in turn, in random order, until the result is precise enough."""
+
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pipeline.measure import statistics
+from pipeline.measure.baselines import Baselines
+from pipeline.measure.disturbance import Disturbance, disturbance, load
+from pipeline.measure.member import Batch, Member, MemberGone
+from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import AbsentBaseline, Comparison, Interval, Timing
+from pipeline.records.record import Record
+from pipeline.records.settings import Profile
+
+CANDIDATE = "candidate"
+CHECK_EVERY = 4  # rounds between two looks at the interval
+FEWEST_ROUNDS = 3  # where the time limit allows no more
+EXTENSION = 3.0  # a disturbed measurement may take this many budgets
+IMPRECISE = 3.0  # times the wished half-width: worth an extension, and a note
+HOPELESS = 0.5  # relative half-width of the candidate's own median
+CLEAN = 0.1  # share of a batch that its threads may wait for a core before its round is repeated
+UNSEEN_SHARE = 0.2  # of a batch, and
+UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
+USED_SHARE = 0.8  # of the time limit; then the rounds end, so that the variant does not end as a timeout
+
+Round = dict[str, Batch]
+"""One batch of each member."""
+
+
+class Measured(Record, frozen=True, kw_only=True):
+    """One candidate against its baselines."""
+
+    timing: Timing
+    comparisons: tuple[Comparison, ...]
+    absent: tuple[AbsentBaseline, ...]
+    notes: tuple[str, ...]
+    facts: dict[str, str]
+    """Of the device, as found by the candidate's process, and what else ran on it."""
+    rounds: tuple[Round, ...]
+    """All that were run, those that were repeated included."""
+
+
+class Unstable(Exception):
+    """The samples scatter beyond use; all rounds are kept."""
+
+    def __init__(self, reason: str, rounds: Sequence[Round]) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.rounds = rounds
+
+
+def measure(start: Callable[[], Member], baselines: Baselines, settings: Profile) -> Measured:
+    """Time a candidate; `start` starts its process, again where a baseline broke down in between.
+
+    Raises
+    ------
+    MemberGone
+        The candidate refused, crashed, hung, or did not tell the truth about its time.
+    Unstable
+        The samples scatter beyond use.
+    """
+    while True:
+        others = baselines.members()  # before the candidate: its time limit runs from its start
+        deadline = time.monotonic() + USED_SHARE * settings.time_limit
+        candidate = start()
+        try:
+            candidate.load(_seed(), settings)
+            before, own = load(), _cpu_seconds(candidate, *others)
+            rounds = run_rounds((candidate, *others), settings, deadline)
+            own = _cpu_seconds(candidate, *others) - own
+            found = disturbance(before, load(), own)
+        except MemberGone as gone:
+            if gone.name == CANDIDATE:
+                raise
+            baselines.lost(gone)
+            continue
+        finally:
+            candidate.stop()
+        return summarize((candidate, *others), rounds, settings, baselines.absent(), found)
+
+
+def run_rounds(members: Sequence[Member], settings: Profile, deadline: float) -> list[Round]:
+    """One batch of each member per round, in random order, on equal content."""
+    numbers = random.SystemRandom()
+    rounds: list[Round] = []
+    began = time.monotonic()
+    while not _enough(rounds, settings, time.monotonic() - began):
+        if time.monotonic() > deadline and len(rounds) >= FEWEST_ROUNDS:
+            break
+        seed = _seed()
+        order = numbers.sample(members, len(members))
+        rounds.append({member.name: member.batch(seed) for member in order})
+    return rounds
+
+
+def undisturbed(rounds: Sequence[Round], settings: Profile) -> list[Round]:
+    """Rounds in which no thread waited for a core; where these are too few, those that waited least.
+
+    What is left out is chosen by the kernel's account of waiting, never by the time that was measured.
+    """
+    clean = [each for each in rounds if waiting(each) <= CLEAN]
+    if len(clean) >= min(settings.batches_at_least, len(rounds)):
+        return clean
+    limit = sorted(map(waiting, rounds))[: settings.batches_at_least][-1]
+    return [each for each in rounds if waiting(each) <= limit][: max(len(clean), settings.batches_at_least)]
+
+
+def waiting(each: Round) -> float:
+    """The largest share of its batch that a member waited for a core."""
+    return max(batch.waited / batch.seconds for batch in each.values())
+
+
+def summarize(
+    members: Sequence[Member],
+    rounds: Sequence[Round],
+    settings: Profile,
+    absent: tuple[AbsentBaseline, ...],
+    found: Disturbance | None,
+) -> Measured:
+    """Intervals and verdicts from the samples, after the candidate's clock was checked."""
+    candidate, *others = members
+    check_clock(rounds)
+    used = undisturbed(rounds, settings)
+    timings = {member.name: _timing(member, used, settings) for member in members}
+    timing = timings[CANDIDATE]
+    width = statistics.relative_half_width(timing.median)
+    if width > HOPELESS:
+        raise Unstable(f"the interval of the median is ±{width:.0%} after {len(used)} batches", rounds)
+    comparisons = tuple(_compare(member.name, timing, timings[member.name], settings) for member in others)
+    facts = candidate.loaded.facts if candidate.loaded else {}
+    if found is not None:
+        facts = facts | {"other_load": f"{found.others:.2f}", "stolen": f"{found.stolen:.2f}"}
+    notes = (
+        *_precision(timing, comparisons, settings),
+        *_quiet(rounds, used),
+        *(found.notes() if found else ()),
+    )
+    return Measured(
+        timing=timing,
+        comparisons=comparisons,
+        absent=absent,
+        notes=notes,
+        facts=facts,
+        rounds=tuple(rounds),
+    )
+
+
+def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
+    """Whether the wished precision, the budget or the largest number of rounds is reached."""
+    if len(rounds) >= settings.batches_at_most or spent > EXTENSION * settings.seconds_per_variant:
+        return len(rounds) >= settings.batches_at_least
+    used = [each for each in rounds if waiting(each) <= CLEAN]
+    if len(used) < settings.batches_at_least:
+        return False
+    over = spent > settings.seconds_per_variant
+    if not over and (len(rounds) - settings.batches_at_least) % CHECK_EVERY:
+        return False
+    return _imprecision(used, settings.confidence) <= settings.relative_half_width * (
+        IMPRECISE if over else 1.0
+    )
+
+
+def check_clock(rounds: Sequence[Round]) -> None:
+    """Compare the candidate's clock with ours.
+
+    More time always passes outside than a child's clock says: two messages. The baselines, whose code we
+    trust, show how much that is on this machine at this moment.
+
+    Raises
+    ------
+    MemberGone
+        Outcome `tampered`: much more passed outside than the candidate's clock and its messages explain.
+    """
+    ours = [each[CANDIDATE].unseen for each in rounds]
+    theirs = [batch.unseen for each in rounds for name, batch in each.items() if name != CANDIDATE]
+    usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
+    told = float(np.median([each[CANDIDATE].seconds for each in rounds]))
+    # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
+    unseen = float(np.quantile(ours, 0.25))
+    if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
+        reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+
+
+def _timing(member: Member, rounds: Sequence[Round], settings: Profile) -> Timing:
+    if member.loaded is None:
+        raise ValueError(f"{member.name} was timed before it was loaded")
+    samples = tuple(each[member.name].per_call for each in rounds)
+    return Timing(
+        samples=samples,
+        median=statistics.median(samples, settings.confidence),
+        calls_per_batch=member.calls,
+        setup_seconds=member.loaded.setup_seconds,
+        first_call_seconds=member.loaded.first_call_seconds,
+    )
+
+
+def _compare(name: str, candidate: Timing, baseline: Timing, settings: Profile) -> Comparison:
+    ratio = statistics.speedup(candidate.samples, baseline.samples, settings.confidence)
+    return Comparison(baseline=name, timing=baseline, speedup=ratio, verdict=statistics.verdict(ratio))
+
+
+def _imprecision(rounds: Sequence[Round], confidence: float) -> float:
+    """The widest interval of all statements that will be made, relative."""
+    samples = {name: [each[name].per_call for each in rounds] for name in rounds[0]}
+    ours = samples.pop(CANDIDATE)
+    intervals = [statistics.speedup(ours, theirs, confidence) for theirs in samples.values()]
+    return max(map(statistics.relative_half_width, intervals or [statistics.median(ours, confidence)]))
+
+
+def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Profile) -> tuple[str, ...]:
+    """What a reader of the figures has to know about their precision."""
+    notes = []
+    statements: list[tuple[str, Interval]] = [(f"speed-up over {c.baseline}", c.speedup) for c in comparisons]
+    wished = settings.relative_half_width
+    for name, interval in statements or [("median", timing.median)]:
+        width = statistics.relative_half_width(interval)
+        if width > IMPRECISE * wished:
+            notes.append(f"imprecise: {name} is known to ±{width:.0%}, wished ±{wished:.0%}")
+    trend = statistics.drift(timing.samples)
+    if trend is not None:
+        notes.append(f"drift: the second half of the batches took {trend:+.1%} longer than the first")
+    if len(timing.samples) < settings.batches_at_least:
+        notes.append(f"time limit: {len(timing.samples)} batches instead of {settings.batches_at_least}")
+    return tuple(notes)
+
+
+def _quiet(rounds: Sequence[Round], used: Sequence[Round]) -> tuple[str, ...]:
+    """How many rounds other processes spoiled."""
+    repeated = len(rounds) - len(used)
+    kept = sum(waiting(each) > CLEAN for each in used)
+    return (f"disturbed: {repeated} rounds repeated",) * (repeated > 0) + (
+        f"disturbed: in {kept} of {len(used)} rounds threads waited for a core",
+    ) * (kept > 0)
+
+
+def _cpu_seconds(*members: Member) -> float:
+    """CPU time of this process and of the members."""
+    own = os.times()
+    return own.user + own.system + sum(member.cpu_seconds() for member in members)
+
+
+def _seed() -> int:
+    return random.SystemRandom().getrandbits(48)

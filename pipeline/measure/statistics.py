@@ -1,0 +1,91 @@
+"""Samples in, statements out: medians with intervals, the speed-up with its verdict, and whether time drifts.
+
+All intervals are percentile bootstraps (Efron and Tibshirani 1993, chapter 13) over batches. Candidate and
+baseline were timed side by side in each round, so a resample takes whole rounds: what disturbed both at once
+cancels in the ratio.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.records.profiled import Interval, Verdict
+
+RESAMPLES = 2000
+RESOLUTION = 0.01
+"""Relative difference below which nothing is called faster or slower: two processes that run the same code
+differ by about as much for as long as they live, through where their pages lie, and no number of batches
+averages that out."""
+
+Samples = NDArray[np.float64]
+
+
+def median(samples: Sequence[float], confidence: float) -> Interval:
+    """Median of the samples, in their unit."""
+    values = np.asarray(samples, dtype=np.float64)
+    resampled = np.median(values[_rounds(len(values))], axis=1)
+    return _interval(float(np.median(values)), resampled, confidence)
+
+
+def speedup(candidate: Sequence[float], baseline: Sequence[float], confidence: float) -> Interval:
+    """Baseline's median over candidate's; the samples are paired by round.
+
+    Raises
+    ------
+    ValueError
+        The samples are not paired.
+    """
+    ours, theirs = _paired(candidate, baseline)
+    rounds = _rounds(len(ours))
+    ratios = np.median(theirs[rounds], axis=1) / np.median(ours[rounds], axis=1)
+    return _interval(float(np.median(theirs) / np.median(ours)), ratios, confidence)
+
+
+def verdict(ratio: Interval) -> Verdict:
+    """What the interval of a speed-up allows to say."""
+    if ratio.low > 1 + RESOLUTION:
+        return "faster"
+    if ratio.high < 1 / (1 + RESOLUTION):
+        return "slower"
+    return "indistinguishable"
+
+
+def relative_half_width(interval: Interval) -> float:
+    """Half the interval's width over its value."""
+    return (interval.high - interval.low) / (2 * interval.value)
+
+
+def drift(samples: Sequence[float]) -> float | None:
+    """Relative change from the first to the second half, where the trend is no chance; else None.
+
+    Mann-Kendall test at the 1 % level (Mann 1945, Econometrica 13), normal approximation.
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    count = len(values)
+    if count < 8:
+        return None
+    score = float(np.sign(values[None, :] - values[:, None])[np.triu_indices(count, 1)].sum())
+    deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    if abs(score) < 2.58 * deviation:
+        return None
+    half = count // 2
+    return float(np.median(values[half:]) / np.median(values[:half])) - 1
+
+
+def _paired(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[Samples, Samples]:
+    if len(candidate) != len(baseline):
+        raise ValueError(f"samples are not paired: {len(candidate)} and {len(baseline)}")
+    return np.asarray(candidate, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
+
+
+def _rounds(count: int) -> NDArray[np.int64]:
+    """Which rounds each resample takes; the same for equal counts, so that a record can be recomputed."""
+    return np.random.default_rng(count).integers(0, count, size=(RESAMPLES, count))
+
+
+def _interval(value: float, resampled: Samples, confidence: float) -> Interval:
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(resampled, (tail, 1 - tail))
+    return Interval(value=value, low=float(low), high=float(high), confidence=confidence)
