@@ -70,8 +70,16 @@ def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any
         "cells": cells,
         "constraints": constraints,
         "columns": COLUMNS,
+        "choices": _choices(spec),
         "files": {name: links.to_file(tables.folder / file) for name, file in summary.tables.items()},
     }
+
+
+def _choices(spec: AggregateSpec) -> str:
+    """The names of the tasks as overrides: `kernel=softmax,matmul hardware=cpu …`."""
+    axes = ("kernel", "workload", "hardware", "optimization", "search")
+    names = {axis: dict.fromkeys(getattr(task, axis) for task in spec.tasks) for axis in axes}
+    return " ".join(f"{axis}={','.join(found)}" for axis, found in names.items() if found)
 
 
 def _stages(tables: Tables) -> list[dict[str, Any]]:

@@ -168,6 +168,15 @@ def test_reasons_are_escaped(tmp_path):
     assert [value for value in parsed.loaded if not value.startswith("data:")] == []
 
 
+def test_command_names_the_tasks(page):
+    """The command to reproduce names what was chosen, in the grammar of the overrides."""
+    assert (
+        'snakemake --cores all --config experiment=sample overrides="kernel=softmax,rms_norm,matmul'
+        in page.text
+    )
+    assert "hardware=cpu,h200,h100,a100,b200,rtx4090,mi300x,mi355x optimization=full search=grid" in page.text
+
+
 def test_nothing_measured(tmp_path):
     """Without one measurement the page has no winner, no speed-up and no effect, and says so."""
     write_run(tmp_path, [case for case in cases() if case.hardware == "h200"])
