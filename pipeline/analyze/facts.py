@@ -12,7 +12,7 @@ from pipeline.records.record import Record
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Choice = Literal["default", "best occupancy"]
+Choice = Literal["default", "first proposed", "best occupancy"]
 
 STATIC_FACTS: dict[str, ColumnType] = {
     "kernel": "string",
@@ -47,8 +47,8 @@ class Chosen(Record, frozen=True, kw_only=True):
 def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
     """The default variant and the one with the best occupancy bound, per kernel, workload and target.
 
-    A choice that does not exist is left out: the default where the search did not propose it, the best
-    occupancy where the backend cannot know it (CPU).
+    Where the default was not proposed (an optimization may switch techniques off) the first variant that was
+    stands for it, and is named so; where the backend knows no occupancy (CPU) the second choice is left out.
     """
     cells: dict[tuple[str, ...], dict[str, Result]] = {}
     for result in results:
@@ -61,13 +61,12 @@ def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
         compiled = sum(result.compiled is not None for result in group)
         default = next((result for result in group if result.default), None)
         bounded = [result for result in group if _occupancy(result) is not None]
-        if default:
-            chosen.append(Chosen(choice="default", result=default, variants=len(group), compiled=compiled))
+        first: Choice = "default" if default else "first proposed"
+        counts = {"variants": len(group), "compiled": compiled}
+        chosen.append(Chosen(choice=first, result=default or group[0], **counts))
         if bounded:
             best = min(bounded, key=_preference)
-            chosen.append(
-                Chosen(choice="best occupancy", result=best, variants=len(group), compiled=compiled)
-            )
+            chosen.append(Chosen(choice="best occupancy", result=best, **counts))
     return tuple(chosen)
 
 
@@ -77,12 +76,12 @@ def facts_table(chosen: Sequence[Chosen]) -> "pa.Table":
 
 
 def facts_markdown(chosen: Sequence[Chosen]) -> str:
-    """The default variants over the GPU targets, one table per kernel and workload, for the docs."""
+    """The first choices over the GPU targets, one table per kernel and workload, for the docs."""
     tables: dict[tuple[str, str, str], list[Chosen]] = {}
     for entry in chosen:
         task = entry.result.task
         # A CPU has none of these facts but its code size.
-        if entry.choice == "default" and task.kind != "cpu":
+        if entry.choice != "best occupancy" and task.kind != "cpu":
             tables.setdefault((task.kernel, entry.result.variant.implementation, task.workload), []).append(
                 entry
             )
@@ -144,11 +143,11 @@ _HEADINGS = (
 
 
 def _markdown_table(kernel: str, implementation: str, workload: str, entries: list[Chosen]) -> str:
-    first = entries[0].result
+    choice, first = entries[0].choice, entries[0].result
     lines = [
         f"### {kernel} ({implementation}) on {workload}, {first.task.dtype}",
         "",
-        f"Default variant: `{configuration(first)}`",
+        f"Variant ({choice}): `{configuration(first)}`",
         "",
         "| target | architecture | " + " | ".join(heading for _, heading in _HEADINGS) + " |",
         "|---|---|" + "---:|" * len(_HEADINGS),

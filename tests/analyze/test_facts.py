@@ -37,6 +37,12 @@ def test_default_that_failed_shows_its_reason(chosen):
     assert "gelu.hpp" in row["reason"]
 
 
+def test_another_variant_stands_for_a_missing_default(collected):
+    """Where the default was not proposed the first variant is shown, and not called the default."""
+    others = [result for result in collected.results if not result.default]
+    assert {entry.choice for entry in choose(others)} == {"first proposed", "best occupancy"}
+
+
 def test_markdown_for_the_docs(chosen):
     """One table per kernel over the targets; an unknown fact is a dash, a count of none is 0."""
     text = facts_markdown(chosen)
