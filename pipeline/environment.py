@@ -1,6 +1,7 @@
 """The only module that reads environment variables; each one is a function that says what it is for."""
 
 import os
+from pathlib import Path
 
 
 def compiler() -> str | None:
@@ -11,6 +12,20 @@ def compiler() -> str | None:
 def untranslated() -> dict[str, str]:
     """All variables, with messages of programs in plain English: reasons are shown, searched and compared."""
     return {**os.environ, "LC_ALL": "C"}
+
+
+def prefer_programs_in(folder: Path) -> None:
+    """$PATH: programs of this folder first, for the processes that this one starts."""
+    paths = os.environ.get("PATH", "").split(os.pathsep)
+    if paths[0] != str(folder):
+        os.environ["PATH"] = os.pathsep.join([str(folder), *paths])
+
+
+def rename_completed_command(old: str, new: str) -> None:
+    """$COMP_LINE: the command line that the shell wants completed, with another name for the program."""
+    line = os.environ.get("COMP_LINE", "")
+    if line.startswith(old):
+        os.environ["COMP_LINE"] = new + line.removeprefix(old)
 
 
 def visible_devices() -> tuple[str, ...] | None:
@@ -24,5 +39,6 @@ def visible_devices() -> tuple[str, ...] | None:
 def mlflow_defaults() -> None:
     """MLflow's own variables where the user did not set them: no telemetry, a dead server is told soon."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")  # five processes for other features
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")

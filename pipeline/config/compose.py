@@ -48,9 +48,9 @@ class Composer:
         ConfigError
             An unknown option, a value that cannot be set, or a yaml that cannot be read.
         """
-        lines = [
-            f"{group}={names[0]}" for group, names in overrides.choices.items() if group not in AXES
-        ] + [line for group, lines in overrides.values.items() if group not in AXES for line in lines]
+        lines = [f"{group}={names[0]}" for group, names in overrides.choices.items() if group not in AXES] + [
+            line for group, lines in overrides.values.items() if group not in AXES for line in lines
+        ]
         where = f"{self.conf.name}/{PRIMARY}.yaml"
         config = _compose(PRIMARY, lines, where, with_hydra=True)
         choices = {group: str(name) for group, name in config.hydra.runtime.choices.items()}

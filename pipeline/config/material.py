@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline.config.catalogue import Catalogue, Settings
 from pipeline.config.compose import composer
-from pipeline.config.groups import option_file
+from pipeline.config.groups import AXES, option_file
 from pipeline.config.machine import Device, Machine, resolve
 from pipeline.config.overrides import parse
 from pipeline.config.select import Cell, cells
@@ -38,7 +38,8 @@ def gather(lines: tuple[str, ...], root: Path, machine: Machine) -> Material:
     with composer(conf) as hydra:
         catalogue = Catalogue(hydra, overrides, root)
         settings = catalogue.settings()
-        chosen = cells(settings.experiment, overrides.choices)
+        axes = {group: names for group, names in overrides.choices.items() if group in AXES}
+        chosen = cells(settings.experiment, axes)
         kernels = catalogue.kernels(cell.kernel for cell in chosen)
         declared = catalogue.hardware(cell.hardware for cell in chosen)
         # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.

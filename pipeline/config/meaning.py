@@ -107,9 +107,7 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
         yield "implementations: expected at least one"
 
 
-def _implementation(
-    kernel: Kernel, implementation: Implementation, path: str, root: Path
-) -> Iterator[str]:
+def _implementation(kernel: Kernel, implementation: Implementation, path: str, root: Path) -> Iterator[str]:
     if implementation.backend not in backends.NAMES:
         name = implementation.backend
         yield f"{path}.backend: unknown backend '{name}' {hint(name, backends.NAMES)}"

@@ -56,7 +56,6 @@ def make_plan(lines: tuple[str, ...], *, root: Path, store: Path, machine: Machi
         tasks=tuple(tasks),
         pruned=tuple(pruned),
         aggregate=planner.aggregate(tasks, pruned),
-        tracked=material.settings.tracking.enabled,
     )
     return Made(plan=plan, files=planner.files(), toolchains=planner.builds.toolchains)
 
@@ -81,8 +80,9 @@ class _Planner:
         material, settings = self._material, self._material.settings
         kernel, device = material.kernels[cell.kernel], material.devices[cell.hardware]
         optimization = material.optimizations[cell.optimization]
-        problem, target = self._problem(cell.kernel, cell.workload), target_of(device.hardware)
-        implementations = fitting(kernel, target.kind, optimization)
+        problem = self._problem(cell.kernel, cell.workload)
+        implementations = fitting(kernel, device.hardware.kind, optimization)
+        target = target_of(device.hardware, implementations)
         constants = constants_of(problem, target.limits)
         counts = self._spaces.counts(implementations, optimization, constants, self._file(cell))
         task = Task(

@@ -58,14 +58,29 @@ def problem_of(kernel: Kernel, workload: Workload, where: str) -> Problem:
     )
 
 
-def target_of(hardware: Hardware) -> Target:
-    """What the compiler must know of a hardware target."""
+def target_of(hardware: Hardware, implementations: Mapping[str, Implementation]) -> Target:
+    """What compile, and the constraints of these implementations, read of a hardware target.
+
+    No compiler reads the size of a cache: it counts only where a constraint names it, so that devices which
+    differ in nothing else (H100 and H200) share their binaries.
+    """
+    named = limits_named(implementations)
     return Target(
         kind=hardware.kind,
         architecture=hardware.architecture,
-        limits={name: int(limit.value) for name, limit in hardware.limits.items()},
+        limits={
+            name: int(limit.value)
+            for name, limit in hardware.limits.items()
+            if name in named or not name.endswith("_cache")
+        },
         features=hardware.features,
     )
+
+
+def limits_named(implementations: Mapping[str, Implementation]) -> frozenset[str]:
+    """The names that their constraints read, limits among them."""
+    rules = [rule.rule for each in implementations.values() for rule in each.constraints]
+    return frozenset().union(*(names_in(rule) for rule in rules))
 
 
 def fitting(kernel: Kernel, kind: BackendKind, optimization: Optimization) -> dict[str, Implementation]:

@@ -22,29 +22,32 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
 
     A chosen name that the experiment has on that axis narrows its grids to it; one that it does not have
     replaces the axis. Where no grid holds the combination that was asked for, it is a grid of its own: the
-    chosen names, and on the other axes all that the experiment has.
+    chosen names, and on the other axes all that the experiment has. Several names mean what one run for each
+    combination of them would mean.
     """
-    grids = [_narrowed(grid, experiment, chosen) for grid in experiment.select]
-    full = [grid for grid in grids if all(grid.values())]
-    if not full:
-        full = [{axis: chosen.get(axis) or _all(experiment.select, axis) for axis in AXES}]
-    found = (
-        Cell(**dict(zip(AXES, names, strict=True)))
-        for grid in full
-        for names in itertools.product(*(grid[axis] for axis in AXES))
-    )
-    return tuple(dict.fromkeys(found))
+    found: dict[Cell, None] = {}
+    for names in itertools.product(*chosen.values()):
+        combination = dict(zip(chosen, names, strict=True))
+        grids = [_narrowed(grid, experiment, combination) for grid in experiment.select]
+        full = [grid for grid in grids if all(grid.values())]
+        if not full:
+            every = {axis: _all(experiment.select, axis) for axis in AXES}
+            full = [every | {axis: (name,) for axis, name in combination.items()}]
+        for grid in full:
+            for cell in itertools.product(*(grid[axis] for axis in AXES)):
+                found[Cell(**dict(zip(AXES, cell, strict=True)))] = None
+    return tuple(found)
 
 
 def _narrowed(
-    grid: Selection, experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]
+    grid: Selection, experiment: Experiment, combination: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    narrowed = {}
+    narrowed: dict[str, tuple[str, ...]] = {}
     for axis in AXES:
         names: tuple[str, ...] = getattr(grid, axis)
-        if axis in chosen:
-            here = _all(experiment.select, axis)
-            names = tuple(name for name in chosen[axis] if name in names or name not in here)
+        if axis in combination:
+            name = combination[axis]
+            names = (name,) if name in names or name not in _all(experiment.select, axis) else ()
         narrowed[axis] = names
     return narrowed
 

@@ -8,6 +8,7 @@ compile, verify and profile as they are; the default goes on, because the analys
 import msgspec
 
 from pipeline.config.builds import Builds
+from pipeline.config.resolve import limits_named
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Kernel, Tunable
 from pipeline.records.optimization import Optimization
@@ -16,7 +17,6 @@ from pipeline.records.record import Record, digest
 from pipeline.records.search import Search
 from pipeline.records.settings import Profile, Verify
 from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec, key_of
-from pipeline.search.formula import names_in
 
 
 class Task(Record, frozen=True, kw_only=True):
@@ -61,12 +61,13 @@ def specs_of(task: Task, builds: Builds) -> Specs:
 
 
 def _generate(task: Task, builds: Builds) -> GenerateSpec:
+    named = limits_named(task.implementations)
     return GenerateSpec(
         kernel=task.kernel.name,
         implementations={name: _space_of(each) for name, each in task.implementations.items()},
         source_digests=task.source_digests,
         problem=task.problem,
-        limits=_limits_read(task),
+        limits={name: value for name, value in task.target.limits.items() if name in named},
         optimization=msgspec.structs.replace(
             task.optimization, name="", description="", implementations="all"
         ),
@@ -118,13 +119,6 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         builds=build["profile"],
     )
     return Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
-
-
-def _limits_read(task: Task) -> dict[str, int]:
-    """The limits that a constraint names: devices that differ in others share their variants."""
-    rules = [rule.rule for each in task.implementations.values() for rule in each.constraints]
-    names = set().union(*(names_in(rule) for rule in rules))
-    return {name: value for name, value in task.target.limits.items() if name in names}
 
 
 def _space_of(implementation: Implementation) -> Implementation:

@@ -37,5 +37,3 @@ class Plan(Record, frozen=True, kw_only=True):
     pruned: tuple[PrunedCell, ...]
     aggregate: str
     """Key of aggregate, report and track."""
-    tracked: bool
-    """Whether the results are logged."""

@@ -1,0 +1,27 @@
+"""Kernelmill's workflow: conf/ -> plan -> generate -> compile -> verify -> profile -> aggregate -> report, MLflow.
+
+snakemake --cores all                                       the default experiment
+snakemake --cores all verify                                up to a stage
+snakemake --cores all --config experiment=smoke             another experiment
+snakemake --cores all --config overrides="kernel=softmax"   a part of it; `python -m pipeline --help` explains
+"""
+
+from pipeline.workflow import open_workflow
+
+run = open_workflow(config, main=workflow.is_main_process, dryrun=workflow.output_settings.dryrun)
+
+
+rule all:
+    default_target: True
+    input:
+        run.report,
+        run.tracked,
+
+
+include: "workflows/rules/generate.smk"
+include: "workflows/rules/compile.smk"
+include: "workflows/rules/verify.smk"
+include: "workflows/rules/profile.smk"
+include: "workflows/rules/aggregate.smk"
+include: "workflows/rules/report.smk"
+include: "workflows/rules/track.smk"

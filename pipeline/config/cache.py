@@ -1,0 +1,109 @@
+"""The plan, made only when something that it depends on changed.
+
+A plan costs about a second; to compare what it was made from costs some tens of milliseconds: the content of
+conf/, kernels/ and pipeline/, this machine's facts, the tools' versions, and the specs that it wrote. As
+contents are compared, not time stamps, a plan is never stale. Where nothing changed, neither Hydra nor grimp
+is imported.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pipeline
+from pipeline.config.machine import read_machine
+from pipeline.config.spec_files import are_whole
+from pipeline.config.toolchain import Toolchain, all_library_versions, find_tools
+from pipeline.errors import StoreError
+from pipeline.records.plan import Plan
+from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
+from pipeline.store.atomic import write_atomic
+from pipeline.store.layout import STAGES
+
+# `${oc.env:HOME}` and the like read what is not in the files: such a plan is made each time.
+_RESOLVER = re.compile(rb"\$\{\s*[\w.]+\s*:")
+
+
+class _Kept(Record, frozen=True, kw_only=True):
+    """A plan and what it was made from."""
+
+    inputs: str
+    """Digest of everything that is looked at before the plan is made."""
+    files: dict[str, str]
+    """Sources, wherever they lie -> digest."""
+    toolchains: tuple[Toolchain, ...]
+    plan: Plan
+
+
+def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
+    """The plan for these overrides, its specs on disk.
+
+    Raises
+    ------
+    ConfigError
+        A yaml or an override is wrong.
+    """
+    path = store / "plan" / "cache" / f"{digest(lines)}.json"
+    contents = dict(_contents(root))
+    machine = read_machine()
+    inputs = digest([lines, contents, machine, all_library_versions(), str(root.absolute())])
+    kept = _read(path)
+    if kept is not None and kept.inputs == inputs and _still_holds(kept, store):
+        return kept.plan
+
+    from pipeline.config.plan import make_plan
+
+    made = make_plan(lines, root=root, store=store, machine=machine)
+    if dict(_contents(root)) == contents and not _reads_elsewhere(lines, root):
+        files = {name: _file_digest(Path(name)) for name in made.files}
+        write_atomic(
+            path, to_json(_Kept(inputs=inputs, files=files, toolchains=made.toolchains, plan=made.plan))
+        )
+    return made.plan
+
+
+def spec_keys(plan: Plan) -> Iterator[tuple[str, str]]:
+    """(stage, key) of every spec of a plan."""
+    for task in plan.tasks:
+        for stage in STAGES:
+            yield stage, getattr(task.row, stage)
+    yield "aggregate", plan.aggregate
+
+
+def _read(path: Path) -> _Kept | None:
+    try:
+        return read_record(path, _Kept)
+    except StoreError:
+        return None
+
+
+def _still_holds(kept: _Kept, store: Path) -> bool:
+    return (
+        are_whole(store, set(spec_keys(kept.plan)))
+        and all(_file_digest(Path(name)) == known for name, known in kept.files.items())
+        and all(find_tools(tools.backend, tools.target) == tools for tools in kept.toolchains)
+    )
+
+
+def _contents(root: Path) -> Iterator[tuple[str, str]]:
+    """Every file that a plan may read, with the digest of its content."""
+    assert pipeline.__file__ is not None
+    for top in (root / "conf", root / "kernels", Path(pipeline.__file__).parent):
+        for parent, folders, names in os.walk(top):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            for name in sorted(names):
+                path = Path(parent, name)
+                yield str(path), _file_digest(path)
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return digest_bytes(path.read_bytes())
+    except OSError:
+        return "absent"
+
+
+def _reads_elsewhere(lines: tuple[str, ...], root: Path) -> bool:
+    texts = [path.read_bytes() for path in sorted((root / "conf").rglob("*.yaml"))]
+    return any(_RESOLVER.search(text) for text in [*texts, *(line.encode() for line in lines)])

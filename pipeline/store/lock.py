@@ -1,0 +1,24 @@
+"""One run at a time: a lock that the kernel releases when its holder ends, also after `kill -9`."""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+
+def take_lock(path: Path) -> TextIO:
+    """Wait until nobody else holds it, and say for whom; held until the file closes or the process ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = path.open("a+")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.seek(0)
+        holder = stream.read().strip() or "unknown"
+        print(f"waiting for another run in this checkout (process {holder}) …", file=sys.stderr, flush=True)
+        fcntl.flock(stream, fcntl.LOCK_EX)
+    stream.truncate(0)
+    stream.write(f"{os.getpid()}\n")
+    stream.flush()
+    return stream

@@ -1,0 +1,19 @@
+"""aggregate: typed tables and the winners of the experiment."""
+
+
+rule aggregate:
+    input:
+        run.outputs("generate"),
+        run.outputs("compile"),
+        run.outputs("verify"),
+        run.outputs("profile"),
+        spec=run.aggregate_spec,
+    output:
+        run.aggregate,
+    log:
+        run.log("aggregate"),
+    conda:
+        "../envs/kernelmill.yaml"
+    shell:
+        "python -m pipeline.workers.submit aggregate --spec {input.spec} --out {output} --root artifacts"
+        " 2>&1 | tee {log}"
