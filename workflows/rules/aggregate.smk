@@ -16,4 +16,4 @@ rule aggregate:
         "../envs/kernelmill.yaml"
     shell:
         "python -m pipeline.workers.submit aggregate --spec {input.spec} --out {output} --root artifacts"
-        " 2>&1 | tee {log}"
+        " 2>&1 | tee {log} >&2"

@@ -19,4 +19,4 @@ rule compile_variants:
     threads: run.compile_threads
     shell:
         "python -m pipeline.workers.submit compile --spec {input.spec} --variants {input.variants}"
-        " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log}"
+        " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"

@@ -18,4 +18,4 @@ rule generate_variants:
         "../envs/kernelmill.yaml"
     shell:
         "python -m pipeline.workers.submit generate --spec {input.spec} --history {input.history}"
-        " --round {wildcards.round} --out {output} --root artifacts 2>&1 | tee {log}"
+        " --round {wildcards.round} --out {output} --root artifacts 2>&1 | tee {log} >&2"

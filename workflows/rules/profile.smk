@@ -22,4 +22,4 @@ rule profile_variants:
         gpu=run.profile_gpus,
     shell:
         "python -m pipeline.workers.submit profile --spec {input.spec} --compiled {input.compiled}"
-        " --verified {input.verified} --out {output} --root artifacts 2>&1 | tee {log}"
+        " --verified {input.verified} --out {output} --root artifacts 2>&1 | tee {log} >&2"

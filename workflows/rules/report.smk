@@ -15,4 +15,4 @@ rule report:
         aggregate=subpath(input.summary, parent=True),
     shell:
         "python -m pipeline.workers.submit report --spec {input.spec} --aggregate {params.aggregate}"
-        " --out {output} --root artifacts 2>&1 | tee {log}"
+        " --out {output} --root artifacts 2>&1 | tee {log} >&2"

@@ -16,4 +16,4 @@ rule track:
         aggregate=subpath(input.summary, parent=True),
     shell:
         "python -m pipeline.workers.submit track --spec {input.spec} --aggregate {params.aggregate}"
-        " --report {input.report} --out {output} --root artifacts 2>&1 | tee {log}"
+        " --report {input.report} --out {output} --root artifacts 2>&1 | tee {log} >&2"

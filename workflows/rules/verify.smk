@@ -19,4 +19,4 @@ rule verify_variants:
     threads: run.verify_threads
     shell:
         "python -m pipeline.workers.submit verify --spec {input.spec} --compiled {input.compiled}"
-        " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log}"
+        " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"
