@@ -2,9 +2,11 @@
 
 import random
 from pathlib import Path
+from typing import Literal
 
 from pipeline.measure.child import Reference, SetUp
 from pipeline.measure.member import Member, MemberGone, Place
+from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import AbsentBaseline
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
@@ -12,6 +14,7 @@ from pipeline.workers.sandbox import ForkServer
 
 COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
 LIFETIME = 86400.0  # seconds: they serve every variant of the task
+TOO_SLOW = 2.0  # budgets of a variant that one call may take: it would be called for every variant
 STARTS = 2  # a baseline that dies once is restarted, one that dies twice is absent
 COMPILE_OUTPUT = 1 << 30  # bytes: precompiled headers are large
 
@@ -76,12 +79,14 @@ class Baselines:
         compiled = name == "compile"
         place = Place(
             log=scene.logs / f"{name}.txt",
-            environment=scene.environment | (self._inductor(name) if compiled else {}),
+            environment=scene.environment | {"TORCHINDUCTOR_CACHE_DIR": str(scene.inductor_cache.absolute())},
             lifetime=LIFETIME,
             patience=COMPILE_SECONDS if compiled else scene.settings.time_limit,
             output=COMPILE_OUTPUT,
         )
-        reference = Reference(function=hosted.function, compiled=compiled)
+        # A compiler too old for the processor's vector instructions fails; the second start tries them out.
+        how: Literal["trusting", "trying"] = "trusting" if self._starts[name] == 1 else "trying"
+        reference = Reference(function=hosted.function, compiled=how if compiled else "no")
         set_up = SetUp(
             hosted=reference,
             problem=scene.set_up.problem,
@@ -90,18 +95,9 @@ class Baselines:
         )
         member = Member(name, self._server, set_up, place)
         member.load(random.SystemRandom().getrandbits(48), scene.settings)
+        if member.call_seconds > TOO_SLOW * scene.settings.seconds_per_variant:
+            member.stop()
+            self._starts[name] = STARTS
+            reason = f"one call takes {member.call_seconds:.3g} s, over {TOO_SLOW:g} budgets of a variant"
+            raise MemberGone(name, Outcome.TIMEOUT, reason)
         return member
-
-    def _inductor(self, name: str) -> dict[str, str]:
-        """Where torch.compile keeps what it built, and what it may leave out.
-
-        One thread: its pool of compiler processes takes seconds to start and has one file to build. On the
-        first start it takes the processor's word for the vector instructions that the compiler knows; trying
-        each of them out takes 8 s with a cold cache and 1 s with a warm one (2 cores). A compiler too old for
-        the processor fails then, and the second start tries them out.
-        """
-        trusting = {"TORCHINDUCTOR_VEC_ISA_OK": "1"} if self._starts[name] == 1 else {}
-        return {
-            "TORCHINDUCTOR_CACHE_DIR": str(self._scene.inductor_cache.absolute()),
-            "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        } | trusting

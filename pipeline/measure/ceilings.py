@@ -150,7 +150,7 @@ def _mixed(copy: float, read: float, traffic: Traffic) -> float:
     A copy of n bytes takes n / read + n / write seconds and 2 n / copy by definition, which gives the time of
     a written byte; a kernel that mostly reads (a matrix-vector product) may be faster than any copy.
     """
-    second_per_read = 1 / read
+    second_per_read = 1 / max(read, copy)  # a disturbed sample apart, reading is never the slower
     second_per_write = max(2 / copy - second_per_read, 0.0)
     total = traffic.read + traffic.written
     return total / (traffic.read * second_per_read + traffic.written * second_per_write)

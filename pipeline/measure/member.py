@@ -17,6 +17,7 @@ from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
 SETTLE_SECONDS = 0.0005  # untimed calls before each batch, at least one
+LONG_CALL = 0.05  # seconds; cold caches and sleeping workers do not count in it, and a call more would
 
 A = TypeVar("A", bound=Record)
 
@@ -76,6 +77,7 @@ class Member:
     def __init__(self, name: str, server: ForkServer, set_up: SetUp, place: Place) -> None:
         self.name = name
         self.calls = 1
+        self.call_seconds = 0.0
         self.loaded: Loaded | None = None
         self._place = place
         self._session: int | None = None
@@ -100,12 +102,14 @@ class Member:
             command = child.Calibrate(
                 warmup_seconds=settings.warmup_seconds, batch_seconds=settings.batch_seconds
             )
-            self.calls = self._ask(command, Calibrated, self._place.patience).calls
+            calibrated = self._ask(command, Calibrated, self._place.patience)
+            self.calls, self.call_seconds = calibrated.calls, calibrated.call_seconds
         return self.loaded
 
     def batch(self, seed: int) -> Batch:
         """Fresh content, some untimed calls, then the timed ones under an outside clock as well."""
-        prepare = child.Prepare(seed=seed, settle_seconds=SETTLE_SECONDS)
+        settle = SETTLE_SECONDS if self.call_seconds < LONG_CALL else None
+        prepare = child.Prepare(seed=seed, settle_seconds=settle)
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
             waited = self._waited()

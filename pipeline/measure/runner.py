@@ -18,14 +18,13 @@ from pipeline.records.settings import Profile
 
 CANDIDATE = "candidate"
 CHECK_EVERY = 4  # rounds between two looks at the interval
-FEWEST_ROUNDS = 3  # where the time limit allows no more
+FEWEST_ROUNDS = 5  # where one call takes longer than the budget
 EXTENSION = 3.0  # a disturbed measurement may take this many budgets
 IMPRECISE = 3.0  # times the wished half-width: worth an extension, and a note
 HOPELESS = 0.5  # relative half-width of the candidate's own median
 CLEAN = 0.1  # share of a batch that its threads may wait for a core before its round is repeated
 UNSEEN_SHARE = 0.2  # of a batch, and
 UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
-USED_SHARE = 0.8  # of the time limit; then the rounds end, so that the variant does not end as a timeout
 
 Round = dict[str, Batch]
 """One batch of each member."""
@@ -65,12 +64,11 @@ def measure(start: Callable[[], Member], baselines: Baselines, settings: Profile
     """
     while True:
         others = baselines.members()  # before the candidate: its time limit runs from its start
-        deadline = time.monotonic() + USED_SHARE * settings.time_limit
         candidate = start()
         try:
             candidate.load(_seed(), settings)
             before, own = load(), _cpu_seconds(candidate, *others)
-            rounds = run_rounds((candidate, *others), settings, deadline)
+            rounds = run_rounds((candidate, *others), settings)
             own = _cpu_seconds(candidate, *others) - own
             found = disturbance(before, load(), own)
         except MemberGone as gone:
@@ -83,14 +81,12 @@ def measure(start: Callable[[], Member], baselines: Baselines, settings: Profile
         return summarize((candidate, *others), rounds, settings, baselines.absent(), found)
 
 
-def run_rounds(members: Sequence[Member], settings: Profile, deadline: float) -> list[Round]:
+def run_rounds(members: Sequence[Member], settings: Profile) -> list[Round]:
     """One batch of each member per round, in random order, on equal content."""
     numbers = random.SystemRandom()
     rounds: list[Round] = []
     began = time.monotonic()
     while not _enough(rounds, settings, time.monotonic() - began):
-        if time.monotonic() > deadline and len(rounds) >= FEWEST_ROUNDS:
-            break
         seed = _seed()
         order = numbers.sample(members, len(members))
         rounds.append({member.name: member.batch(seed) for member in order})
@@ -152,7 +148,7 @@ def summarize(
 def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
     """Whether the wished precision, the budget or the largest number of rounds is reached."""
     if len(rounds) >= settings.batches_at_most or spent > EXTENSION * settings.seconds_per_variant:
-        return len(rounds) >= settings.batches_at_least
+        return len(rounds) >= FEWEST_ROUNDS
     used = [each for each in rounds if waiting(each) <= CLEAN]
     if len(used) < settings.batches_at_least:
         return False
@@ -225,7 +221,7 @@ def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Prof
     if trend is not None:
         notes.append(f"drift: the second half of the batches took {trend:+.1%} longer than the first")
     if len(timing.samples) < settings.batches_at_least:
-        notes.append(f"time limit: {len(timing.samples)} batches instead of {settings.batches_at_least}")
+        notes.append(f"slow: {len(timing.samples)} batches instead of {settings.batches_at_least}")
     return tuple(notes)
 
 

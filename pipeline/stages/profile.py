@@ -1,0 +1,195 @@
+"""profile: verified variants -> measurements against the baselines, on the device in the machine.
+
+In: a ProfileSpec, what verify wrote for one round (VerifyOutput; only what passed is measured) and what
+compile wrote (CompileOutput, for the artifacts). Out: a ProfileOutput; every round's raw figures lie in one
+store entry per variant. Where the device is absent, every variant is `device_unavailable`.
+
+    python -m pipeline.stages.profile --spec S.json --verified V.json --compiled C.json --out O.json
+        [--root artifacts]
+"""
+
+import argparse
+import importlib
+import math
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.backends.backend import CompileJob
+from pipeline.backends.registry import backend
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.specs import ProfileSpec
+from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
+from pipeline.store.atomic import write_atomic
+from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.layout import entry_path
+from pipeline.store.provenance import provenance
+from pipeline.workers import command
+
+if TYPE_CHECKING:
+    from pipeline.measure.bench import Bench
+    from pipeline.measure.roofline import Work
+
+TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING})
+"""Outcomes that may differ next time: not taken from the store."""
+
+
+class _Plan(Record, frozen=True, kw_only=True):
+    """One variant to be measured."""
+
+    compiled: CompileRecord
+    entry: str
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.profile", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="ProfileSpec as JSON")
+    parser.add_argument("--verified", type=Path, required=True, help="VerifyOutput as JSON")
+    parser.add_argument("--compiled", type=Path, required=True, help="CompileOutput as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="ProfileOutput to write")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    options = parser.parse_args(arguments)
+    return command.run(lambda: profile_round(options))
+
+
+def profile_round(options: argparse.Namespace) -> None:
+    """Measure what the store does not hold yet, one variant after the other."""
+    started = time.monotonic()
+    spec = read_record(options.spec, ProfileSpec)
+    verified = read_record(options.verified, VerifyOutput)
+    compiled = read_record(options.compiled, CompileOutput)
+    plans = _plans(spec, verified, compiled)
+    found = {plan.entry: _find(options.root, plan.entry) for plan in plans}
+    missing = [plan for plan in plans if found[plan.entry] is None]
+    if spec.device_present:
+        made = _measure_all(spec, missing, options.root) if missing else {}
+    else:
+        made = {plan.entry: _unavailable(spec, plan) for plan in missing}
+    records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
+    output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
+    write_atomic(options.out, to_json(output))
+    command.report(
+        f"profile {spec.problem.kernel} on {spec.target.architecture}",
+        [record.result for record in records],
+        cached=len(records) - len(missing),
+        seconds=time.monotonic() - started,
+    )
+
+
+def entry_digest(spec: ProfileSpec, compiled: CompileRecord) -> str:
+    """Identity of one measurement: what its figures depend on, and nothing else."""
+    variant = compiled.variant
+    artifact = compiled.result.artifact_digest if isinstance(compiled.result, Compiled) else None
+    return digest(
+        {
+            "variant": variant.id,
+            "entry": spec.implementations[variant.implementation].entry,
+            "artifact": artifact,
+            "problem": spec.problem,
+            "reference": [spec.reference, spec.reference_digest],
+            "cost": spec.cost,
+            "settings": msgspec.structs.replace(spec.settings, name="", description=""),
+            "device": [spec.target.kind, spec.device_present, spec.device],
+            "build": spec.builds[variant.backend],
+        }
+    )
+
+
+def _plans(spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput) -> list[_Plan]:
+    by_variant = {record.variant.id: record for record in compiled.records}
+    passed = [by_variant[each.variant.id] for each in verified.records if isinstance(each.result, Verified)]
+    return [_Plan(compiled=record, entry=entry_digest(spec, record)) for record in passed]
+
+
+def _find(root: Path, entry: str) -> ProfileRecord | None:
+    """The stored record, unless it is one that the next attempt may replace."""
+    record = find_entry(root, "profile", entry, ProfileRecord)
+    if record is not None and isinstance(record.result, Failure) and record.result.outcome in TRANSIENT:
+        shutil.rmtree(entry_path(root, "profile", entry), ignore_errors=True)
+        return None
+    return record
+
+
+def _unavailable(spec: ProfileSpec, plan: _Plan) -> ProfileRecord:
+    """Not stored: there is nothing to keep, and the device may be here next time."""
+    reason = f"no {spec.target.architecture} device on this machine"
+    return _record(spec, plan, Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason), 0.0)
+
+
+def _measure_all(spec: ProfileSpec, plans: list[_Plan], root: Path) -> dict[str, ProfileRecord]:
+    """Hold the device alone; candidates and baselines run in forked processes, never here."""
+    from pipeline.measure.bench import Bench
+    from pipeline.measure.lock import device_lock
+
+    preload = {module for plan in plans for module in backend(plan.compiled.variant.backend).preload}
+    for module in sorted(preload):
+        importlib.import_module(module)
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelmill-") as logs,
+        Bench(spec, _work(spec), root, Path(logs)) as bench,
+        device_lock(spec.device),
+    ):
+        return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
+
+
+def _work(spec: ProfileSpec) -> "Work":
+    """What one call has to do; the formula's bytes are split like the tensors' sizes."""
+    from pipeline.measure.roofline import Work
+
+    problem = spec.problem
+    names = {**problem.attributes, **problem.dimensions, "itemsize": ELEMENT_BYTES[problem.element]}
+    size = {name: math.prod(problem.shape(name)) for name in problem.tensors}
+    share = sum(size[name] for name in problem.names("input")) / max(1, sum(size.values()))
+    total = evaluate_number(spec.cost.bytes, names)
+    return Work(
+        flops=evaluate_number(spec.cost.flops, names),
+        read=share * total,
+        written=(1 - share) * total,
+        unit=spec.cost.unit,
+        dtype=problem.element,
+    )
+
+
+def _measure_one(spec: ProfileSpec, plan: _Plan, root: Path, bench: "Bench") -> ProfileRecord:
+    """Measure one variant and store the result at once."""
+    started = time.monotonic()
+    with new_entry(root, "profile", plan.entry) as folder:
+        assert isinstance(plan.compiled.result, Compiled)
+        variant = plan.compiled.variant
+        job = CompileJob(
+            variant=variant,
+            implementation=spec.implementations[variant.implementation],
+            problem=spec.problem,
+            target=spec.target,
+        )
+        artifact = entry_path(root, "compile", plan.compiled.entry).absolute()
+        result = bench.profile(job, plan.compiled.result, artifact, folder)
+        record = _record(spec, plan, result, time.monotonic() - started)
+        put_record(folder, record)
+    # Another process may have been first: then its files are the ones that lie there, so its record counts.
+    return find_entry(root, "profile", plan.entry, ProfileRecord) or record
+
+
+def _record(spec: ProfileSpec, plan: _Plan, result: Profiled | Failure, seconds: float) -> ProfileRecord:
+    variant = plan.compiled.variant
+    return ProfileRecord(
+        variant=variant,
+        entry=plan.entry,
+        result=result,
+        seconds=seconds,
+        provenance=provenance(spec.builds[variant.backend]),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
