@@ -4,6 +4,7 @@ The page holds its styles, scripts and data, and plotly.js once; it opens from d
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pipeline.analyze import quantities
@@ -16,6 +17,7 @@ from pipeline.records.summary import NotMeasured, Winner
 from pipeline.records.tracked import Tracked
 
 TEMPLATE = "report.html.j2"
+SHORT = 16  # characters of a version that stands in the page's header; flags do not
 INLINED = ("report.css", "charts.js", "table.js")
 
 
@@ -32,8 +34,10 @@ def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Trac
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names = ("seconds", "rate", "share", "digits", "span", "counted", "baseline")
-    environment.filters |= {name: getattr(quantities, name) for name in names}
+    environment.filters |= {name: getattr(quantities, name) for name in ("digits", "counted", "baseline")}
+    environment.filters |= {
+        name: _unbroken(getattr(quantities, name)) for name in ("seconds", "rate", "share", "span")
+    }
     loader = environment.loader
     assert loader is not None
     inlined = {name: Markup(loader.get_source(environment, name)[0]) for name in INLINED}
@@ -44,6 +48,11 @@ def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Trac
         data=Markup(embedded(page_data(spec, tables, links))),
         plotly=Markup(get_plotlyjs()),
     )
+
+
+def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
+    """A number stays on one line with its unit."""
+    return lambda *values: write(*values).replace(" ", "\u00a0")
 
 
 def embedded(value: object) -> str:
@@ -71,6 +80,9 @@ def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any
         "constraints": constraints,
         "columns": COLUMNS,
         "choices": _choices(spec),
+        "versions": {
+            tool: found for tool, found in summary.toolchain.items() if max(map(len, found)) <= SHORT
+        },
         "files": {name: links.to_file(tables.folder / file) for name, file in summary.tables.items()},
     }
 

@@ -1,6 +1,7 @@
 """The tables that the report shows as they are: tables of aggregate in, rows for the template out."""
 
 import collections
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from pipeline.analyze.page_inputs import Links, Tables
 from pipeline.records.record import Record
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 FACTS = (
     ("registers", "registers"),
@@ -44,7 +46,8 @@ class Cause(Record, frozen=True, kw_only=True):
     outcome: str
     count: int
     reasons: list[Row]
-    """`reason`, `count`, `where`, `logs`, `more`."""
+    """Those that differ in numbers only share a row: `reason` (the first), `count`, `where`, `logs`, `more`,
+    `others` (the other texts, each with its count)."""
 
 
 def facts_tables(tables: Tables) -> list[FactsTable]:
@@ -94,24 +97,23 @@ def causes(tables: Tables, links: Links) -> list[Cause]:
     for row in tables.read("variants", names).to_pylist():
         if row["outcome"] not in ("passed", "device_unavailable"):
             group = groups[(row["stage"], row["outcome"])]
-            group.setdefault(row["reason"] or "no reason was recorded", []).append(row)
+            row["reason"] = row["reason"] or "no reason was recorded"
+            group.setdefault(NUMBER.sub("0", row["reason"]), []).append(row)
     found = [
         Cause(
             stage=stage,
             outcome=outcome,
             count=sum(len(rows) for rows in group.values()),
-            reasons=[_reason(reason, rows, links) for reason, rows in _most_frequent(group)],
+            reasons=[_reason(rows, links) for rows in sorted(group.values(), key=len, reverse=True)],
         )
         for (stage, outcome), group in groups.items()
     ]
     return sorted(found, key=lambda cause: -cause.count)
 
 
-def _most_frequent(group: dict[str, list[Row]]) -> list[tuple[str, list[Row]]]:
-    return sorted(group.items(), key=lambda pair: -len(pair[1]))
-
-
-def _reason(reason: str, rows: list[Row], links: Links) -> Row:
+def _reason(rows: list[Row], links: Links) -> Row:
+    texts = collections.Counter(row["reason"] for row in rows)
+    first, *others = texts.most_common()
     where = collections.Counter(f"{row['kernel']} · {row['workload']} · {row['hardware']}" for row in rows)
     logged = [row for row in rows if row["log"]]
     logs = [
@@ -119,7 +121,8 @@ def _reason(reason: str, rows: list[Row], links: Links) -> Row:
         for row in logged[:LOGS_SHOWN]
     ]
     more = len(logged) - len(logs)
-    return {"reason": reason, "count": len(rows), "where": dict(where), "logs": logs, "more": more}
+    counts = {"count": len(rows), "where": dict(where), "more": more}
+    return counts | {"reason": first[0], "logs": logs, "others": others}
 
 
 def verification(tables: Tables) -> list[Row]:

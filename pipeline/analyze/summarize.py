@@ -63,7 +63,10 @@ def _targets(spec: AggregateSpec, results: Sequence[Result]) -> tuple[TargetSeen
     devices: dict[str, dict[str, str]] = {}
     for result in results:
         if result.profiled:
-            devices.setdefault(result.task.hardware, result.profiled.device)
+            found = devices.setdefault(result.task.hardware, result.profiled.device)
+            # What differs between measurements (clock, load) is no fact of the device.
+            same = {name: value for name, value in found.items() if result.profiled.device.get(name) == value}
+            devices[result.task.hardware] = same
     tasks = {task.hardware: task for task in spec.tasks}
     return tuple(
         TargetSeen(

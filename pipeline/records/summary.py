@@ -78,7 +78,7 @@ class TargetSeen(Record, frozen=True, kw_only=True):
     kind: BackendKind
     device_present: bool
     device: dict[str, str]
-    """As found while measuring; empty where nothing was measured."""
+    """What all its measurements found alike; empty where nothing was measured."""
 
 
 class Summary(Record, frozen=True, kw_only=True):

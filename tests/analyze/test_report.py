@@ -131,6 +131,15 @@ def test_failures_in_full(page):
     assert "compile error in compile: 20 variants" in page.text
 
 
+def test_reasons_that_differ_in_numbers_share_a_row(tmp_path):
+    """Hundreds of timeouts after 30.1, 30.2 … seconds are one cause; every text can still be read."""
+    failures = {n: ("verify", Outcome.TIMEOUT, f"no answer within {30 + n / 10} s") for n in range(4)}
+    write_run(tmp_path, [msgspec.structs.replace(cases()[1], failures=failures)])
+    text = Page(make(tmp_path).read_text()).text
+    assert "3 texts more, other numbers" in text
+    assert all(f"no answer within {30 + n / 10} s" in text for n in range(4))
+
+
 def test_interpreter_is_said_plainly(page):
     """Where verify ran in the interpreter the page says that the binary did not run."""
     assert "Triton interpreter , reduced shapes" in page.text

@@ -192,7 +192,7 @@ function drawEffects() {
   }
   const value = rows.map(([effect]) => effect.time_ratio);
   const low = rows.map(([effect, ], i) => effect.time_ratio_low ?? value[i]), high = rows.map(([effect], i) => effect.time_ratio_high ?? value[i]);
-  const paint = value.map((ratio, i) => (high[i] < 1 ? colour("faster") : low[i] > 1 ? colour("slower") : colour("same")));
+  const paint = value.map((ratio, i) => (rows[i][0].time_ratio_low === null ? colour("same") : high[i] < 1 ? colour("faster") : low[i] > 1 ? colour("slower") : colour("same")));
   const bars = rows.map(([, place], i) => ({ x: [low[i], high[i]], y: [place, place], mode: "lines", line: { color: paint[i], width: 2.5 }, hoverinfo: "skip", showlegend: false }));
   Plotly.react("plot-effects", [referenceLine(y), ...bars, {
     x: value, y: rows.map(([, place]) => place), mode: "markers", showlegend: false, marker: { size: 10, color: paint },
@@ -206,7 +206,7 @@ function drawEffects() {
     const row = document.createElement("tr");
     const first = i === 0 || rows[i - 1][0].tunable !== effect.tunable;
     const interval = effect.time_ratio_low === null ? "" : ` (${digits(low[i])} – ${digits(high[i])})`;
-    const cells = [first ? effect.tunable : "", effect.level, effect.variants, digits(effect.time_ratio) + interval, `${digits(effect.best_ratio)}×`];
+    const cells = [first ? effect.tunable + (effect.method === "matched" ? "" : " (unmatched)") : "", effect.level, effect.variants, digits(effect.time_ratio) + interval, `${digits(effect.best_ratio)}×`];
     row.append(...cells.map((text, place) => Object.assign(document.createElement(place ? "td" : "th"), { textContent: text, className: place > 1 ? "number" : "" })));
     return row;
   }));
