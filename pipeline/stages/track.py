@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from pipeline.analyze.collect import collect
+from pipeline.analyze.quantities import counted
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
@@ -98,7 +99,8 @@ def _print_line(spec: AggregateSpec, result: Tracked | NotTracked) -> None:
         return
     print(
         f"track {spec.experiment}: measured {_counts(result.measured)}, only compiled "
-        f"{_counts(result.compiled)}, {len(result.champions)} winners registered · {result.seconds:.1f} s",
+        f"{_counts(result.compiled)}, {counted(len(result.champions), 'winner')} registered · "
+        f"{result.seconds:.1f} s",
         file=sys.stderr,
     )
 

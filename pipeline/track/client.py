@@ -48,9 +48,7 @@ def shown_uri(uri: str) -> str:
     parts = urllib.parse.urlsplit(uri)
     if parts.password is None:
         return uri
-    return urllib.parse.urlunsplit(
-        parts._replace(netloc=f"{parts.username}@{parts.hostname}:{parts.port or ''}")
-    )
+    return uri.replace(f":{parts.password}@", "@", 1)
 
 
 def is_server(uri: str) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SLOT = "kernelmill.slot"
 RESULT = "kernelmill.result"
 TASK_NAME = "task_name"
+SUPERSEDED = "superseded_by"
+WINNER = "winner"
 PAGE = 1000
 
 Known = dict[str, list["KnownRun"]]
@@ -116,12 +118,14 @@ def _bring_back(store: Store, run: KnownRun, place: Place) -> None:
     """A known run whose result holds now: active, and of the task that has it now."""
     if not run.active:
         store.client.restore_run(run.id)
-        store.client.delete_tag(run.id, "superseded_by")
+        # Whether it wins again is found out after all runs are there.
+        for key in run.tags.keys() & {SUPERSEDED, WINNER}:
+            store.client.delete_tag(run.id, key)
     changed = {key: value for key, value in place.tags.items() if run.tags.get(key) != value}
     if changed:
         tag_run(store, run.id, changed)
 
 
 def _retire(store: Store, run: KnownRun, *, by: str) -> None:
-    tag_run(store, run.id, {"superseded_by": by})
+    tag_run(store, run.id, {SUPERSEDED: by})
     store.client.delete_run(run.id)

@@ -10,12 +10,12 @@ from pipeline.analyze.collect import Result
 from pipeline.records.record import Record, digest, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
-from pipeline.records.tracked import Champion, Counts, Links, TaskLinks
-from pipeline.track import links, models, views
-from pipeline.track.client import Store, experiment_id, set_experiment_tag
-from pipeline.track.explain import Order, explain, goal, read_order
+from pipeline.records.tracked import Champion, Counts, Links
+from pipeline.track import links, models, pages
+from pipeline.track.client import Store, experiment_id
 from pipeline.track.idempotency import Logged, add_up, log_runs
-from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
+from pipeline.track.pages import Batch, Placed
+from pipeline.track.runs import is_measured, is_only_compiled, run_of
 from pipeline.track.sweep import Sweep, close_sweep, open_sweep
 from pipeline.track.tasks import Task, read_task
 from pipeline.track.write import Place, workload_dataset
@@ -51,17 +51,6 @@ class Ingested(Record, frozen=True, kw_only=True):
     links: Links
 
 
-class Batch(Record, frozen=True, kw_only=True):
-    """One task's runs in one experiment."""
-
-    task: Task
-    results: tuple[Result, ...]
-    runs: tuple[Run, ...]
-
-
-Placed = tuple[Batch, Logged]
-
-
 def ingest(store: Store, source: Source, report: Path | None) -> Ingested:
     """Log what is new, and point everything at it."""
     # What MLflow has imported would otherwise be looked through again every few runs.
@@ -77,15 +66,21 @@ def ingest(store: Store, source: Source, report: Path | None) -> Ingested:
     placed = [(batch, _log(store, batch, experiments[MEASURED], sweep_run)) for batch in measured]
     others = [(batch, _log(store, batch, experiments[COMPILED], sweep_run)) for batch in compiled]
     champions = models.register(store, _found(source.summary, placed))
-    pages = _links(store, experiments, sweep_run, (placed, others), read_order(source.aggregate))
-    close_sweep(store, sweep_run, msgspec.structs.replace(sweep, links=pages), report)
+    found = Links(
+        charts=pages.winners(store, experiments[MEASURED], measured),
+        compiled=pages.compiled(store, experiments[COMPILED], compiled),
+        sweep=links.run(links.base(store.uri), experiments[SWEEPS], sweep_run),
+        models=links.models(links.base(store.uri)),
+        tasks=pages.tasks(store, experiments[MEASURED], placed, source.aggregate),
+    )
+    close_sweep(store, sweep_run, msgspec.structs.replace(sweep, links=found), report)
     return Ingested(
         experiments={f"{name}{suffix}": identity for suffix, identity in experiments.items()},
         sweep=sweep_run,
         measured=add_up([logged.counts for _, logged in placed]),
         compiled=add_up([logged.counts for _, logged in others]),
         champions=champions,
-        links=pages,
+        links=found,
     )
 
 
@@ -135,54 +130,3 @@ def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:
     keys = [(winner.task, winner.variant) for winner in winners]
     pairs = zip(winners, keys, strict=True)
     return [models.Found(winner=winner, run=runs[key]) for winner, key in pairs if key in runs]
-
-
-def _links(
-    store: Store,
-    experiments: dict[str, str],
-    sweep: str,
-    placed: tuple[Sequence[Placed], Sequence[Placed]],
-    order: Order,
-) -> Links:
-    ui = links.base(store.uri)
-    measured, compiled = placed
-    results = [result for batch, _ in measured for result in batch.results]
-    winners = views.winners_page(goal(results))
-    has_compiled = any(batch.runs for batch, _ in compiled)
-    return Links(
-        charts=_shared(store, experiments[MEASURED], "winners", winners),
-        compiled=_shared(store, experiments[COMPILED], "targets", views.compiled_page())
-        if has_compiled
-        else None,
-        sweep=links.run(ui, experiments[SWEEPS], sweep),
-        models=links.models(ui),
-        tasks=tuple(
-            _task_links(store, experiments[MEASURED], (batch, logged), order)
-            for batch, logged in measured
-            if batch.runs
-        ),
-    )
-
-
-def _task_links(store: Store, experiment: str, placed: Placed, order: Order) -> TaskLinks:
-    batch, logged = placed
-    target = goal(batch.results)
-    page = views.task_page(batch.task.row.task, target, explain(batch.results, batch.runs, order))
-    best_first = sorted(batch.runs, key=lambda run: run.metrics["time/median_us"])
-    runs = [logged.runs[run.slot] for run in best_first]
-    address, count = links.compare(links.base(store.uri), experiment, runs)
-    return TaskLinks(
-        task=batch.task.row.task,
-        title=batch.task.title,
-        runs=len(runs),
-        charts=_shared(store, experiment, batch.task.name, page),
-        compare=address,
-        compared=count,
-    )
-
-
-def _shared(store: Store, experiment: str, name: str, page: views.Page) -> str:
-    """Keep the page's layout under a key that stays the same, and link to it."""
-    key = digest(name)
-    set_experiment_tag(store, experiment, f"{views.PREFIX}{key}", views.state(page))
-    return links.charts(links.base(store.uri), experiment, view=key)

@@ -6,6 +6,7 @@ The UI's plain experiment page opens on a view for language models that hides ru
 import json
 import urllib.parse
 from collections.abc import Sequence
+from typing import Literal
 
 from pipeline.track.client import is_server
 
@@ -23,25 +24,18 @@ def base(uri: str) -> str:
     return uri.rstrip("/") if is_server(uri) else f"http://{HOST}:{PORT}"
 
 
-def charts(ui: str, experiment: str, *, view: str) -> str:
-    """The chart page of an experiment in a shared view."""
-    query = {**_VIEW, "compareRunsMode": "CHART", "viewStateShareKey": view}
+def runs(ui: str, experiment: str, *, view: str, mode: Literal["CHART", "TABLE"]) -> str:
+    """The runs of an experiment in a shared view, as charts or as a table."""
+    query = {**_VIEW, "compareRunsMode": mode, "viewStateShareKey": view}
     return f"{ui}/#/experiments/{experiment}/runs?{urllib.parse.urlencode(query)}"
 
 
-def table(ui: str, experiment: str) -> str:
-    """The runs of an experiment as a table."""
-    return f"{ui}/#/experiments/{experiment}/runs?{urllib.parse.urlencode(_VIEW)}"
-
-
-def compare(ui: str, experiment: str, runs: Sequence[str]) -> tuple[str, int]:
+def compare(ui: str, experiment: str, names: Sequence[str]) -> tuple[str, int]:
     """The compare page of the first of these runs that an address can hold, and how many those are."""
-    count = len(runs)
+    count = len(names)
     while True:
-        names = urllib.parse.quote(json.dumps(list(runs[:count]), separators=(",", ":")))
-        address = (
-            f"{ui}/#/compare-runs?runs={names}&experiments={urllib.parse.quote(json.dumps([experiment]))}"
-        )
+        query = f"runs={_list(names[:count])}&experiments={_list([experiment])}"
+        address = f"{ui}/#/compare-runs?{query}"
         if len(address) <= ADDRESS_LENGTH or count <= 1:
             return address, count
         count = min(count - 1, count * ADDRESS_LENGTH // len(address))
@@ -49,7 +43,7 @@ def compare(ui: str, experiment: str, runs: Sequence[str]) -> tuple[str, int]:
 
 def run(ui: str, experiment: str, identity: str) -> str:
     """The page of one run."""
-    return f"{ui}/#/experiments/{experiment}/runs/{identity}"
+    return f"{ui}/#/experiments/{experiment}/runs/{identity}?{urllib.parse.urlencode(_VIEW)}"
 
 
 def models(ui: str) -> str:
@@ -60,3 +54,7 @@ def models(ui: str) -> str:
 def model(ui: str, name: str, version: str) -> str:
     """The page of one version of a registered model."""
     return f"{ui}/#/models/{urllib.parse.quote(name)}/versions/{version}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return urllib.parse.quote(json.dumps(list(names), separators=(",", ":")))

@@ -8,9 +8,9 @@ from pipeline.records.summary import Winner
 from pipeline.records.tracked import Champion
 from pipeline.track import links, names
 from pipeline.track.client import Store
+from pipeline.track.idempotency import WINNER
 from pipeline.track.write import tag_run
 
-WINNER = "winner"
 RESERVED = re.compile(r"latest|v\d+", re.IGNORECASE)
 
 

@@ -75,11 +75,12 @@ def run_of(result: Result, task: Task, root: Path) -> Run:
 
 
 def toolchain(result: Result) -> dict[str, str]:
-    """Versions of all that made the result."""
-    found: dict[str, str] = {}
+    """Versions of all that made the result; stages that were made with different ones show both."""
+    found: dict[str, dict[str, None]] = {}
     for record in result.records.values():
-        found |= record.provenance.toolchain
-    return dict(sorted(found.items()))
+        for tool, version in record.provenance.toolchain.items():
+            found.setdefault(tool, {})[version] = None
+    return {tool: "|".join(versions) for tool, versions in sorted(found.items())}
 
 
 def _slot(result: Result, task: Task) -> str:

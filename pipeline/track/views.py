@@ -30,12 +30,10 @@ class Page(Record, frozen=True, kw_only=True):
 
     query: str
     """The UI's filter for the runs."""
-    goal: str
-    """Metric that the runs are sorted by, best first: larger is better."""
+    order: str
+    """What the runs are sorted by, largest first: `metrics.y`, `tags.z`."""
     columns: tuple[str, ...]
-    """Params and metrics that the table shows, as `params.x` and `metrics.y`."""
-    group_by: tuple[str, ...] = ()
-    """Tags."""
+    """What the table shows: `params.x`, `metrics.y`, `tags.z`."""
     sections: tuple[Section, ...]
 
 
@@ -68,7 +66,7 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
     shown = [goal, "time/median_us", "roofline_share", *explained.facts]
     return Page(
         query=f"tags.task = '{task}'",
-        goal=goal,
+        order=f"metrics.`{goal}`",
         columns=(*(f"params.`{name}`" for name in tunables), *(f"metrics.`{name}`" for name in shown)),
         sections=(
             Section(title="Which tunables matter", columns=1, charts=parallel),
@@ -79,33 +77,26 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
 
 def winners_page(goal: str) -> Page:
     """The winner of each kernel, workload and hardware."""
-    shown = (goal, "time/median_us", "roofline_share")
+    names = (goal, "time/median_us", "roofline_share")
     return Page(
         query="tags.winner = 'true'",
-        goal=goal,
-        columns=tuple(f"metrics.`{name}`" for name in shown),
-        group_by=("kernel", "workload", "hardware"),
-        sections=(
-            Section(
-                title="Winners", columns=1, charts=tuple(_bar(name) for name in (goal, "roofline_share"))
-            ),
-        ),
+        order=f"metrics.`{goal}`",
+        columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in names)),
+        sections=(Section(title="Winners", columns=1, charts=(_bar(goal), _bar("roofline_share"))),),
     )
 
 
 def compiled_page() -> Page:
-    """Static facts of the default variants over the targets."""
-    shown = ("static/registers", "static/spills", "static/shared_memory", "estimate/occupancy")
+    """Static facts of the default variants over the targets, made to be read as a table."""
+    names = ("registers", "spills", "shared_memory", "code_bytes")
+    metrics = (*(f"static/{name}" for name in names), "estimate/occupancy")
     return Page(
         query="tags.default = 'true'",
-        goal="static/registers",
-        columns=tuple(f"metrics.`{name}`" for name in shown),
-        group_by=("kernel", "hardware"),
+        order="tags.`kernel`",
+        columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in metrics)),
         sections=(
             Section(
-                title="Default variants over the targets: from the binaries, nothing is measured",
-                columns=2,
-                charts=tuple(_bar(name) for name in shown),
+                title="From the binaries: nothing is measured", columns=2, charts=tuple(map(_bar, metrics))
             ),
         ),
     )
@@ -121,7 +112,7 @@ def state(page: Page) -> str:
     ]
     content: Json = {
         "searchFilter": page.query,
-        "orderByKey": f"metrics.`{page.goal}`",
+        "orderByKey": page.order,
         "orderByAsc": False,
         "lifecycleFilter": "Active",
         "runsHiddenMode": "SHOW_ALL",
@@ -130,14 +121,12 @@ def state(page: Page) -> str:
         "compareRunCharts": cards,
         "isAccordionReordered": True,
         "hideEmptyCharts": True,
-        "groupBy": _grouping(page.group_by),
     }
     return to_json(content).decode()
 
 
-def _grouping(tags: Sequence[str]) -> Json | None:
-    keys = [{"mode": "tag", "groupByData": tag} for tag in tags]
-    return {"aggregateFunction": "max", "groupByKeys": keys} if keys else None
+def _tags(*names: str) -> tuple[str, ...]:
+    return tuple(f"tags.`{name}`" for name in names)
 
 
 def _section(name: str, **settings: object) -> Json:

@@ -1,0 +1,104 @@
+"""`make ui`: the server's command line and the links that are printed."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from pipeline import ui
+from pipeline.records.record import to_json
+from pipeline.records.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
+from pipeline.store.atomic import write_atomic
+from pipeline.track import links
+
+
+def _tracked(uri: str = "sqlite:////x/mlflow.db", tasks: int = 2) -> Tracked:
+    base = links.base(uri)
+    return Tracked(
+        uri=uri,
+        experiments={"kernelmill": "1"},
+        sweep="s",
+        measured=Counts(new=1),
+        compiled=Counts(),
+        champions=(),
+        links=Links(
+            charts=f"{base}/#/charts",
+            compiled=None,
+            sweep=f"{base}/#/sweep",
+            models=f"{base}/#/models",
+            tasks=tuple(
+                TaskLinks(
+                    task=f"t{number}",
+                    title=f"task {number}",
+                    runs=1,
+                    charts=f"{base}/#/t{number}",
+                    compare="",
+                    compared=1,
+                )
+                for number in range(tasks)
+            ),
+        ),
+        seconds=1.0,
+    )
+
+
+def _write(root: Path, name: str, result: Tracked | NotTracked) -> None:
+    output = TrackOutput(experiment="sample", result=result)
+    write_atomic(root / "track" / name / "tracked.json", to_json(output))
+
+
+def test_the_server_listens_on_loopback_only(tmp_path: Path) -> None:
+    """And keeps its database and artifacts under the root."""
+    command = ui.server_command(tmp_path, 5001)
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+    assert command[command.index("--backend-store-uri") + 1] == f"sqlite:///{tmp_path}/mlflow/mlflow.db"
+    assert command[command.index("--artifacts-destination") + 1] == f"{tmp_path}/mlflow/artifacts"
+
+
+def test_links_follow_the_port() -> None:
+    """Links were recorded for the default one."""
+    text = ui.overview(_tracked(), "http://127.0.0.1:5001")
+    assert "http://127.0.0.1:5001/#/t0" in text
+    assert ":5000" not in text
+
+
+def test_many_tasks_are_cut_with_their_number() -> None:
+    """The report holds all of them."""
+    text = ui.overview(_tracked(tasks=15), "http://127.0.0.1:5000")
+    assert "task 11" in text
+    assert "task 12" not in text
+    assert "… and 3 more in the report" in text
+
+
+def test_without_results_it_says_how_to_get_some() -> None:
+    """The UI opens all the same."""
+    assert ui.overview(None, "http://127.0.0.1:5000") == "Nothing was tracked yet: `make run` does."
+
+
+def test_the_latest_tracked_experiment_is_shown(tmp_path: Path) -> None:
+    """One that was not tracked is passed over."""
+    _write(tmp_path, "a", _tracked())
+    _write(tmp_path, "b", NotTracked(reason="disabled"))
+    assert ui.latest(tmp_path) == _tracked()
+    assert ui.latest(tmp_path / "empty") is None
+
+
+def test_a_taken_port_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which, and how to use another one."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert ui.main(["--root", str(tmp_path), "--port", str(port)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"error: port {port} on 127.0.0.1 is taken")
+    assert f"--port {port + 1}" in lines[0]
+
+
+def test_results_on_a_server_are_looked_at_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is started."""
+    _write(tmp_path, "a", _tracked("http://mlflow.example.org"))
+    assert ui.main(["--root", str(tmp_path)]) == 0
+    assert "http://mlflow.example.org/#/charts" in capsys.readouterr().out
+    assert not (tmp_path / "mlflow").exists()

@@ -1,0 +1,140 @@
+"""A whole experiment into MLflow."""
+
+import json
+import urllib.parse
+from pathlib import Path
+
+import pytest
+from mlflow.entities import Run as MlflowRun
+
+from pipeline.records.record import read_record
+from pipeline.records.specs import AggregateSpec
+from pipeline.records.tracked import Counts
+from pipeline.track.client import Store, open_store
+from pipeline.track.ingest import Ingested, ingest
+from tests.track.small_run import TRACKING, compiled, copy_store, measured, source, write_source
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """One store for the tests of this module, none of which takes anything out of it."""
+    folder = tmp_path_factory.mktemp("ingest")
+    copy_store(template, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(root: Path) -> Store:
+    """The open store."""
+    return open_store(TRACKING, root)
+
+
+@pytest.fixture(scope="module")
+def done(root: Path, store: Store) -> Ingested:
+    """A measured task and two without their device, logged."""
+    return ingest(store, write_source(root, [measured(), compiled("h200"), compiled("mi300x")]), None)
+
+
+def _runs(store: Store, done: Ingested, suffix: str) -> list[MlflowRun]:
+    return list(store.client.search_runs([done.experiments[f"kernelmill{suffix}"]]))
+
+
+def test_measured_runs_stand_alone(store: Store, done: Ingested) -> None:
+    """Each run of the experiment was measured; the wrong variant is none of them."""
+    runs = _runs(store, done, "")
+    assert done.measured == Counts(new=5)
+    assert {run.data.tags["status"] for run in runs} == {"measured"}
+    assert all("time/median_us" in run.data.metrics for run in runs)
+
+
+def test_runs_are_flat(store: Store, done: Ingested) -> None:
+    """Children of a parent run stay collapsed and out of the charts."""
+    assert not any("mlflow.parentRunId" in run.data.tags for run in _runs(store, done, ""))
+
+
+def test_what_was_only_compiled_has_its_own_experiment(store: Store, done: Ingested) -> None:
+    """Registers can be compared across targets there, and never be taken for a measurement."""
+    runs = _runs(store, done, "-compiled")
+    assert done.compiled == Counts(new=8)
+    assert {run.data.tags["hardware"] for run in runs} == {"h200", "mi300x"}
+    assert not any("time/" in name or "speedup/" in name for run in runs for name in run.data.metrics)
+
+
+def test_the_sweep_holds_tables_and_counts(store: Store, done: Ingested) -> None:
+    """One finished run; failures are counted by cause."""
+    (sweep,) = _runs(store, done, "-sweeps")
+    assert sweep.info.run_id == done.sweep
+    assert sweep.info.status == "FINISHED"
+    assert sweep.data.metrics["verify/wrong_value"] == 1.0
+    assert sweep.data.metrics["profile/device_unavailable"] == 8.0
+    paths = {entry.path for entry in store.client.list_artifacts(done.sweep, "tables")}
+    assert {"tables/variants.parquet", "tables/winners.csv"} <= paths
+
+
+def test_the_sweep_says_who_won_and_where_to_look(store: Store, done: Ingested) -> None:
+    """A table of winners with links, as the run's description."""
+    note = store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
+    assert "| softmax | bert_base | cpu |" in note
+    assert done.links.tasks[0].charts in note
+
+
+def test_the_sweeps_geometric_mean_is_that_of_its_winners(store: Store, done: Ingested) -> None:
+    """With one winner it is its speed-up."""
+    winner = store.client.get_run(done.champions[0].run).data.metrics["speedup/eager"]
+    metrics = store.client.get_run(done.sweep).data.metrics
+    assert metrics["winners/geomean_speedup_eager"] == pytest.approx(winner)
+    assert metrics["winners/share_faster_eager"] == 1.0
+
+
+def test_again_changes_nothing(root: Path, store: Store, done: Ingested) -> None:
+    """Neither runs nor sweeps nor versions are added, and the links stay."""
+    again = ingest(store, source(root), None)
+    assert (again.measured, again.compiled) == (Counts(same=5), Counts(same=8))
+    assert again.sweep == done.sweep
+    assert again.champions == done.champions
+    assert again.links == done.links
+    assert len(_runs(store, done, "-sweeps")) == 1
+
+
+def test_links_lead_to_prepared_pages(store: Store, done: Ingested) -> None:
+    """Each key is a tag of the experiment that it is opened in."""
+    for address in (done.links.charts, done.links.compiled, done.links.tasks[0].charts):
+        assert address is not None
+        path, query = address.split("#", 1)[1].split("?", 1)
+        key = urllib.parse.parse_qs(query)["viewStateShareKey"][0]
+        tags = store.client.get_experiment(path.split("/")[2]).tags
+        assert json.loads(tags[f"mlflow.sharedViewState.{key}"])["compareRunCharts"]
+
+
+def test_the_strongest_tunable_comes_first(store: Store, done: Ingested) -> None:
+    """In the order of the effects that aggregate found: vectorize makes more of a difference than unroll."""
+    experiment = store.client.get_experiment(done.experiments["kernelmill"])
+    states = [json.loads(text) for key, text in experiment.tags.items() if "sharedViewState" in key]
+    charts = [chart for state in states for chart in state["compareRunCharts"]]
+    axes = next(chart["selectedParams"] for chart in charts if chart["type"] == "PARALLEL")
+    assert axes == ["unroll", "vectorize"]
+
+
+def test_the_compare_page_starts_with_the_fastest(store: Store, done: Ingested) -> None:
+    """The winner stands first among the columns."""
+    query = urllib.parse.parse_qs(done.links.tasks[0].compare.split("?", 1)[1])
+    runs = json.loads(query["runs"][0])
+    assert runs[0] == done.champions[0].run
+    assert done.links.tasks[0].compared == done.links.tasks[0].runs == len(runs) == 5
+
+
+def test_the_specs_ingested_are_kept(root: Path, store: Store, done: Ingested) -> None:
+    """The sweep can be read back from its run alone."""
+    path = store.client.download_artifacts(done.sweep, "spec.json", str(root))
+    assert read_record(Path(path), AggregateSpec).experiment == "sample"
+
+
+def test_one_task_more_is_a_new_sweep_with_the_old_runs(tmp_path: Path, template: Path) -> None:
+    """What was logged before stays the run it was."""
+    copy_store(template, tmp_path)
+    store = open_store(TRACKING, tmp_path)
+    first = ingest(store, write_source(tmp_path, [measured()]), None)
+    second = ingest(store, write_source(tmp_path, [measured(), measured("awkward")]), None)
+    assert second.measured == Counts(new=5, same=5)
+    assert second.sweep != first.sweep
+    assert len(_runs(store, second, "-sweeps")) == 2

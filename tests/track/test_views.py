@@ -1,0 +1,77 @@
+"""The chart pages that are laid out in advance."""
+
+import json
+
+from pipeline.track import views
+from pipeline.track.views import Explained
+
+EXPLAINED = Explained(
+    tunables={"cpp": ("vectorize", "unroll", "schedule")},
+    numeric=frozenset({"vectorize", "unroll"}),
+    facts=("static/registers",),
+)
+EXPERIMENT_TAG = 20_000  # characters of an experiment's tag, in MLflow 3.17
+
+
+def _state(page: views.Page) -> dict[str, list[dict[str, object]]]:
+    return json.loads(views.state(page))
+
+
+def test_a_task_shows_its_own_runs_fastest_first() -> None:
+    """Filter and order of the table."""
+    state = _state(views.task_page("t1", "speedup/eager", EXPLAINED))
+    assert state["searchFilter"] == "tags.task = 't1'"
+    assert state["orderByKey"] == "metrics.`speedup/eager`"
+    assert state["orderByAsc"] is False
+
+
+def test_the_strongest_tunable_stands_next_to_the_goal() -> None:
+    """Axes run from the weakest to the strongest; all runs are drawn, not the first ten."""
+    chart = _state(views.task_page("t1", "speedup/eager", EXPLAINED))["compareRunCharts"][0]
+    assert chart["type"] == "PARALLEL"
+    assert chart["selectedParams"] == ["schedule", "unroll", "vectorize"]
+    assert chart["selectedMetrics"] == ["speedup/eager"]
+    assert chart["showAllRuns"] is True
+
+
+def test_each_implementation_has_its_own_parallel_coordinates() -> None:
+    """The UI drops runs that lack one of the axes."""
+    both = Explained(tunables={"cpp": ("unroll",), "triton": ("num_warps",)}, numeric=frozenset(), facts=())
+    charts = _state(views.task_page("t1", "speedup/eager", both))["compareRunCharts"]
+    assert [chart["selectedParams"] for chart in charts] == [["unroll"], ["num_warps"]]
+
+
+def test_only_numbers_are_scattered() -> None:
+    """A tunable that is text has no axis."""
+    charts = _state(views.task_page("t1", "speedup/eager", EXPLAINED))["compareRunCharts"]
+    keys = [chart["xaxis"]["key"] for chart in charts if chart["type"] == "SCATTER"]
+    assert keys == ["tunable/vectorize", "tunable/unroll", "static/registers"]
+
+
+def test_every_chart_stands_in_a_section() -> None:
+    """A chart of an unknown section would not be shown."""
+    for page in (
+        views.task_page("t1", "speedup/eager", EXPLAINED),
+        views.winners_page("speedup/eager"),
+        views.compiled_page(),
+    ):
+        state = _state(page)
+        sections = {section["uuid"] for section in state["compareRunSections"]}
+        assert {chart["metricSectionId"] for chart in state["compareRunCharts"]} <= sections
+
+
+def test_compiled_variants_show_no_measurement() -> None:
+    """Neither a time nor a speed-up; the estimate is called one."""
+    text = views.state(views.compiled_page())
+    columns = json.loads(text)["selectedColumns"]
+    assert not any("time/" in column or "speedup/" in column for column in columns)
+    assert "metrics.`estimate/occupancy`" in columns
+
+
+def test_a_page_with_many_tunables_fits_a_tag() -> None:
+    """MLflow refuses a longer one."""
+    many = tuple(f"A_LONG_TUNABLE_NAME_{number}" for number in range(60))
+    page = views.task_page(
+        "t" * 20, "speedup/eager", Explained(tunables={"cpp": many}, numeric=frozenset(many), facts=())
+    )
+    assert len(views.state(page)) < EXPERIMENT_TAG
