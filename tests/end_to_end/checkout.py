@@ -16,6 +16,7 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir(parents=True)
         for part in PARTS:
             source = ROOT / part
             if source.is_dir():
