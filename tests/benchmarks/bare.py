@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.bare compile|profile FOLDER
 
-FOLDER is a checkout in which the pipeline has just done the same work: its specs say what to do, its raw rounds
-how many calls to time. No verification, no isolation, no statistics, no cache, no records.
+FOLDER is a checkout in which the pipeline has just done the same work: its specs say what to do, its raw
+rounds how many calls to time. No verification, no isolation, no statistics, no cache, no records.
 """
 
 import concurrent.futures
@@ -64,9 +64,10 @@ def time_all(root: Path, folder: Path, jobs: list[CompileJob]) -> None:
     dtype = getattr(torch, spec.problem.element)
     tensors = {name: torch.randn(spec.problem.shape(name)).to(dtype) for name in spec.problem.tensors}
     inputs = [tensors[name] for name in spec.problem.names("input")]
+    compiled = torch.compile(reference)
     callables = {
         "eager": lambda: reference(*inputs, **spec.problem.scalars),
-        "compile": lambda compiled=torch.compile(reference): compiled(*inputs, **spec.problem.scalars),
+        "compile": lambda: compiled(*inputs, **spec.problem.scalars),
     }
     rounds = {read_variant(path): json.loads((path / "rounds.json").read_bytes()) for path in entries(root)}
     for number, job in enumerate(jobs):

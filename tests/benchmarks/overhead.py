@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.overhead [--repeats 3]
 
-Both run from a cold start in turn, on the same cores, in a private copy of the project, and the ratio of their
-wall times is printed with the breakdown by stage. Run it on a quiet machine.
+Both run from a cold start in turn, on the same cores, in a private copy of the project, and the ratio of
+their wall times is printed with the breakdown by stage. Run it on a quiet machine.
 """
 
 import argparse
