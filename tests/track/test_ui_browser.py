@@ -1,0 +1,146 @@
+"""The MLflow UI in a real browser: the prepared pages show what a user came for.
+
+The screenshots are kept in artifacts/screenshots/.
+"""
+
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import environment, ui
+from pipeline.track.client import open_store
+from pipeline.track.ingest import Ingested, ingest
+from pipeline.track.links import HOST, PORT
+from tests.analyze.sample_run import CPP, cases
+from tests.track import browser
+from tests.track.small_run import TRACKING, copy_store, write_source
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(browser.missing() is not None, reason=str(browser.missing())),
+]
+
+SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
+START_SECONDS = 120.0  # ten on a quiet machine
+TUNABLES = sorted(CPP)
+KERNELS = ("softmax", "matmul")
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tuple[Path, Ingested]:
+    """Runs that look like real ones: two CPU tasks, and one kernel on seven GPUs that are absent."""
+    root = tmp_path_factory.mktemp("ui")
+    copy_store(template, root)
+    wanted = [
+        case
+        for case in cases()
+        if (case.kernel in KERNELS and case.eager) or (case.kernel == "softmax" and case.hardware != "cpu")
+    ]
+    source = write_source(root, wanted)
+    return root, ingest(open_store(TRACKING, root), source, None)
+
+
+@pytest.fixture(scope="module")
+def server(logged: tuple[Path, Ingested]) -> Iterator[str]:
+    """`make ui` on a free port."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port = probe.getsockname()[1]
+    environment.mlflow_defaults()
+    log = logged[0] / "server.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            ui.server_command(logged[0], port), stdout=stream, stderr=stream, cwd=logged[0]
+        )
+        try:
+            base = f"http://{HOST}:{port}"
+            _wait_for_health(base, process, log)
+            yield base
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def driver(server: str) -> Iterator[Any]:
+    """One browser for all pages."""
+    assert server
+    with browser.browser() as opened:
+        yield opened
+
+
+def _wait_for_health(base: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(f"{base}/health", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.3)
+    raise AssertionError(f"the server did not answer within {START_SECONDS} s:\n{log.read_text()}")
+
+
+def _at(address: str, server: str) -> str:
+    return address.replace(f"http://{HOST}:{PORT}", server)
+
+
+def test_compare_page_shows_which_tunables_matter(
+    logged: tuple[Path, Ingested], server: str, driver: Any
+) -> None:
+    """Parallel coordinates over exactly the tunables, coloured by the speed-up, without a click."""
+    task = next(task for task in logged[1].links.tasks if task.title.startswith("softmax · llama3_8b_decode"))
+    browser.open_page(driver, _at(task.compare, server))
+    axes = browser.wait_for(lambda: browser.axes(driver), "the parallel-coordinates plot")
+    assert axes == [*TUNABLES, "speedup/eager"]
+    assert f"Comparing {task.runs} Runs" in driver.find_element("tag name", "body").text
+    browser.picture(driver, SCREENSHOTS / "mlflow_compare.png")
+    assert browser.coloured(driver, ".js-plotly-plot") > 2000
+    assert browser.outside(driver, server) == []
+
+
+def test_chart_page_opens_prepared(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:
+    """All runs of the task, the strongest tunable next to the speed-up, each one scattered below."""
+    task = next(task for task in logged[1].links.tasks if task.title.startswith("softmax · llama3_8b_decode"))
+    browser.open_page(driver, _at(task.charts, server))
+    axes = browser.wait_for(lambda: browser.axes(driver), "the prepared parallel-coordinates chart")
+    assert sorted(axes[:-1]) == TUNABLES
+    assert axes[-2:] == ["vectorize", "speedup/eager"]
+    text = driver.find_element("tag name", "body").text
+    assert "Which tunables matter" in text
+    assert f"{task.runs} matching runs" in text
+    assert "share key" not in text
+    browser.picture(driver, SCREENSHOTS / "mlflow_charts.png")
+    assert browser.coloured(driver, ".parcoords") > 2000
+    assert browser.outside(driver, server) == []
+
+
+def test_winners_page_has_a_bar_per_winner(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:
+    """One run per kernel and workload, not the first hundred."""
+    browser.open_page(driver, _at(logged[1].links.charts, server))
+    bars = ".js-plotly-plot .bars .point"
+    count = len(logged[1].champions)
+    browser.wait_for(lambda: len(browser.texts(driver, bars)) >= 2 * count, "a bar per winner, in two charts")
+    assert f"{count} matching runs" in driver.find_element("tag name", "body").text
+    browser.picture(driver, SCREENSHOTS / "mlflow_winners.png")
+
+
+def test_targets_page_is_a_table_of_facts(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:
+    """The default variant on each of the seven absent GPUs, and no time anywhere."""
+    assert logged[1].links.compiled is not None
+    browser.open_page(driver, _at(logged[1].links.compiled, server))
+    body = lambda: driver.find_element("tag name", "body").text  # noqa: E731
+    browser.wait_for(lambda: "7 matching runs" in body(), "seven runs")
+    text = browser.wait_for(lambda: body() if "mi355x" in body() else "", "the targets")
+    for name in ("h200", "h100", "a100", "b200", "rtx4090", "mi300x", "static/registers", "estimate/occup"):
+        assert name in text
+    assert "time/" not in text
+    browser.picture(driver, SCREENSHOTS / "mlflow_targets.png")
