@@ -1,14 +1,15 @@
 """Which tunables matter: measured results in, the effect of each level of each tunable out.
 
-Variants that are equal but for one tunable form a group; inside it, each time is divided by the geometric
-mean of the group. The effect of a level is the median of these ratios over the groups, with a percentile
-bootstrap interval over groups (Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist.
-7(1), 1979). Where constraints cut the space, groups that hold every level are used alone if there are
-enough of them, because a group that lacks the slow level has a lower mean. Where a search left no groups,
-each time is divided by the geometric mean of all variants: method `unmatched`, in which other tunables are
-not held equal.
+Variants that are equal but for one tunable form a group. Between two levels the difference is the median,
+over the groups that hold both, of the difference of the logarithms of their times; the effects are the
+least-squares solution of all these differences with mean zero, so a group that lacks a level (constraints
+cut the space, variants fail) biases nothing. Intervals are percentile bootstraps over groups (Efron,
+"Bootstrap methods: another look at the jackknife", Ann. Statist. 7(1), 1979). Where a search left no groups
+that connect the levels, each time is divided by the geometric mean of all: method `unmatched`, in which
+other tunables are not held equal.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -21,12 +22,16 @@ from pipeline.records.record import Record
 from pipeline.records.summary import Cell
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
+    Array = npt.NDArray[np.float64]
+
 RESAMPLES = 1000
+RESAMPLED_AT_MOST = 200_000  # differences per tunable: large spaces need fewer resamples, and at least 200
 CONFIDENCE = 0.95
-GROUPS_AT_LEAST = 3  # complete groups that suffice to leave the incomplete ones out
-INTERVAL_FROM = 3  # fewer ratios say nothing about their spread: no interval
+INTERVAL_FROM = 3  # fewer groups say nothing about their spread: no interval
 SEED = 20240229  # the bootstrap's own: equal data give equal tables
 
 EFFECTS: dict[str, ColumnType] = {
@@ -61,10 +66,10 @@ class Effect(Record, frozen=True, kw_only=True):
     variants: int
     """Measured variants that have this level."""
     groups: int
-    """Groups that the median is taken over."""
+    """Groups that hold this level and another one; variants, where unmatched."""
     method: Literal["matched", "unmatched"]
     time_ratio: float
-    """Median of time over the group's geometric mean: below 1 is faster than the other levels."""
+    """Time over the geometric mean of the levels, all else equal: below 1 is faster than the others."""
     time_ratio_low: float | None
     """None where there are too few groups for an interval."""
     time_ratio_high: float | None
@@ -110,15 +115,12 @@ def _effects_of(cell: Cell, implementation: str, tunable: str, times: Times) -> 
     levels = _levels(tunable, times)
     if len(levels) < 2:
         return []
-    groups = _groups(tunable, times)
-    ratios = _ratios(groups, levels)
     method: Literal["matched", "unmatched"] = "matched"
-    if not all(ratios.values()):
-        method = "unmatched"
-        ratios = _ratios([_pool(tunable, times)], levels)
-    medians = {level: _median_with_interval(logs) for level, logs in ratios.items()}
+    fits = _matched(tunable, levels, times)
+    if fits is None:
+        fits, method = _unmatched(tunable, levels, times), "unmatched"
     best = min(times.values())
-    centres = [centre for centre, _, _ in medians.values()]
+    centres = [fit.centre for fit in fits]
     return [
         Effect(
             cell=cell,
@@ -126,15 +128,15 @@ def _effects_of(cell: Cell, implementation: str, tunable: str, times: Times) -> 
             tunable=tunable,
             level=level,
             variants=len(_having(tunable, level, times)),
-            groups=len(ratios[level]),
+            groups=fit.groups,
             method=method,
-            time_ratio=math.exp(centre),
-            time_ratio_low=None if low is None else math.exp(low),
-            time_ratio_high=None if high is None else math.exp(high),
+            time_ratio=math.exp(fit.centre),
+            time_ratio_low=None if fit.interval is None else math.exp(fit.interval[0]),
+            time_ratio_high=None if fit.interval is None else math.exp(fit.interval[1]),
             best_ratio=min(_having(tunable, level, times)) / best,
             range=math.exp(max(centres) - min(centres)),
         )
-        for level, (centre, low, high) in medians.items()
+        for level, fit in zip(levels, fits, strict=True)
     ]
 
 
@@ -148,52 +150,90 @@ def _having(tunable: str, level: TunableValue, times: Times) -> list[float]:
     return [seconds for point, seconds in times.items() if (tunable, level) in point]
 
 
-Group = list[tuple[TunableValue, float]]
+class _Fit(Record, frozen=True, kw_only=True):
+    """Effect of one level on the logarithm of time."""
+
+    centre: float
+    interval: tuple[float, float] | None
+    groups: int
 
 
-def _groups(tunable: str, times: Times) -> list[Group]:
-    """Level and log time of the variants that are equal in all other tunables."""
-    groups: dict[tuple[tuple[str, TunableValue], ...], Group] = {}
-    for point, seconds in times.items():
-        rest = tuple(pair for pair in point if pair[0] != tunable)
-        level = next((value for name, value in point if name == tunable), None)
-        if level is not None:
-            groups.setdefault(rest, []).append((level, math.log(seconds)))
-    several = [group for group in groups.values() if len(group) > 1]
-    most = max((len(group) for group in several), default=0)
-    complete = [group for group in several if len(group) == most]
-    levels = {level for group in several for level, _ in group}
-    return complete if most == len(levels) and len(complete) >= GROUPS_AT_LEAST else several
+def _matched(tunable: str, levels: list[TunableValue], times: Times) -> list[_Fit] | None:
+    """Fits from groups in which only this tunable differs; None where they do not connect all levels."""
+    import numpy as np
 
-
-def _pool(tunable: str, times: Times) -> Group:
+    logs = _grouped(tunable, levels, times)
+    edges = [
+        (one, other)
+        for one, other in itertools.combinations(range(len(levels)), 2)
+        if np.isfinite(logs[:, one] - logs[:, other]).any()
+    ]
+    incidence = np.zeros((len(edges), len(levels)))
+    for row, (one, other) in enumerate(edges):
+        incidence[row, one], incidence[row, other] = 1, -1
+    if not edges or np.linalg.matrix_rank(incidence) < len(levels) - 1:
+        return None
+    differences = np.stack([logs[:, one] - logs[:, other] for one, other in edges], axis=1)
+    solve = np.linalg.pinv(incidence)
+    point = _medians(differences[None])[0]
+    resamples = max(200, min(RESAMPLES, RESAMPLED_AT_MOST // differences.size))
+    picks = np.random.default_rng(SEED).integers(0, len(logs), size=(resamples, len(logs)))
+    drawn = _medians(differences[picks])
+    # A resample may miss every group that connects two levels; then what all groups say stands in.
+    centres = np.where(np.isnan(drawn), point, drawn) @ solve.T
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(centres, [tail, 1 - tail], axis=0)
+    groups = np.isfinite(logs).sum(axis=0)
     return [
-        (value, math.log(seconds))
-        for point, seconds in times.items()
-        for name, value in point
-        if name == tunable
+        _Fit(
+            centre=float(centre),
+            interval=(float(low[place]), float(high[place])) if groups[place] >= INTERVAL_FROM else None,
+            groups=int(groups[place]),
+        )
+        for place, centre in enumerate(solve @ point)
     ]
 
 
-def _ratios(groups: list[Group], levels: list[TunableValue]) -> dict[TunableValue, list[float]]:
-    """Level -> log of time over its group's geometric mean."""
-    ratios: dict[TunableValue, list[float]] = {level: [] for level in levels}
-    for group in groups:
-        centre = sum(log for _, log in group) / len(group)
-        for level, log in group:
-            ratios[level].append(log - centre)
-    return ratios
-
-
-def _median_with_interval(logs: list[float]) -> tuple[float, float | None, float | None]:
-    """Median and its percentile bootstrap interval, where there is enough to resample."""
+def _grouped(tunable: str, levels: list[TunableValue], times: Times) -> "Array":
+    """Logarithms of time: a row per group of at least two, a column per level, NaN where there is none."""
     import numpy as np
 
-    values = np.asarray(logs)
-    if len(values) < INTERVAL_FROM:
-        return float(np.median(values)), None, None
-    picks = np.random.default_rng(SEED).integers(0, len(values), size=(RESAMPLES, len(values)))
-    medians = np.median(values[picks], axis=1)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(medians, [tail, 1 - tail])
-    return float(np.median(values)), float(low), float(high)
+    column = {level: place for place, level in enumerate(levels)}
+    groups: dict[tuple[tuple[str, TunableValue], ...], list[float]] = {}
+    for point, seconds in times.items():
+        for name, level in point:
+            if name == tunable:
+                rest = tuple(pair for pair in point if pair[0] != tunable)
+                row = groups.setdefault(rest, [math.nan] * len(levels))
+                row[column[level]] = math.log(seconds)
+    logs = np.array(list(groups.values()))
+    return np.asarray(logs[np.isfinite(logs).sum(axis=1) > 1])
+
+
+def _medians(values: "Array") -> "Array":
+    """Median over the middle axis of the finite ones; numpy's own nanmedian takes a hundred times as long."""
+    import numpy as np
+
+    ordered = np.sort(values, axis=1)  # NaN goes last
+    count = np.isfinite(values).sum(axis=1)
+    low = np.take_along_axis(ordered, np.maximum(count - 1, 0)[:, None] // 2, axis=1)
+    high = np.take_along_axis(ordered, np.minimum(count // 2, values.shape[1] - 1)[:, None], axis=1)
+    return np.asarray(np.where(count > 0, (low + high)[:, 0] / 2, np.nan))
+
+
+def _unmatched(tunable: str, levels: list[TunableValue], times: Times) -> list[_Fit]:
+    """Fits against the geometric mean of all variants."""
+    import numpy as np
+
+    mean = sum(math.log(seconds) for seconds in times.values()) / len(times)
+    fits = []
+    for level in levels:
+        values = np.log(_having(tunable, level, times)) - mean
+        interval = None
+        if len(values) >= INTERVAL_FROM:
+            picks = np.random.default_rng(SEED).integers(0, len(values), size=(RESAMPLES, len(values)))
+            tail = (1 - CONFIDENCE) / 2
+            low, high = np.quantile(np.median(values[picks], axis=1), [tail, 1 - tail])
+            interval = (float(low), float(high))
+        fits.append(_Fit(centre=float(np.median(values)), interval=interval, groups=len(values)))
+    return fits

@@ -57,10 +57,21 @@ def test_best_reachable(collected):
 
 
 def test_constraints_do_not_bias(collected):
-    """Groups that lack the slow level are left aside while there are enough whole ones."""
+    """A group that lacks the slow level moves no other one: only what stands side by side is compared."""
     effects = find_effects(timed(collected, grid(keep=lambda unroll, width: unroll > 1 or width < 64)))
     unroll = levels(effects, "unroll")
-    assert unroll[2].time_ratio == pytest.approx(1) and unroll[2].groups == 3
+    ratios = [unroll[level].time_ratio for level in (1, 2, 4)]
+    assert ratios == pytest.approx([2, 1, 0.5])
+    assert [unroll[level].groups for level in (1, 2, 4)] == [3, 4, 4]
+
+
+def test_levels_that_never_stand_side_by_side(collected):
+    """Levels are compared through a third one where no group holds both."""
+    pairs = {1: (8, 16), 2: (8, 16, 32, 64), 4: (32, 64)}
+    effects = find_effects(timed(collected, grid(keep=lambda unroll, width: width in pairs[unroll])))
+    unroll = levels(effects, "unroll")
+    assert [unroll[level].time_ratio for level in (1, 2, 4)] == pytest.approx([2, 1, 0.5])
+    assert unroll[1].method == "matched"
 
 
 def test_search_without_groups_says_so(collected):
