@@ -36,14 +36,14 @@ class Load(Record, frozen=True, kw_only=True):
     """Path of the shared memory."""
     size: int
     device: Literal["cpu", "cuda"]
-    threads: int | None
-    """Of torch; None: as many as it takes by itself."""
 
 
 class Call(Record, frozen=True, kw_only=True):
     """Launch on these buffers."""
 
     layout: Layout
+    threads: int
+    """Of torch, and of kernels that share its OpenMP runtime."""
 
 
 class Ready(Record, frozen=True, kw_only=True, tag="ready"):
@@ -69,8 +69,6 @@ def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
     faulthandler.disable()  # how the process ends is told by the sandbox; the log is the candidate's
     load: Load = channel.receive(Load)
-    if load.threads is not None:
-        torch.set_num_threads(load.threads)
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
@@ -88,6 +86,7 @@ def serve(channel: Channel) -> None:
             call: Call = channel.receive(Call)
         except EOFError:
             return
+        torch.set_num_threads(call.threads)
         try:
             channel.send(Done(outputs=run(launch, memory, call.layout)))
         except Exception as error:

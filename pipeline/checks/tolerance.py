@@ -144,6 +144,10 @@ def _largest_finite(error: torch.Tensor) -> float:
 
 
 def _index(shares: torch.Tensor) -> tuple[int, ...]:
-    # argmax takes NaN for the largest.
-    flat = int(shares.argmax().item())
-    return tuple(int(axis) for axis in torch.unravel_index(torch.tensor(flat), shares.shape))
+    # argmax takes NaN for the largest; torch.unravel_index would import half a second of symbolic algebra.
+    rest = int(shares.argmax().item())
+    index: list[int] = []
+    for size in reversed(shares.shape):
+        rest, position = divmod(rest, size)
+        index.insert(0, position)
+    return tuple(index)

@@ -28,6 +28,7 @@ BACKSTOP = (
     4.0  # the sandbox's own clock counts the judge's time as well, so it gets this many times the limit
 )
 LOG = "log.txt"
+EVERY_THIRD = 3  # the cases that are called on several threads
 
 
 class Subject(Record, frozen=True, kw_only=True):
@@ -40,7 +41,9 @@ class Subject(Record, frozen=True, kw_only=True):
     folder: str
     """The store entry that compile left."""
     device: Literal["cpu", "cuda"]
-    threads: int | None
+    threads: int
+    """Of every third case; the others run on one, because threads that wait for each other on busy cores are
+    what costs most."""
     deterministic: bool
     settings: Verify
 
@@ -59,15 +62,14 @@ def try_variant(
 ) -> Trial:
     """Judge one variant; the child's output goes to `log.txt` in `folder`."""
     # All expected values are computed before the child's clock starts, and never enter its process.
-    prepared = [book.prepare(case) for case in cases]
-    layouts = [lay_out(one.problem, padded=one.case.shape.padded) for one in prepared]
-    size = max(layout.size for layout in layouts) + 2 * SHIFT
+    steps = [_step(book.prepare(case), number, subject) for number, case in enumerate(cases)]
+    size = max(step.layout.size for step in steps) + 2 * SHIFT
     gate = Gate()
     with Arena(size) as arena:
         candidate = _Candidate(server, subject, arena, folder / LOG)
         attempt = _Attempt(candidate, gate, subject.deterministic)
         try:
-            failure = candidate.load() or attempt.run(prepared, layouts)
+            failure = candidate.load() or attempt.run(steps)
             ended = candidate.stop()
             if failure is None and ended.kind != "ok":
                 failure = _how_it_ended(ended, "after the last call")
@@ -75,17 +77,22 @@ def try_variant(
             failure = _how_it_ended(ending.exit, attempt.label)
         finally:
             candidate.stop()
-    tried = tuple(one.case for one in prepared[: attempt.cases])
+    tried = tuple(step.prepared.case for step in steps[: attempt.cases])
     if failure is not None:
         logged = (folder / LOG).is_file() and (folder / LOG).stat().st_size > 0
         failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG if logged else None)
         return Trial(result=failure, checks=gate.results(), cases=tried)
     gate.require_all(attempt.calls)
-    weak = summarize({one.case.label: one.trivial for one in prepared if not one.empty})
+    weak = summarize({step.label: step.prepared.trivial for step in steps if not step.prepared.empty})
     verified = Verified(
         worst_share=gate.worst_share, worst_error=gate.worst_error, weak=weak.task, weak_cases=weak.cases
     )
     return Trial(result=verified, checks=gate.results(), cases=tried)
+
+
+def _step(prepared: Prepared, number: int, subject: Subject) -> "_Step":
+    layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
+    return _Step(prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads)
 
 
 class _Candidate:
@@ -113,15 +120,14 @@ class _Candidate:
             arena=self.arena.path,
             size=self.arena.size,
             device=subject.device,
-            threads=subject.threads,
         )
         answer = self._ask(message)
         if isinstance(answer, Ready):
             return None
         return _unexpected(answer)
 
-    def call(self, layout: Layout) -> Done | Failure:
-        answer = self._ask(Call(layout=layout))
+    def call(self, step: "_Step") -> Done | Failure:
+        answer = self._ask(Call(layout=step.layout, threads=step.threads))
         return answer if isinstance(answer, Done) else _unexpected(answer)
 
     def stop(self) -> Exit:
@@ -135,6 +141,23 @@ class _Candidate:
         return answer
 
 
+class _Step(Record, frozen=True, kw_only=True, eq=False):
+    """One case as it is called."""
+
+    prepared: Prepared
+    layout: Layout
+    threads: int
+
+    @property
+    def label(self) -> str:
+        return self.prepared.case.label
+
+    def moved(self) -> "_Step":
+        """The same at other addresses."""
+        layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, shift=SHIFT)
+        return _Step(prepared=self.prepared, layout=layout, threads=self.threads)
+
+
 class _Attempt:
     """The order of the calls: each case twice, and at the end the first one again, elsewhere."""
 
@@ -146,30 +169,23 @@ class _Attempt:
         self.cases = 0
         self.label = "while it was loaded"
 
-    def run(self, prepared: list[Prepared], layouts: list[Layout]) -> Failure | None:
+    def run(self, steps: list[_Step]) -> Failure | None:
         """Until the first failure; None where there was none."""
         earliest: Observation | None = None
-        for one, layout in zip(prepared, layouts, strict=True):
+        for step in steps:
             self.cases += 1
-            self.label = one.case.label
-            first = self._call(one, layout, "first", None)
+            first = self._call(step, "first", None)
             if isinstance(first, Failure):
                 return first
-            again = self._call(one, layout, "again", first)
+            again = self._call(step, "again", first)
             if isinstance(again, Failure):
                 return again
             earliest = earliest or first
-        if earliest is None:
-            return None
-        moved = lay_out(earliest.prepared.problem, padded=earliest.prepared.case.shape.padded, shift=SHIFT)
-        self.label = earliest.prepared.case.label
-        elsewhere = self._call(earliest.prepared, moved, "elsewhere", earliest)
+        elsewhere = self._call(steps[0].moved(), "elsewhere", earliest)
         return elsewhere if isinstance(elsewhere, Failure) else None
 
-    def _call(
-        self, prepared: Prepared, layout: Layout, turn: Turn, first: Observation | None
-    ) -> Observation | Failure:
-        observation = self._observe(prepared, layout, turn, first)
+    def _call(self, step: _Step, turn: Turn, first: Observation | None) -> Observation | Failure:
+        observation = self._observe(step, turn, first)
         if isinstance(observation, Failure):
             return observation
         self.calls += 1
@@ -177,12 +193,12 @@ class _Attempt:
         if failure is None:
             return observation
         if failure.outcome is Outcome.WRONG_VALUE:
-            return self._consistent(observation, failure)
+            return self._consistent(step, observation, failure)
         return failure
 
-    def _consistent(self, wrong: Observation, failure: Failure) -> Failure:
+    def _consistent(self, step: _Step, wrong: Observation, failure: Failure) -> Failure:
         """A wrong value that changes from call to call is a race or unset memory: another thing to fix."""
-        again = self._observe(wrong.prepared, wrong.layout, wrong.turn, None)
+        again = self._observe(step, wrong.turn, None)
         if isinstance(again, Failure):
             return failure
         changed = sum(differing(output, wrong.outputs[name]) for name, output in again.outputs.items())
@@ -191,25 +207,23 @@ class _Attempt:
         reason = f"{changed} elements change between equal calls, and {failure.reason}"
         return Failure(outcome=Outcome.NONDETERMINISTIC, reason=reason)
 
-    def _observe(
-        self, prepared: Prepared, layout: Layout, turn: Turn, first: Observation | None
-    ) -> Observation | Failure:
+    def _observe(self, step: _Step, turn: Turn, first: Observation | None) -> Observation | Failure:
+        self.label = step.label
         patterns = AGAIN if turn == "again" else FIRST
         arena = self._candidate.arena
-        arena.write(layout, prepared.inputs, patterns)
-        done = self._candidate.call(layout)
+        arena.write(step.layout, step.prepared.inputs, patterns)
+        done = self._candidate.call(step)
         if isinstance(done, Failure):
-            return Failure(outcome=done.outcome, reason=f"{done.reason} ({prepared.case.label})")
-        outputs = {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
+            return Failure(outcome=done.outcome, reason=f"{done.reason} ({step.label})")
         return Observation(
-            prepared=prepared,
+            prepared=step.prepared,
             deterministic=self._deterministic,
             turn=turn,
             arena=arena,
-            layout=layout,
+            layout=step.layout,
             patterns=patterns,
             seen=done.outputs,
-            outputs=outputs,
+            outputs={slot.name: arena.copy(slot) for slot in step.layout.slots if slot.role == "output"},
             first=None if first is None else first.outputs,
         )
 

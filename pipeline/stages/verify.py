@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 INTERPRETERS = {"triton": {"TRITON_INTERPRET": "1"}}
 """Backend -> the environment in which its modules interpret instead of compiling."""
 
-# Two candidates at once on the same cores: threads that spin while they wait would starve each other.
-HOST_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+THREADS = (
+    3  # odd, so that shares are unequal; on two cores more than there are, so that idle ones do not spin
+)
 
 
 class _Plan(Record, frozen=True, kw_only=True):
@@ -156,7 +157,7 @@ def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace
     interpreted = where_run(spec) == "interpreter"
     names = sorted({plan.compiled.variant.backend for plan in plans})
     preload = [module for name in names for module in backend(name).preload]
-    environment = dict(HOST_ENVIRONMENT)
+    environment: dict[str, str] = {}
     for name in names if interpreted else []:
         environment |= INTERPRETERS.get(name, {})
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
@@ -252,7 +253,7 @@ class _Judge:
             root=str(Path.cwd()),
             folder=str(entry_path(self._root, "compile", plan.compiled.entry).absolute()),
             device="cpu" if where_run(spec) in ("cpu", "interpreter") else "cuda",
-            threads=1 if interpreted else None,
+            threads=1 if interpreted else THREADS,
             deterministic=spec.deterministic,
             settings=spec.settings,
         )
