@@ -86,8 +86,7 @@ def measured_again(server: ForkServer, kind: BackendKind, device: str, cache: Pa
             child.send(Request(kind=kind, library=str(path.parent.absolute())))
             found: DeviceCeilings = child.receive(TIME_LIMIT, DeviceCeilings)
         except ChildEnded as ended:
-            text = log.read_text(errors="replace") if log.is_file() else ""
-            raise WorkerError(f"the ceilings of {device} cannot be measured: {ended}\n{text}") from ended
+            raise WorkerError(f"the ceilings of {device} cannot be measured: {ended}") from ended
         child.stop()
     with contextlib.suppress(StoreError):  # nothing to compare with
         found = better(found, read_record(path, DeviceCeilings))

@@ -1,0 +1,72 @@
+"""References and misbehaving callables that the tests measure; each gets x[rows, cols]."""
+
+import os
+import signal
+import threading
+import time
+
+import torch
+
+
+def plain(x: torch.Tensor) -> torch.Tensor:
+    """What the others are compared with."""
+    return torch.softmax(x, dim=-1)
+
+
+def slowed(x: torch.Tensor) -> torch.Tensor:
+    """The same with half of it once more."""
+    torch.softmax(x[: x.shape[0] // 2], dim=-1)
+    return torch.softmax(x, dim=-1)
+
+
+def refusing(x: torch.Tensor) -> torch.Tensor:
+    """Raises."""
+    raise ValueError("no such\nsize")
+
+
+def crashing(x: torch.Tensor) -> torch.Tensor:
+    """Dies at its first call."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return x
+
+
+def hanging(x: torch.Tensor) -> torch.Tensor:
+    """Never returns."""
+    while True:
+        time.sleep(1)
+
+
+def lying(x: torch.Tensor) -> torch.Tensor:
+    """Slows the clock of its process down by a factor of ten."""
+    real, start = time.clock_gettime_ns, time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    time.perf_counter_ns = lambda: start + (real(time.CLOCK_MONOTONIC) - start) // 10  # type: ignore[assignment]
+    return torch.softmax(x, dim=-1)
+
+
+def burning(x: torch.Tensor) -> torch.Tensor:
+    """Starts a thread that burns a core from then on."""
+    if threading.active_count() == 1:
+        threading.Thread(target=_burn, daemon=True).start()
+    return torch.softmax(x, dim=-1)
+
+
+def _burn() -> None:
+    while True:
+        pass
+
+
+_calls = 0
+
+
+def failing_later(x: torch.Tensor) -> torch.Tensor:
+    """Kills its process after some calls."""
+    global _calls  # noqa: PLW0603
+    _calls += 1
+    if _calls > 200:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return torch.softmax(x, dim=-1)
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    """The reference of `tests/stages/twice.cpp`."""
+    return x * 2

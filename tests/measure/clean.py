@@ -1,0 +1,28 @@
+"""A fork server made at import, so that it is a copy of a process that has not run a torch operation yet.
+
+Other tests of the same run use torch's thread pool, which does not survive a fork; test modules are imported
+before the first test runs.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
+
+SERVER = ForkServer(preload=("numpy", "torch"))
+
+
+def call(function: str, log: Path, *arguments: Any, seconds: float = 120.0) -> Any:
+    """Result of `module:function(*arguments)` in a fresh process; its output goes to `log`."""
+    limits = Limits(seconds=seconds, output=2 << 30)  # children of the child may have less, not more
+    child = SERVER.start("tests.measure.stand_ins:serve_call", limits=limits, log=log)
+    try:
+        child.send([function, list(arguments)])
+        return child.receive(seconds)
+    except ChildEnded as ended:
+        text = log.read_text() if log.is_file() else ""
+        return pytest.fail(f"{function}: {ended}\n{text}")
+    finally:
+        child.stop()

@@ -1,0 +1,66 @@
+"""A small problem, settings for quick tests, and members that are started from them."""
+
+from pathlib import Path
+
+import msgspec
+
+from pipeline.measure.baselines import Baselines, Scene
+from pipeline.measure.child import Reference, SetUp
+from pipeline.measure.member import Member, Place
+from pipeline.measure.runner import CANDIDATE
+from pipeline.records.kernel import Tensor
+from pipeline.records.problem import Problem
+from pipeline.records.settings import Profile
+from tests.measure.clean import SERVER
+
+PROBLEM = Problem(
+    kernel="softmax",
+    dimensions={"rows": 64, "cols": 256},
+    tensors={
+        "x": Tensor(role="input", shape=("rows", "cols"), dtype="float32", layout="row_strided"),
+        "y": Tensor(role="output", shape=("rows", "cols"), dtype="float32"),
+    },
+    scalars={},
+    attributes={},
+    element="float32",
+)
+
+SETTINGS = Profile(
+    name="test",
+    description="",
+    baselines=("eager",),
+    seconds_per_variant=0.1,
+    batches_at_least=6,
+    batches_at_most=12,
+    batch_seconds=0.001,
+    warmup_seconds=0.001,
+    relative_half_width=0.2,
+    confidence=0.95,
+    time_limit=20.0,
+    flush_cache=False,
+)
+
+
+def settings(**changes: object) -> Profile:
+    """The settings with some fields changed."""
+    return msgspec.structs.replace(SETTINGS, **changes)
+
+
+def set_up(name: str) -> SetUp:
+    """Hosts one of `tests.measure.callables`."""
+    reference = Reference(function=f"tests.measure.callables:{name}")
+    return SetUp(hosted=reference, problem=PROBLEM, kind="cpu", flush_cache=False)
+
+
+def member(name: str, folder: Path, *, called: str = CANDIDATE, seconds: float = 20.0) -> Member:
+    """A member that hosts one of `tests.measure.callables`."""
+    place = Place(log=folder / f"{called}.txt", environment={}, lifetime=seconds, patience=seconds)
+    return Member(called, SERVER, set_up(name), place)
+
+
+def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> Baselines:
+    """Baselines whose reference is one of `tests.measure.callables`."""
+    scene = Scene(
+        set_up=set_up(name), settings=chosen, environment={}, inductor_cache=folder / "inductor", logs=folder
+    )
+    return Baselines(SERVER, scene)

@@ -1,0 +1,48 @@
+"""What stands for a measuring child, or for a device."""
+
+import importlib
+import os
+from pathlib import Path
+
+from pipeline.measure.ceilings import DeviceCeilings, envelope
+from pipeline.measure.timer import CpuTimer
+from pipeline.workers.channel import Channel
+
+MB = 1 << 20
+DEVICE = DeviceCeilings(
+    copy=envelope([(MB, 100e9), (16 * MB, 80e9), (256 * MB, 20e9)]),
+    read=envelope([(MB, 100e9), (16 * MB, 80e9), (256 * MB, 30e9)]),
+    matrix_flops={"float32": 200e9, "float16": 3e9},
+    vector_flops=50e9,
+)
+
+
+def serve_fixed(channel: Channel) -> None:
+    """Answers with figures that are known."""
+    channel.receive()
+    channel.send(DEVICE)
+
+
+def serve_failing(channel: Channel) -> None:
+    """Has no compiler."""
+    raise RuntimeError("no C++ compiler")
+
+
+def serve_call(channel: Channel) -> None:
+    """Calls one function with the arguments that it is sent."""
+    function, arguments = channel.receive()
+    module, _, name = function.partition(":")
+    channel.send(getattr(importlib.import_module(module), name)(*arguments))
+
+
+def prepared() -> dict[str, object]:
+    """What `prepare` and `settle` of the CPU's timer leave behind in a process of its own."""
+    import torch
+
+    timer = CpuTimer(flush_cache=False)
+    timer.prepare()
+    x = torch.randn(1 << 20)
+    timer.settle(x.exp, 0.01)
+    addresses = {(x + 1).data_ptr() for _ in range(5)}
+    masks = [sorted(os.sched_getaffinity(int(task.name))) for task in Path("/proc/self/task").iterdir()]
+    return {"pool": torch.get_num_threads(), "masks": masks, "addresses": len(addresses)} | timer.facts()

@@ -1,0 +1,81 @@
+"""Baselines of a task: started once, restarted once, absent with their reason."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pipeline.measure.member import MemberGone
+from pipeline.measure.runner import measure
+from tests.measure.problems import SETTINGS, baselines, member, settings
+
+
+def test_started_once(tmp_path: Path) -> None:
+    """Every variant of the task meets the same process."""
+    base = baselines("plain", tmp_path)
+    try:
+        assert base.members() == base.members()
+        assert [each.name for each in base.members()] == ["eager"]
+        assert base.absent() == ()
+    finally:
+        base.stop()
+
+
+def test_absent_with_its_reason(tmp_path: Path) -> None:
+    """A reference that cannot be called leaves the candidate without a comparison, and says why."""
+    base = baselines("refusing", tmp_path)
+    try:
+        found = measure(lambda: member("plain", tmp_path), base, SETTINGS)
+    finally:
+        base.stop()
+    assert found.comparisons == ()
+    assert [(each.baseline, each.reason) for each in found.absent] == [("eager", "ValueError: no such size")]
+
+
+def test_restarted_once(tmp_path: Path) -> None:
+    """A baseline that is killed in between is started again, and the variant is measured against it."""
+    base = baselines("plain", tmp_path)
+    try:
+        (first,) = base.members()
+        assert first._session is not None
+        os.kill(first._session, signal.SIGKILL)
+        found = measure(lambda: member("plain", tmp_path), base, SETTINGS)
+        (second,) = base.members()
+    finally:
+        base.stop()
+    assert len(found.comparisons) == 1
+    assert second is not first
+
+
+def test_too_slow_for_the_budget(tmp_path: Path) -> None:
+    """A baseline whose one call takes several budgets is absent: it would be called for every variant."""
+    base = baselines("plain", tmp_path, settings(seconds_per_variant=1e-7))
+    try:
+        assert base.members() == ()
+        assert "budgets of a variant" in base.absent()[0].reason
+    finally:
+        base.stop()
+
+
+@pytest.mark.slow
+def test_compiled(tmp_path: Path) -> None:
+    """torch.compile takes part, and its second process finds what the first one built."""
+    seconds = []
+    for _ in range(2):
+        base = baselines("plain", tmp_path, settings(baselines=("compile",)))
+        try:
+            (found,) = base.members()
+        finally:
+            base.stop()
+        assert found.loaded is not None
+        seconds.append(found.loaded.first_call_seconds)
+    assert seconds[1] < seconds[0]
+    assert any((tmp_path / "inductor").iterdir())
+
+
+def test_gone_names_its_member() -> None:
+    """The text says who, the fields say what."""
+    from pipeline.records.outcome import Outcome
+
+    assert str(MemberGone("eager", Outcome.CRASHED, "SIGSEGV")) == "eager: SIGSEGV"

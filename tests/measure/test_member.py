@@ -1,0 +1,62 @@
+"""A measuring child in the hands of its coordinator: its turns, its clock, and how it can end."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.measure.member import MemberGone
+from pipeline.records.outcome import Outcome
+from tests.measure.problems import SETTINGS, member
+
+
+def test_a_batch(tmp_path: Path) -> None:
+    """Loaded, calibrated to the batch's length, timed by two clocks that agree."""
+    hosted = member("plain", tmp_path)
+    loaded = hosted.load(1, SETTINGS)
+    batch = hosted.batch(2)
+    hosted.stop()
+    assert loaded.first_call_seconds > 0
+    assert hosted.calls > 1
+    assert batch.calls == hosted.calls
+    assert 0 < batch.per_call < 0.01
+    assert 0 <= batch.unseen < 0.5
+
+
+def test_nothing_runs_between_turns(tmp_path: Path) -> None:
+    """A thread that burns a core in the background is stopped with its process while others are timed."""
+    hosted = member("burning", tmp_path)
+    hosted.load(1, SETTINGS)
+    hosted.batch(2)
+    before = hosted.cpu_seconds()
+    time.sleep(0.3)
+    between = hosted.cpu_seconds() - before
+    hosted.stop()
+    assert before > 0
+    assert between <= 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "reason"),
+    [
+        ("refusing", Outcome.LAUNCH_ERROR, "ValueError: no such size"),
+        ("crashing", Outcome.CRASHED, "SIGSEGV"),
+        ("hanging", Outcome.TIMEOUT, "2 s"),
+    ],
+)
+def test_endings(tmp_path: Path, name: str, outcome: Outcome, reason: str) -> None:
+    """Each way to fail is told apart, in one line."""
+    hosted = member(name, tmp_path, seconds=2.0 if name == "hanging" else 20.0)
+    with pytest.raises(MemberGone) as gone:
+        hosted.load(1, SETTINGS)
+    assert gone.value.outcome is outcome
+    assert reason in gone.value.reason
+    assert "\n" not in gone.value.reason
+
+
+def test_the_traceback_is_kept(tmp_path: Path) -> None:
+    """What a callable raised can be read in its log."""
+    hosted = member("refusing", tmp_path)
+    with pytest.raises(MemberGone):
+        hosted.load(1, SETTINGS)
+    assert "callables.py" in (tmp_path / "candidate.txt").read_text()

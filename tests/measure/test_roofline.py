@@ -1,0 +1,50 @@
+"""Shares of the roofline, and what lies above it."""
+
+import pytest
+
+from pipeline.measure.roofline import Work, peak, place, too_good
+from pipeline.records.profiled import Ceilings
+
+CEILINGS = Ceilings(copy_bandwidth=20e9, cache_bandwidth=100e9, matrix_flops=200e9, vector_flops=50e9)
+
+
+def work(flops: float, unit: str = "vector") -> Work:
+    """A call that moves one gigabyte."""
+    return Work(flops=flops, read=0.75e9, written=0.25e9, unit=unit, dtype="float32")  # type: ignore[arg-type]
+
+
+def test_memory_bound() -> None:
+    """Few operations: bytes over the bandwidth of the level that holds the data, 10 ms here."""
+    here = place(work(1e6), CEILINGS, 0.02)
+    assert here.bound == "memory"
+    assert here.share == pytest.approx(0.5)
+
+
+def test_compute_bound() -> None:
+    """Many operations: operations over the peak of their unit, 40 ms and 10 ms here."""
+    assert place(work(2e9), CEILINGS, 0.08).share == pytest.approx(0.5)
+    assert place(work(2e9), CEILINGS, 0.08).bound == "compute"
+    assert place(work(8e9, "matrix"), CEILINGS, 0.08).share == pytest.approx(0.5)
+
+
+def test_a_slow_library_is_no_ceiling() -> None:
+    """Where the library has no kernel for a dtype, the vector unit bounds the product."""
+    slow = Ceilings(copy_bandwidth=20e9, cache_bandwidth=100e9, matrix_flops=3e9, vector_flops=50e9)
+    assert peak(work(1e9, "matrix"), slow) == 50e9
+
+
+def test_above_the_roofline() -> None:
+    """Half of the time that memory needs: got, expected, and what may be wrong."""
+    reason = too_good(work(1e6), CEILINGS, 0.005)
+    assert reason is not None
+    assert reason.startswith("2.00 of the roofline: 200 GB/s where the device reaches 100")
+    assert "cost.bytes" in reason
+    reason = too_good(work(8e9, "matrix"), CEILINGS, 0.02)
+    assert reason is not None
+    assert "400 GFLOP/s where the device reaches 200" in reason
+    assert "cost.flops" in reason
+
+
+def test_the_ceilings_own_uncertainty() -> None:
+    """A few per cents above a measured ceiling are believed."""
+    assert too_good(work(1e6), CEILINGS, 0.01 / 1.05) is None

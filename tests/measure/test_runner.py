@@ -1,0 +1,189 @@
+"""Rounds: who is timed when, when it is enough, what is said of the samples, and who is not believed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline.measure import runner
+from pipeline.measure.child import Loaded
+from pipeline.measure.member import Batch, Member, MemberGone
+from pipeline.measure.runner import Round, Unstable, measure, run_rounds, summarize, undisturbed
+from pipeline.records.outcome import Outcome
+from tests.measure.problems import SETTINGS, baselines, member, settings
+
+
+class Scripted(Member):
+    """A member without a process: its times are given, its turns are written down."""
+
+    def __init__(self, name: str, seconds: Sequence[float], turns: list[tuple[str, int]]) -> None:
+        self.name = name
+        self.calls = 10
+        self.loaded = Loaded(setup_seconds=0.1, first_call_seconds=0.2, facts={"name": "a device"})
+        self._seconds = iter(seconds)
+        self._turns = turns
+
+    def batch(self, seed: int) -> Batch:
+        """The next of the given times."""
+        self._turns.append((self.name, seed))
+        return batch(next(self._seconds))
+
+
+def batch(seconds: float, *, unseen: float = 1e-4, waited: float = 0.0) -> Batch:
+    """A batch of ten calls."""
+    return Batch(calls=10, seconds=seconds, unseen=unseen, waited=waited)
+
+
+def rounds_of(candidate: Sequence[float], eager: Sequence[float]) -> list[Round]:
+    """Rounds in which nothing went wrong."""
+    return [{"candidate": batch(a), "eager": batch(b)} for a, b in zip(candidate, eager, strict=True)]
+
+
+def members(turns: list[tuple[str, int]] | None = None) -> tuple[Scripted, Scripted]:
+    """A candidate twice as fast as its baseline."""
+    told = [] if turns is None else turns
+    return Scripted("candidate", [0.01] * 500, told), Scripted("eager", [0.02] * 500, told)
+
+
+def test_interleaved_in_random_order() -> None:
+    """Every round times each once, on the same seed, which no other round has; both come first at times."""
+    turns: list[tuple[str, int]] = []
+    chosen = settings(batches_at_least=40, batches_at_most=40)
+    run_rounds(members(turns), chosen)
+    rounds = list(zip(turns[::2], turns[1::2], strict=True))
+    assert len(rounds) == 40
+    for first, second in rounds:
+        assert {first[0], second[0]} == {"candidate", "eager"}
+        assert first[1] == second[1]
+    assert len({seed for _, seed in turns}) == 40
+    assert {first[0] for first, _ in rounds} == {"candidate", "eager"}
+
+
+def test_precise_enough_is_enough() -> None:
+    """Samples without scatter end the rounds at the least number."""
+    assert len(run_rounds(members(), SETTINGS)) == SETTINGS.batches_at_least
+
+
+def test_scatter_goes_on() -> None:
+    """Samples that scatter are taken until the largest number."""
+    scattered = [0.01 * (1 + (i * 7919 % 13) / 13) for i in range(500)]
+    wild = (Scripted("candidate", scattered, []), Scripted("eager", scattered[3:], []))
+    assert len(run_rounds(wild, settings(relative_half_width=0.001))) == SETTINGS.batches_at_most
+
+
+def test_waiting_rounds_are_repeated() -> None:
+    """A round in which a thread waited for a core is left out, whatever it measured, and that is told."""
+    rounds = rounds_of([0.01] * 10, [0.02] * 10)
+    rounds[3]["eager"] = batch(0.04, waited=0.02)
+    rounds[7]["candidate"] = batch(0.005, waited=0.004)
+    assert undisturbed(rounds, SETTINGS) == rounds[:3] + rounds[4:7] + rounds[8:]
+    found = summarize(members(), rounds, SETTINGS, (), None)
+    assert found.timing.samples == (0.001,) * 8
+    assert "disturbed: 2 rounds repeated" in found.notes
+    assert len(found.rounds) == 10
+
+
+def test_a_busy_machine_gives_its_quietest_rounds() -> None:
+    """Where all waited, those that waited least are used, in their order, and that is told."""
+    rounds = [{"candidate": batch(0.01, waited=0.01 - 0.0005 * i)} for i in range(12)]
+    assert undisturbed(rounds, SETTINGS) == rounds[-6:]
+    found = summarize(members()[:1], rounds, SETTINGS, (), None)
+    assert "disturbed: in 6 of 6 rounds threads waited for a core" in found.notes
+
+
+def test_summary() -> None:
+    """Medians per call, the ratio with its verdict, what the process found."""
+    found = summarize(members(), rounds_of([0.01] * 8, [0.02] * 8), SETTINGS, (), None)
+    assert found.timing.median.value == pytest.approx(0.001)
+    assert found.timing.first_call_seconds == 0.2
+    (comparison,) = found.comparisons
+    assert comparison.speedup.value == pytest.approx(2.0)
+    assert comparison.verdict == "faster"
+    assert found.facts == {"name": "a device"}
+    assert found.notes == ()
+
+
+def test_hopeless_scatter() -> None:
+    """An interval wider than the value is no result; the rounds are kept."""
+    rounds = rounds_of([0.01, 0.1] * 5, [0.02] * 10)
+    with pytest.raises(Unstable, match="interval of the median") as unstable:
+        summarize(members(), rounds, SETTINGS, (), None)
+    assert len(unstable.value.rounds) == 10
+
+
+def test_imprecision_is_told() -> None:
+    """A speed-up that is known three times worse than wished carries a note."""
+    times = [0.01, 0.011, 0.012, 0.013, 0.014, 0.015]
+    found = summarize(members(), rounds_of(times, [0.02] * 6), settings(relative_half_width=0.01), (), None)
+    assert any(note.startswith("imprecise: speed-up over eager") for note in found.notes)
+
+
+def test_a_false_clock() -> None:
+    """Time that passes outside and is not told is tampered; slow messages, which all have, are not."""
+    honest = [{"candidate": batch(0.01, unseen=5e-3), "eager": batch(0.02, unseen=5e-3)}] * 8
+    runner.check_clock(honest)
+    false = [{"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)}] * 8
+    with pytest.raises(MemberGone, match="0.001 s for a batch that took 0.01 s") as gone:
+        runner.check_clock(false)
+    assert gone.value.outcome is Outcome.TAMPERED
+
+
+def test_measured(tmp_path: Path) -> None:
+    """Real processes: a callable that does half of the work again is slower, one that does not is not."""
+    base = baselines("plain", tmp_path)
+    chosen = settings(
+        batches_at_least=8, batches_at_most=40, seconds_per_variant=0.5, relative_half_width=0.1
+    )
+    try:
+        slower = measure(lambda: member("slowed", tmp_path), base, chosen)
+        equal = measure(lambda: member("plain", tmp_path), base, chosen)
+    finally:
+        base.stop()
+    assert slower.comparisons[0].speedup.value < 0.9
+    assert equal.comparisons[0].speedup.value == pytest.approx(1.0, abs=0.3)
+    assert len(equal.timing.samples) == len(equal.comparisons[0].timing.samples) >= 6
+
+
+def test_a_liar_is_caught(tmp_path: Path) -> None:
+    """A candidate that slows its own clock down is tampered, not fast."""
+    base = baselines("plain", tmp_path)
+    try:
+        with pytest.raises(MemberGone) as gone:
+            measure(lambda: member("lying", tmp_path), base, settings(batch_seconds=0.01))
+    finally:
+        base.stop()
+    assert gone.value.outcome is Outcome.TAMPERED
+
+
+def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
+    """A crash while timed is that candidate's outcome; the next one meets the same baselines."""
+    base = baselines("plain", tmp_path)
+    try:
+        with pytest.raises(MemberGone) as gone:
+            measure(lambda: member("failing_later", tmp_path), base, SETTINGS)
+        before = base.members()
+        measure(lambda: member("plain", tmp_path), base, SETTINGS)
+        assert base.members() == before
+    finally:
+        base.stop()
+    assert gone.value.outcome is Outcome.CRASHED
+    assert "SIGKILL" in gone.value.reason
+
+
+@pytest.mark.slow
+def test_equals_are_equal(tmp_path: Path) -> None:
+    """A/A: of 60 comparisons of a callable with itself on this machine, few are called different.
+
+    At a true rate of 5 %, more than 8 of 60 come up once in 500 runs.
+    """
+    base = baselines("plain", tmp_path)
+    chosen = settings(
+        batches_at_least=10, batches_at_most=40, batch_seconds=0.004, seconds_per_variant=0.4,
+        relative_half_width=0.03,
+    )  # fmt: skip
+    try:
+        found = [measure(lambda: member("plain", tmp_path), base, chosen) for _ in range(60)]
+    finally:
+        base.stop()
+    called = [each for each in found if each.comparisons[0].verdict != "indistinguishable"]
+    assert len(called) <= 8

@@ -1,0 +1,58 @@
+"""Clocks: every timer of a device that is here keeps to the interface, and tells the truth."""
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.measure.timer import CpuTimer, CudaTimer, Timer, timer_for, usable_cores
+from tests.measure.clean import call
+
+CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))
+
+
+@pytest.mark.parametrize("kind", ["cpu", CUDA])
+@pytest.mark.parametrize("flush", [False, True])
+def test_more_work_takes_longer(kind: str, flush: bool) -> None:
+    """Ten times the calls take several times as long, with and without a flushed cache."""
+    timer: Timer = timer_for(kind, flush_cache=flush)  # type: ignore[arg-type]
+    x = torch.randn(512, 512, device=timer.device)
+    timer.settle(lambda: x @ x, 0.01)
+    few = min(timer.batch(lambda: x @ x, 1) for _ in range(5))
+    many = min(timer.batch(lambda: x @ x, 10) for _ in range(5))
+    assert many > 3 * few > 0
+
+
+def test_the_right_timer() -> None:
+    """AMD's GPUs are driven through the same interface of torch as NVIDIA's."""
+    assert isinstance(timer_for("cpu", flush_cache=False), CpuTimer)
+    assert isinstance(timer_for("cuda", flush_cache=False), CudaTimer)
+    assert isinstance(timer_for("hip", flush_cache=False), CudaTimer)
+
+
+def test_clock() -> None:
+    """A call that sleeps 10 ms takes 10 ms."""
+    assert CpuTimer(flush_cache=False).batch(lambda: time.sleep(0.01), 3) == pytest.approx(0.03, rel=0.5)
+
+
+def test_a_flush_is_not_timed() -> None:
+    """Writing twice the last-level cache takes milliseconds; an empty call does not."""
+    timer = CpuTimer(flush_cache=True)
+    timer.batch(lambda: None, 1)
+    start = time.perf_counter()
+    timed = timer.batch(lambda: None, 3)
+    assert timed < 0.1 * (time.perf_counter() - start)
+
+
+def test_prepared_process(tmp_path: Path) -> None:
+    """One pinned thread per core, freed memory used again, and all of it told."""
+    found = call("tests.measure.stand_ins:prepared", tmp_path / "log.txt")
+    cores = usable_cores()
+    assert found["pool"] == len(cores)
+    if len(cores) > 1:
+        assert all(len(mask) == 1 for mask in found["masks"])
+        assert {mask[0] for mask in found["masks"]} == set(cores)
+    assert found["addresses"] <= 2
+    assert found["torch"] == torch.__version__
+    assert found["timer"] == "perf_counter_ns"
