@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from pipeline.measure.ceilings import DeviceCeilings, envelope
-from pipeline.measure.timer import CpuTimer
+from pipeline.measure.timer import CpuTimer, timer_for
+from pipeline.records.hardware import BackendKind
 from pipeline.workers.channel import Channel
 
 MB = 1 << 20
@@ -33,6 +34,18 @@ def serve_call(channel: Channel) -> None:
     function, arguments = channel.receive()
     module, _, name = function.partition(":")
     channel.send(getattr(importlib.import_module(module), name)(*arguments))
+
+
+def few_and_many(kind: BackendKind, flush: bool) -> tuple[float, float]:
+    """Seconds of one product and of ten, by the timer of a kind of device."""
+    import torch
+
+    timer = timer_for(kind, flush_cache=flush)
+    timer.prepare()
+    x = torch.randn(512, 512, device=timer.device)
+    timer.settle(lambda: x @ x, 0.01)
+    few = min(timer.batch(lambda: x @ x, 1) for _ in range(5))
+    return few, min(timer.batch(lambda: x @ x, 10) for _ in range(5))
 
 
 def prepared() -> dict[str, object]:

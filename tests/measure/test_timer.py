@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.measure.timer import CpuTimer, CudaTimer, Timer, timer_for, usable_cores
+from pipeline.measure.timer import CpuTimer, CudaTimer, timer_for, usable_cores
 from tests.measure.clean import call
 
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))
@@ -14,13 +14,9 @@ CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available
 
 @pytest.mark.parametrize("kind", ["cpu", CUDA])
 @pytest.mark.parametrize("flush", [False, True])
-def test_more_work_takes_longer(kind: str, flush: bool) -> None:
+def test_more_work_takes_longer(kind: str, flush: bool, tmp_path: Path) -> None:
     """Ten times the calls take several times as long, with and without a flushed cache."""
-    timer: Timer = timer_for(kind, flush_cache=flush)  # type: ignore[arg-type]
-    x = torch.randn(512, 512, device=timer.device)
-    timer.settle(lambda: x @ x, 0.01)
-    few = min(timer.batch(lambda: x @ x, 1) for _ in range(5))
-    many = min(timer.batch(lambda: x @ x, 10) for _ in range(5))
+    few, many = call("tests.measure.stand_ins:few_and_many", tmp_path / "log.txt", kind, flush)
     assert many > 3 * few > 0
 
 
