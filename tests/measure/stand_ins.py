@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import resource
 from pathlib import Path
 
 from pipeline.measure.ceilings import DeviceCeilings, envelope
@@ -56,6 +57,9 @@ def prepared() -> dict[str, object]:
     timer.prepare()
     x = torch.randn(1 << 20)
     timer.settle(x.exp, 0.01)
-    addresses = {(x + 1).data_ptr() for _ in range(5)}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        x.exp()
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
     masks = [sorted(os.sched_getaffinity(int(task.name))) for task in Path("/proc/self/task").iterdir()]
-    return {"pool": torch.get_num_threads(), "masks": masks, "addresses": len(addresses)} | timer.facts()
+    return {"pool": torch.get_num_threads(), "masks": masks, "faults": faults} | timer.facts()
