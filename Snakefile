@@ -1,4 +1,4 @@
-"""Kernelmill's workflow: conf/ -> plan -> generate -> compile -> verify -> profile -> aggregate -> report, MLflow.
+"""Kernelmill's workflow: conf/ -> plan -> generate -> compile -> verify -> profile -> aggregate -> MLflow, report.
 
 snakemake --cores all                                       the default experiment
 snakemake --cores all verify                                up to a stage
@@ -15,7 +15,6 @@ rule all:
     default_target: True
     input:
         run.report,
-        run.tracked,
 
 
 include: "workflows/rules/generate.smk"
@@ -23,5 +22,5 @@ include: "workflows/rules/compile.smk"
 include: "workflows/rules/verify.smk"
 include: "workflows/rules/profile.smk"
 include: "workflows/rules/aggregate.smk"
-include: "workflows/rules/report.smk"
 include: "workflows/rules/track.smk"
+include: "workflows/rules/report.smk"

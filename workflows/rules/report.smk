@@ -1,10 +1,11 @@
-"""report: one self-contained HTML file."""
+"""report: one self-contained HTML file with links into MLflow; it joins the sweep's run there."""
 
 
 rule report:
     input:
         spec=run.aggregate_spec,
         summary=run.aggregate,
+        tracked=run.tracked,
     output:
         run.report,
     log:
@@ -14,5 +15,7 @@ rule report:
     params:
         aggregate=subpath(input.summary, parent=True),
     shell:
-        "python -m pipeline.workers.submit report --spec {input.spec} --aggregate {params.aggregate}"
-        " --out {output} --root artifacts 2>&1 | tee {log} >&2"
+        "{{ python -m pipeline.workers.submit report --spec {input.spec} --aggregate {params.aggregate}"
+        " --tracked {input.tracked} --out {output} --root artifacts"
+        " && python -m pipeline.workers.submit track --spec {input.spec} --attach {input.tracked}"
+        " --report {output} --root artifacts; }} 2>&1 | tee {log} >&2"

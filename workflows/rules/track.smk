@@ -5,7 +5,6 @@ rule track:
     input:
         spec=run.aggregate_spec,
         summary=run.aggregate,
-        report=run.report,
     output:
         run.tracked,
     log:
@@ -16,4 +15,4 @@ rule track:
         aggregate=subpath(input.summary, parent=True),
     shell:
         "python -m pipeline.workers.submit track --spec {input.spec} --aggregate {params.aggregate}"
-        " --report {input.report} --out {output} --root artifacts 2>&1 | tee {log} >&2"
+        " --out {output} --root artifacts 2>&1 | tee {log} >&2"
