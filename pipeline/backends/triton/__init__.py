@@ -39,6 +39,7 @@ class Triton:
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile every kernel that one launch on the workload's shape starts."""
+        from pipeline.backends.triton import preload  # noqa: F401
         from pipeline.backends.triton.compilation import compile_offline
 
         return compile_offline(job, root, folder)

@@ -25,10 +25,10 @@ KEPT = ("ttgir", "ptx", "cubin", "amdgcn", "hsaco", "json")
 
 def compile_offline(job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
     """Compile every kernel that one launch on the workload's shape starts; the target need not be here."""
-    require_compiler()
     log = folder / LOG
     log.touch()
     with private_compiler(log), recording(job.target, log) as recorder:
+        require_compiler()
         failure = _launch(job, root, log)
         if failure is not None:
             return failure

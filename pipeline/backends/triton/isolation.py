@@ -17,18 +17,30 @@ FP_FUSION = {"TRITON_DEFAULT_FP_FUSION": "1"}
 @contextlib.contextmanager
 def private_compiler(log: Path) -> Iterator[None]:
     """Inside, Triton starts from an empty cache, and what it and its tools print goes to `log`."""
-    before = dict(os.environ)
     folder = tempfile.tempdir
-    with tempfile.TemporaryDirectory(prefix="kernelmill-triton-") as scratch, _printed_to(log):
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelmill-triton-") as scratch,
+        _printed_to(log),
+        own_settings(Path(scratch) / "cache"),
+    ):
+        os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
+        tempfile.tempdir = scratch  # a failing ptxas leaves its input behind
         try:
-            settle_environment(Path(scratch) / "cache")
-            os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
-            tempfile.tempdir = scratch  # a failing ptxas leaves its input behind
             yield
         finally:
             tempfile.tempdir = folder
-            os.environ.clear()
-            os.environ.update(before)
+
+
+@contextlib.contextmanager
+def own_settings(cache: Path) -> Iterator[None]:
+    """Inside, Triton sees our settings only; Triton reads some of them when it is imported, others later."""
+    before = dict(os.environ)
+    try:
+        settle_environment(cache)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def settle_environment(cache: Path) -> None:

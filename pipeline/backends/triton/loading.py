@@ -50,8 +50,8 @@ def _on_device(job: CompileJob, compiled: Compiled, root: Path, folder: Path) ->
     """An ordinary launch, whose first calls are checked.
 
     Triton's cache starts with the binaries of the compile stage in it, so on the workload's shape they are
-    found and run, not compiled again. That is checked: whatever Triton loads for that shape must have a digest
-    of the compile stage's binaries. Other shapes (verify's edge cases) may specialise differently and compile
+    found and run, not compiled again. That is checked: whatever Triton loads for that shape must have the
+    digest of one of those binaries. Other shapes (verify's edge cases) may specialise differently and compile
     kernels of their own.
     """
     cache = tempfile.TemporaryDirectory(prefix="kernelmill-triton-")

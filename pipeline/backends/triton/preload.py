@@ -2,12 +2,17 @@
 
 Work at import, against the house rule, because `Backend.preload` names modules: Triton hashes its own
 installation for its cache keys, once per process, which takes 0.3 to 0.8 s, as long as compiling a variant.
+And Triton reads some settings when it is imported, which must not be those of the user's shell.
 """
 
-from triton.backends.amd import compiler as _amd  # noqa: F401
-from triton.backends.nvidia import compiler as _nvidia  # noqa: F401
-from triton.runtime.cache import triton_key
+import os
+from pathlib import Path
 
-from pipeline.backends.triton import compilation  # noqa: F401
+from pipeline.backends.triton.isolation import own_settings
 
-triton_key()
+with own_settings(Path(os.devnull)):  # nothing is written at import
+    from triton.backends.amd import compiler as _amd  # noqa: F401
+    from triton.backends.nvidia import compiler as _nvidia  # noqa: F401
+    from triton.runtime.cache import triton_key
+
+    triton_key()

@@ -3,16 +3,17 @@
 import re
 
 _LONGEST = 300  # characters; the whole story stands in the log
-_ASSEMBLER = re.compile(r"^(?:ptxas.*?(?:error|fatal)\s*:\s*.*|.*\berror: .*)$", re.MULTILINE)
+_ASSEMBLER = re.compile(r"^ptxas.*?(?:error|fatal)\s*:\s*(.*)$", re.MULTILINE)
+_PASSES = re.compile(r"\berror: (.*)$", re.MULTILINE)
 
 
 def reason_of(error: BaseException, printed: str) -> str:
     """What went wrong: the compiler's own message where there is one, else the exception."""
     name = type(error).__name__
-    if name in ("PTXASError", "RuntimeError"):  # "PassManager::run failed": the message was printed before
-        found = _ASSEMBLER.search(str(error)) or _ASSEMBLER.search(printed)
-        if found:
-            return _one_line(f"{name}: {found[0]}")
+    if name == "PTXASError" and (found := _ASSEMBLER.search(str(error))):
+        return _one_line(f"ptxas: {found[1]}")
+    if name == "RuntimeError" and (found := _PASSES.search(printed)):
+        return _one_line(f"{error}: {found[1]}")  # "PassManager::run failed": the message was printed before
     return _one_line(f"{name}: {_message(error)}")
 
 

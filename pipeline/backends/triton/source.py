@@ -53,7 +53,11 @@ def constants(job: CompileJob) -> dict[str, Any]:
 def _imported(path: Path, root: Path) -> Iterator[Path]:
     """Files of the repository that a module names in its import statements."""
     package = path.relative_to(root).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError:  # compile will say so
+        return
+    for node in ast.walk(tree):
         match node:
             case ast.Import(names):
                 modules = [tuple(alias.name.split(".")) for alias in names]

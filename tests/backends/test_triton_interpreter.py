@@ -1,0 +1,88 @@
+"""The mended interpreter: bfloat16 as hardware has it, and one mode a process."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.backends.triton.interpreter import narrow, widen
+from pipeline.backends.triton.mode import interpreting
+from tests.backends.triton_jobs import ROOT
+
+ARITHMETIC = """
+import torch
+import triton
+import triton.language as tl
+from pipeline.backends.triton.interpreter import mend
+
+mend()
+mend()  # a second call changes nothing
+
+
+@triton.jit
+def kernel(x, y, out, larger, product, N: tl.constexpr):
+    at = tl.arange(0, N)
+    square = at[:, None] * N + at[None, :]
+    a = tl.load(x + square)
+    b = tl.load(y + square)
+    tl.store(out + square, a * b + a - b)
+    tl.store(larger + square, tl.where(a > b, a, tl.maximum(a, b)))
+    tl.store(product + square, tl.dot(a, b))
+
+
+torch.manual_seed(0)
+x, y = torch.randn(2, 16, 16).to(torch.bfloat16)
+out, larger, product = torch.empty_like(x), torch.empty_like(x), torch.empty(16, 16)
+kernel[(1,)](x, y, out, larger, product, N=16)
+assert torch.equal(out, x * y + x - y), (out, x * y + x - y)
+assert torch.equal(larger, torch.maximum(x, y))
+torch.testing.assert_close(product, x.float() @ y.float())
+"""
+
+
+def bits(values):
+    """bfloat16 bits of a tensor."""
+    return values.view(torch.int16).numpy().view(np.uint16)
+
+
+def test_rounding_is_to_nearest_even():
+    """As PyTorch rounds, ties, subnormals, overflow, infinity and NaN included."""
+    special = [0.0, -0.0, 1.00390625, 1.01171875, 3.4e38, -3.4e38, 1e-40, float("inf"), float("-inf")]
+    values = torch.cat(
+        [torch.tensor(special), torch.randn(10_000) * 10.0 ** torch.randint(-38, 38, (10_000,))]
+    )
+    assert np.array_equal(narrow(values.numpy()), bits(values.to(torch.bfloat16)))
+    assert np.isnan(widen(narrow(np.array([np.nan], np.float32)))).all()
+
+
+def test_widening_is_exact():
+    """Every bfloat16 that is a number comes back unchanged."""
+    every = np.arange(2**16, dtype=np.uint16)
+    numbers = every[~np.isnan(widen(every))]
+    assert np.array_equal(narrow(widen(numbers)), numbers)
+    assert np.array_equal(widen(bits(torch.tensor([1.5, -2.0]).to(torch.bfloat16))), [1.5, -2.0])
+
+
+def test_arithmetic_and_products(tmp_path):
+    """Third-party kernels compute in bfloat16 without casts: sums, comparisons, tl.dot."""
+    script = tmp_path / "arithmetic.py"
+    script.write_text(textwrap.dedent(ARITHMETIC))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_mode_cannot_change(monkeypatch):
+    """A process that imported Triton to compile says so when it is asked to interpret."""
+    assert not interpreting()
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(
+        RuntimeError, match="imported to compile, but TRITON_INTERPRET now asks it to interpret"
+    ):
+        interpreting()
