@@ -5,13 +5,13 @@ most one active run. The one that it replaces is kept, tagged `superseded_by`, b
 out of every view by default, found under "State: Deleted", reachable by its address and through `supersedes`.
 """
 
-import collections
+import concurrent.futures
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
 from pipeline.records.tracked import Counts
-from pipeline.track.client import Store
+from pipeline.track.client import Store, is_server
 from pipeline.track.runs import Run
 from pipeline.track.write import Place, tag_run, write_run
 
@@ -24,6 +24,7 @@ TASK_NAME = "task_name"
 SUPERSEDED = "superseded_by"
 WINNER = "winner"
 PAGE = 1000
+AT_ONCE = 8
 
 Known = dict[str, list["KnownRun"]]
 
@@ -50,20 +51,13 @@ class Logged(Record, frozen=True, kw_only=True):
 def log_runs(store: Store, runs: Sequence[Run], place: Place) -> Logged:
     """Log what is not there yet; one search, not one a run."""
     known = _known_runs(store, place)
-    found: dict[str, str] = {}
-    counts: collections.Counter[str] = collections.Counter()
-    for run in runs:
-        before = known.get(run.slot, [])
-        same = next((other for other in before if other.finished and other.result == run.result), None)
-        if same:
-            _bring_back(store, same, place)
-        found[run.slot] = same.id if same else _write(store, run, before, place)
-        others = [other for other in before if other.active and other.id != found[run.slot]]
-        for other in others:
-            _retire(store, other, by=found[run.slot])
-        replaced = any(other.finished for other in others)
-        counts["replaced" if replaced else "same" if same else "new"] += 1
-    return Logged(runs=found, counts=Counts(**counts))
+    # A server is waited for, SQLite is worked with: it takes one writer.
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE if is_server(store.uri) else 1) as pool:
+        done = list(pool.map(lambda run: _log(store, run, known.get(run.slot, []), place), runs))
+    kinds = [kind for _, kind in done]
+    counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
+    found = {run.slot: identity for run, (identity, _) in zip(runs, done, strict=True)}
+    return Logged(runs=found, counts=counts)
 
 
 def add_up(parts: Sequence[Counts]) -> Counts:
@@ -103,6 +97,22 @@ def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
         token = page.token
         if not token:
             return
+
+
+def _log(
+    store: Store, run: Run, before: Sequence[KnownRun], place: Place
+) -> tuple[str, Literal["new", "same", "replaced"]]:
+    """The id of the run that holds this result, and how it came to be."""
+    same = next((other for other in before if other.finished and other.result == run.result), None)
+    if same:
+        _bring_back(store, same, place)
+    identity = same.id if same else _write(store, run, before, place)
+    others = [other for other in before if other.active and other.id != identity]
+    for other in others:
+        _retire(store, other, by=identity)
+    if any(other.finished for other in others):
+        return identity, "replaced"
+    return identity, "same" if same else "new"
 
 
 def _write(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> str:

@@ -55,11 +55,21 @@ def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> 
         metrics=[Metric(name, value, run.ended, 0) for name, value in run.metrics.items()],
         params=[Param(name, value) for name, value in run.params.items()],
     )
-    client.log_inputs(identity, [place.dataset])
+    _log_dataset(store, identity, place.dataset)
     documents = {"result.json": to_json(run.record), "task.json": place.task_document}
     put_artifacts(store, made.info.artifact_uri, run.files, documents)
     client.set_terminated(identity, end_time=run.ended)
     return identity
+
+
+def _log_dataset(store: Store, run: str, dataset: "DatasetInput") -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        store.client.log_inputs(run, [dataset])
+    except MlflowException:
+        # Two that bring a new dataset at the same time: MLflow refuses the second, who then finds it there.
+        store.client.log_inputs(run, [dataset])
 
 
 def put_artifacts(

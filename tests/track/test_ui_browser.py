@@ -3,22 +3,18 @@
 The screenshots are kept in artifacts/screenshots/.
 """
 
-import socket
-import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline import environment, ui
 from pipeline.track.client import open_store
 from pipeline.track.ingest import Ingested, ingest
 from pipeline.track.links import HOST, PORT
 from tests.analyze.sample_run import CPP, cases
 from tests.track import browser
+from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, copy_store, write_source
 
 pytestmark = [
@@ -28,7 +24,6 @@ pytestmark = [
 ]
 
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
-START_SECONDS = 120.0  # ten on a quiet machine
 TUNABLES = sorted(CPP)
 KERNELS = ("softmax", "matmul")
 
@@ -50,22 +45,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tuple[Pa
 @pytest.fixture(scope="module")
 def server(logged: tuple[Path, Ingested]) -> Iterator[str]:
     """`make ui` on a free port."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
-    environment.mlflow_defaults()
-    log = logged[0] / "server.log"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            ui.server_command(logged[0], port), stdout=stream, stderr=stream, cwd=logged[0]
-        )
-        try:
-            base = f"http://{HOST}:{port}"
-            _wait_for_health(base, process, log)
-            yield base
-        finally:
-            process.terminate()
-            process.wait(30)
+    with serving(logged[0]) as base:
+        yield base
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +55,6 @@ def driver(server: str) -> Iterator[Any]:
     assert server
     with browser.browser() as opened:
         yield opened
-
-
-def _wait_for_health(base: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        assert process.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(f"{base}/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.3)
-    raise AssertionError(f"the server did not answer within {START_SECONDS} s:\n{log.read_text()}")
 
 
 def _at(address: str, server: str) -> str:
