@@ -90,7 +90,7 @@ def compare(job, special):
 
 
 def make(problem, name, special):
-    """A tensor: padded rows where the kernel takes them, poisoned outputs, special values in the first rows."""
+    """A tensor: padded rows where the kernel takes them, poisoned outputs, special values in front."""
     tensor, shape = problem.tensors[name], problem.shape(name)
     dtype = getattr(torch, tensor.dtype)
     if tensor.role == "output":

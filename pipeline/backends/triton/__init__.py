@@ -23,7 +23,7 @@ class Triton:
 
     kinds: frozenset[BackendKind] = frozenset({"cuda", "hip"})
     shape_matters = True  # Triton specialises on divisibility by 16 and on arguments equal to 1
-    preload = ("pipeline.backends.triton.preload",)
+    preload: tuple[str, ...] = ("pipeline.backends.triton.preload",)
 
     def toolchain(self, target: Target) -> dict[str, str]:
         """Versions of Triton and of the assembler in it, and the options that we set."""
