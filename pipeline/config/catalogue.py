@@ -75,10 +75,7 @@ class Catalogue:
 
     def all_hardware(self) -> dict[str, Hardware]:
         """Every hardware target that is declared, without overrides."""
-        return {
-            name: self._checked(self._composer.option("hardware", name), "hardware", name, Hardware)
-            for name in options(self._conf, "hardware")
-        }
+        return self._declared("hardware", Hardware)
 
     def optimizations(self, names: Iterable[str], kernels: Collection[Kernel]) -> dict[str, Optimization]:
         """The chosen optimizations; what they name exists in a chosen kernel, or at least in some kernel."""
@@ -88,14 +85,14 @@ class Catalogue:
             try:
                 check_optimization(optimization, kernels, where)
             except ConfigError:
-                check_optimization(optimization, [*self._all_kernels(), *kernels], where)
+                every = self._declared("kernel", Kernel)
+                check_optimization(optimization, [*every.values(), *kernels], where)
         return found
 
-    def _all_kernels(self) -> list[Kernel]:
-        return [
-            self._checked(self._composer.option("kernel", name), "kernel", name, Kernel)
-            for name in options(self._conf, "kernel")
-        ]
+    def _declared(self, group: str, kind: type[R]) -> dict[str, R]:
+        """All options of an axis, without overrides."""
+        plain = self._composer.chosen(group, options(self._conf, group), ())
+        return {name: self._checked(each, group, name, kind) for name, each in plain.items()}
 
     def _axis(self, group: str, names: Iterable[str], kind: type[R]) -> dict[str, R]:
         wanted = tuple(dict.fromkeys(names))

@@ -9,8 +9,7 @@ A module counts as its syntax tree without docstrings: comments, docstrings and 
 
 import ast
 import functools
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import grimp
@@ -20,18 +19,20 @@ from pipeline.records.record import Record, digest_bytes, digest_parts
 PACKAGE = "pipeline"
 REGISTRIES = frozenset({"pipeline.backends.registry", "pipeline.search.registry"})
 """Each picks one of its members by name: a task depends on the member that it names, not on the others."""
-_REFERENCE = re.compile(rf"({PACKAGE}(?:\.\w+)+)(?::\w+)?")
 
 
 class Code:
     """The project's own code, read once."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self, root: Path, *, package: str = PACKAGE, registries: Collection[str] = REGISTRIES
+    ) -> None:
         self._root = root
-        self._graph = grimp.build_graph(PACKAGE, cache_dir=None)
+        self._registries = frozenset(registries)
+        self._graph = grimp.build_graph(package, cache_dir=None)
         self._modules = frozenset(self._graph.modules)
         self._parsed = functools.cache(lambda module: _parse(self._file(module).read_bytes()))
-        self._foreign = functools.cache(_foreign_files)
+        self._owners = functools.cache(self._find_owners)
 
     def digest(self, *modules: str) -> str:
         """Digest of modules with all that they import."""
@@ -48,23 +49,27 @@ class Code:
         todo = set(modules)
         while todo:
             name = todo.pop()
-            if name in found or name in REGISTRIES:
+            if name in found or name in self._registries:
                 continue
             found.add(name)
             todo |= self._graph.find_modules_directly_imported_by(name)
-            todo |= self._modules & self._parsed(name).references
+            todo |= self._modules & {text.partition(":")[0] for text in self._parsed(name).strings}
             todo |= self._modules & {name.rpartition(".")[0]}
         return tuple(sorted(found))
 
     def _data_files(self, module: str) -> Iterator[Path]:
-        """Files beside a module that are not Python: its own if it names them, all if no neighbour does."""
-        folder = self._file(module).parent
-        neighbours = [name for name in self._modules if self._file(name).parent == folder]
-        for path in self._foreign(folder):
-            first = path.relative_to(folder).parts[0]
-            naming = [name for name in neighbours if first in self._parsed(name).strings]
-            if not naming or module in naming:
+        for path, owners in self._owners(self._file(module).parent).items():
+            if module in owners:
                 yield path
+
+    def _find_owners(self, folder: Path) -> dict[Path, list[str]]:
+        """Files of a package that are not Python: they belong to the modules that name them, else to all."""
+        modules = [name for name in self._modules if self._file(name).parent == folder]
+        owners = {}
+        for path in _foreign_files(folder):
+            first = path.relative_to(folder).parts[0]
+            owners[path] = [name for name in modules if first in self._parsed(name).strings] or modules
+        return owners
 
     def _file(self, module: str) -> Path:
         path = self._root.joinpath(*module.split("."))
@@ -73,9 +78,8 @@ class Code:
 
 class _Parsed(Record, frozen=True, kw_only=True):
     digest: str
-    references: frozenset[str]
-    """Modules that strings name."""
     strings: frozenset[str]
+    """Every string in it: one may name a module or a file."""
 
 
 def code_digest(source: bytes) -> str:
@@ -94,7 +98,6 @@ def _parse(source: bytes) -> _Parsed:
             node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
     return _Parsed(
         digest=digest_bytes(ast.dump(tree, annotate_fields=False).encode()),
-        references=frozenset(match[1] for text in strings if (match := _REFERENCE.fullmatch(text))),
         strings=frozenset(strings),
     )
 

@@ -40,6 +40,7 @@ def gather(lines: tuple[str, ...], root: Path, machine: Machine) -> Material:
         settings = catalogue.settings()
         axes = {group: names for group, names in overrides.choices.items() if group in AXES}
         chosen = cells(settings.experiment, axes)
+        hydra.prepare({axis: [getattr(cell, axis) for cell in chosen] for axis in AXES})
         kernels = catalogue.kernels(cell.kernel for cell in chosen)
         declared = catalogue.hardware(cell.hardware for cell in chosen)
         # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.

@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline.config.builds import Builds
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, gather, kernel_file
-from pipeline.config.resolve import Impossible, Spaces, fitting, problem_of, target_of
+from pipeline.config.resolve import Impossible, Spaces, fitting, limits_of, problem_of, target_of
 from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
 from pipeline.config.spec_files import write_spec
@@ -83,7 +83,8 @@ class _Planner:
         problem = self._problem(cell.kernel, cell.workload)
         implementations = fitting(kernel, device.hardware.kind, optimization)
         target = target_of(device.hardware, implementations)
-        constants = constants_of(problem, target.limits)
+        # All limits, so that an error names all that a constraint may use.
+        constants = constants_of(problem, limits_of(device.hardware))
         counts = self._spaces.counts(implementations, optimization, constants, self._file(cell))
         task = Task(
             kernel=kernel,

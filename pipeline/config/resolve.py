@@ -69,12 +69,17 @@ def target_of(hardware: Hardware, implementations: Mapping[str, Implementation])
         kind=hardware.kind,
         architecture=hardware.architecture,
         limits={
-            name: int(limit.value)
-            for name, limit in hardware.limits.items()
+            name: limit
+            for name, limit in limits_of(hardware).items()
             if name in named or not name.endswith("_cache")
         },
         features=hardware.features,
     )
+
+
+def limits_of(hardware: Hardware) -> dict[str, int]:
+    """All limits as plain numbers."""
+    return {name: int(limit.value) for name, limit in hardware.limits.items()}
 
 
 def limits_named(implementations: Mapping[str, Implementation]) -> frozenset[str]:

@@ -17,7 +17,7 @@ class Sources:
     """Digests of kernels' files, each read once."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root.resolve()
         self.read: set[Path] = set()
         """All files that count, for whoever wants to know when to look again."""
         self._digest = functools.cache(self._read)

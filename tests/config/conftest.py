@@ -1,0 +1,19 @@
+"""Fixtures of the config layer's tests."""
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import builds
+from pipeline.config.code import Code
+from tests.config.project import Project
+
+_read_once = functools.cache(Code)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A small project of one's own; the pipeline's code is read once for all tests."""
+    monkeypatch.setattr(builds, "Code", _read_once)
+    return Project(tmp_path / "project")

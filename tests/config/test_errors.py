@@ -1,0 +1,125 @@
+"""Whatever is wrong in conf/ or in an override is one line that names the file, the key and what is known."""
+
+# ruff: noqa: E501 (a case is one line: file, text, replacement, message)
+
+import pytest
+
+from pipeline.errors import ConfigError
+from tests.config.project import Project
+
+KERNEL = "conf/kernel/scale.yaml"
+
+
+def error(project: Project, *lines: str) -> str:
+    """The text of the error that planning ends with."""
+    with pytest.raises(ConfigError) as caught:
+        project.plan(*lines)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "text"),
+    [
+        (KERNEL, "values: [1, 2, 4]", "values: 4", "implementations.cpp.tunables.UNROLL.values: expected a list, got int 4"),
+        (
+            KERNEL,
+            "    tunables:\n      LANES:",
+            "    tunabels:\n      LANES:",
+            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, tunables, constraints, "
+            "origin, licence); did you mean 'tunables'?",
+        ),
+        (KERNEL, "category: test\n", "", "missing key 'category' (expected a string)"),
+        (KERNEL, "category: test", "category: ???", "category: missing value (expected a string)"),
+        (KERNEL, "category: test", "category: [test]", "category: expected a string, got a list"),
+        (KERNEL, "entry: scale", "entry: 3", "implementations.cpp.entry: expected a string, got int 3"),
+        (KERNEL, "  y: {role: output,", "  y: {role: result,", "tensors.y.role: expected one of input, output, got str 'result'"),
+        (KERNEL, "attributes:\n  epilogue: none", "attributes: none", "attributes: expected a mapping, got str 'none'"),
+        (KERNEL, "epilogue: none", "epilogue: [none]", "attributes.epilogue: expected true or false or an integer or a number or a string, got a list"),
+        (KERNEL, "backend: cpp", "backend: c", "implementations.cpp.backend: unknown backend 'c' (known: cpp, triton)"),
+        (KERNEL, "default: 2\n", "default: 3\n", "implementations.cpp.tunables.UNROLL.default: 3 is not one of its values (1, 2, 4)"),
+        (KERNEL, '"off": 1', '"off": 2', "implementations.cpp.tunables.LANES.off: 2 is not one of its values (1, 8)"),
+        (KERNEL, "values: [1, 2, 4]", "values: [1, 2, 2]", "implementations.cpp.tunables.UNROLL.values: 2 stands there twice"),
+        (KERNEL, "values: [1, 2, 4]", "values: []", "implementations.cpp.tunables.UNROLL.values: expected at least one"),
+        (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows, clos]}", "tensors.x.shape: unknown dimension 'clos' (known: rows, cols); did you mean 'cols'?"),
+        (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], layout: row_strided}", "tensors.x.layout: row_strided needs two axes, got 1"),
+        (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], dtype: f32}", "tensors.x.dtype: unknown type 'f32' (known: element, float64"),
+        (KERNEL, "  y: {role: output,", "  y: {role: input,", "tensors: expected at least one output"),
+        (KERNEL, "rows: tokens", "x: tokens", "tensors.x.shape: unknown dimension 'rows' (known: x, cols)"),
+        (KERNEL, "flops: rows * cols", "flops: rows * hidden", "cost.flops: `rows * hidden`: unknown name 'hidden' (known: cols, epilogue, itemsize, rows)"),
+        (KERNEL, "rule: LANES * 32 <= vector_bits", "rule: LANES * 32 <=", "implementations.cpp.constraints[0].rule: `LANES * 32 <=`: not an expression: invalid syntax"),
+        (KERNEL, "rule: LANES * 32 <= vector_bits", "rule: LANE * 32 <= vector_bits", "constraints: `LANE * 32 <= vector_bits`: unknown name 'LANE' (known: LANES, UNROLL, cols, epilogue, itemsize, l2_cache, rows, vector_bits)"),
+        (KERNEL, "reference: kernels.scale.reference:double", "reference: kernels.scale.reference", "reference: expected module:function, got 'kernels.scale.reference'"),
+        (KERNEL, "reference: kernels.scale.reference:double", "reference: kernels.scale.refs:double", "reference: there is no module kernels.scale.refs"),
+        (KERNEL, "source: kernels/scale/scale.cpp", "source: kernels/scale/scael.cpp", "implementations.cpp.source: there is no file kernels/scale/scael.cpp"),
+        (KERNEL, "name: scale", "name: scales", "name: expected 'scale' as the file is called, got 'scales'"),
+        (KERNEL, "name: scale", "name: [scale", "line 2, column"),
+        (KERNEL, "category: test", "category: ${nowhere}", "Interpolation key 'nowhere' not found"),
+        ("conf/workload/small.yaml", "tokens: 8", "tokens: 0", "dimensions.tokens: expected at least 1, got 0"),
+        ("conf/workload/small.yaml", "dtype: float32", "dtype: fp32", "dtype: expected one of float32, float16, bfloat16, got str 'fp32'"),
+        ("conf/workload/small.yaml", "tokens: 8", "tokens: many", "dimensions.tokens: expected an integer, got str 'many'"),
+        ("conf/hardware/cpu.yaml", "kind: cpu", "kind: gpu", "kind: expected one of cpu, cuda, hip, got str 'gpu'"),
+        ("conf/hardware/cpu.yaml", "native", "x86-64", "limits: expected at least one (only architecture: native is read from the machine)"),
+        ("conf/optimization/full.yaml", "all}", "all, fixed: {LANS: 1}}", "fixed: no kernel has 'LANS' (known: LANES, UNROLL, num_warps); did you mean 'LANES'?"),
+        ("conf/optimization/full.yaml", "all}", "all, fixed: {LANES: 4}}", "fixed.LANES: 4 is not one of its values (1, 8)"),
+        ("conf/optimization/full.yaml", "all}", "all, free: [UNROL]}", "free: no kernel has 'UNROL' (known: LANES, UNROLL, num_warps); did you mean 'UNROLL'?"),
+        ("conf/optimization/full.yaml", "all}", "all, free: UNROLL}", "free: expected one of all or a list, got str 'UNROLL'"),
+        ("conf/optimization/full.yaml", "all}", "all, techniques: [tiling]}", "techniques: no kernel has 'tiling' (known: vectorization)"),
+        ("conf/optimization/full.yaml", "all}", "all, implementations: [cuda]}", "implementations: no kernel has 'cuda' (known: cpp, triton)"),
+        ("conf/search/grid.yaml", "strategy: grid", "strategy: gird", "strategy: expected one of grid, random, got str 'gird'"),
+        ("conf/search/grid.yaml", "strategy: grid", "strategy: grid\nrounds: 2", "variants_per_round: several rounds need a number, or the first one takes all"),
+        ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small, lareg]", "select[0].workload: unknown workload 'lareg' (known: large, small); did you mean 'large'?"),
+        ("conf/experiment/default.yaml", "workload: [small, large]", "workload: []", "select[0].workload: expected at least one name"),
+        ("conf/experiment/default.yaml", "  name: default\n", "  name: default\n  titel: x\n", "unknown key 'titel' (known: name, description, select)"),
+        ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n", "unknown key 'verfiy' (known: search, verify, profile, tracking, experiment); did you mean 'verify'?"),
+        ("conf/experiment/default.yaml", "override /verify: fast", "override /verify: quick", "Could not find 'verify/quick'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_yaml(project: Project, path: str, old: str, new: str, text: str) -> None:
+    """File first, then the key, then what was expected and got."""
+    project.edit(path, old, new)
+    found = error(project)
+    assert found.startswith("conf/config.yaml: " if "Could not find" in text else path), found
+    assert text in found
+    assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        (["kernel=scael"], "kernel=scael: unknown kernel 'scael' (known: scale); did you mean 'scale'?"),
+        (["kernle=scale"], "kernle=scale: unknown group 'kernle' (known: kernel, workload, hardware, optimization, search, verify, profile, tracking, experiment); did you mean 'kernel'?"),
+        (["kernel"], "kernel: not an override (expected group=option, group=option,option or group.key=value)"),
+        (["kernel="], "kernel=: unknown kernel ''"),
+        (["+kernel=scale"], "+kernel=scale: expected kernel=option"),
+        (["verify=fast,standard"], "verify=fast,standard: expected one verify (known: fast, standard)"),
+        (["verify.seeds=1,2"], "verify.seeds=1,2: several values where there can be one (a list is written [1,2])"),
+        (["verify.sedes=1"], "verify.sedes=1: there is no 'sedes' in verify (known: name, description, seeds"),
+        (["workload.dimensions.tokns=1"], "workload.dimensions.tokns=1: no chosen option has 'tokns' in workload.dimensions (known: tokens, hidden); did you mean 'tokens'?"),
+        (["kernel.implementations.cpp.tunables.UNROL.values=[1]"], "kernel.implementations.cpp.tunables.UNROL.values=[1]: there is no 'UNROL' in kernel.implementations.cpp.tunables (known: LANES, UNROLL)"),
+        (["kernel.implementations.cpp.tunables.UNROLL.values=4"], "conf/kernel/scale.yaml (with kernel.implementations.cpp.tunables.UNROLL.values=4): implementations.cpp.tunables.UNROLL.values: expected a list, got int 4"),
+        (["verify.seeds=many"], "conf/verify/fast.yaml (with verify.seeds=many): seeds: expected an integer, got str 'many'"),
+        (["verify.output_limit=0"], "conf/verify/fast.yaml (with verify.output_limit=0): output_limit: got 0, expected more than 0"),
+        (["experiment=defualt"], "experiment=defualt: unknown experiment 'defualt' (known: default); did you mean 'default'?"),
+        (["workload=glob(x*)"], "workload=glob(x*): expected one workload (known: large, small)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_override(project: Project, lines: list[str], text: str) -> None:
+    """The override as it was written, then what is wrong with it and what is known."""
+    found = error(project, *lines)
+    assert found.startswith(text)
+    assert "\n" not in found
+
+
+def test_an_option_is_named_that_only_an_override_reaches(project: Project) -> None:
+    """An option that the experiment does not have is checked as well."""
+    project.write("conf/workload/odd.yaml", "{name: odd}\n")
+    assert error(project, "workload=odd") == (
+        "conf/workload/odd.yaml: missing key 'description' (expected a string)"
+    )
+
+
+def test_a_bare_off_is_a_key(project: Project) -> None:
+    """YAML 1.1 reads a bare `off` as false; both spellings mean the field."""
+    before = project.keys("workload=small", "hardware=cpu")
+    project.edit("conf/kernel/scale.yaml", '"off": 1', "off: 1")
+    assert project.keys("workload=small", "hardware=cpu") == before

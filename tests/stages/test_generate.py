@@ -1,0 +1,111 @@
+"""generate: a spec in, the variants of one round out; by hand as in the workflow."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pipeline.records.kernel import Constraint, Implementation, Tensor, Tunable
+from pipeline.records.optimization import Optimization
+from pipeline.records.problem import Problem
+from pipeline.records.profiled import ProfileOutput
+from pipeline.records.record import read_record, to_json
+from pipeline.records.search import Search
+from pipeline.records.specs import Build, GenerateSpec
+from pipeline.records.variant import Generated
+from pipeline.stages.generate import generate, main
+
+IMPLEMENTATION = Implementation(
+    backend="cpp",
+    source="kernels/toy/toy.cpp",
+    entry="toy",
+    tunables={
+        "LANES": Tunable(values=(1, 8), default=8),
+        "STREAM": Tunable(values=(False, True), default=False),
+    },
+    constraints=(Constraint(rule="LANES > 1 or not STREAM", reason="streaming needs vectors"),),
+    origin="",
+    licence="",
+)
+SPEC = GenerateSpec(
+    kernel="toy",
+    implementations={"cpp": IMPLEMENTATION},
+    source_digests={"cpp": "0" * 20},
+    problem=Problem(
+        kernel="toy",
+        dimensions={"rows": 4},
+        tensors={"x": Tensor(role="input", shape=("rows",), dtype="float32")},
+        scalars={},
+        attributes={"epilogue": "none"},
+        element="float32",
+    ),
+    limits={},
+    optimization=Optimization(name="", description=""),
+    search=Search(name="", description="", strategy="grid"),
+    build=Build(code="c", toolchain={}),
+)
+
+
+@pytest.fixture
+def spec_file(tmp_path: Path) -> Path:
+    """The spec where the plan writes it."""
+    path = tmp_path / "plan" / "generate" / "toy-123.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(to_json(SPEC))
+    return path
+
+
+def test_from_files_to_a_file(spec_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Variants, what was pruned and why, the size of the space; one line for the terminal."""
+    out = spec_file.parent / "out" / "round0.json"
+    assert main(["--spec", str(spec_file), "--history", "--round", "0", "--out", str(out)]) == 0
+    generated = read_record(out, Generated)
+    assert generated.key == "toy-123"
+    assert [variant.tunables for variant in generated.variants] == [
+        {"LANES": 1, "STREAM": False},
+        {"LANES": 8, "STREAM": False},
+        {"LANES": 8, "STREAM": True},
+    ]
+    assert {variant.attributes["epilogue"] for variant in generated.variants} == {"none"}
+    assert [(pruned.reason, pruned.count) for pruned in generated.pruned] == [("streaming needs vectors", 1)]
+    assert generated.space == {"cpp": 4}
+    assert capsys.readouterr().err.startswith("generate toy: 3 variants of a space of 4 · ")
+
+
+def test_rounds_read_their_history(spec_file: Path, tmp_path: Path) -> None:
+    """A later round takes the outputs of all earlier ones, and proposes something else."""
+    search = msgspec.structs.replace(SPEC.search, rounds=2, variants_per_round=2)
+    spec_file.write_bytes(to_json(msgspec.structs.replace(SPEC, search=search)))
+    history = tmp_path / "profile.json"
+    history.write_bytes(to_json(ProfileOutput(key="toy-9", round=0, records=())))
+    proposed = []
+    for number in range(2):
+        out = tmp_path / f"round{number}.json"
+        given = [str(history)] * number
+        arguments = ["--spec", str(spec_file), "--history", *given, "--round", str(number), "--out", str(out)]
+        assert main(arguments) == 0
+        proposed.append({variant.id for variant in read_record(out, Generated).variants})
+    assert [len(each) for each in proposed] == [2, 1]
+    assert not proposed[0] & proposed[1]
+
+
+def test_ids_do_not_depend_on_the_rest_of_the_space() -> None:
+    """A variant is itself, whatever else is proposed."""
+    more = msgspec.structs.replace(IMPLEMENTATION.tunables["LANES"], values=(1, 8, 16))
+    tunables = {**IMPLEMENTATION.tunables, "LANES": more}
+    larger = msgspec.structs.replace(
+        SPEC, implementations={"cpp": msgspec.structs.replace(IMPLEMENTATION, tunables=tunables)}
+    )
+    few, many = (
+        {variant.id for variant in generate(spec, [], key="k", round_number=0).variants}
+        for spec in (SPEC, larger)
+    )
+    assert few < many
+
+
+def test_a_spec_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line and exit code 1."""
+    path = tmp_path / "broken.json"
+    path.write_text("{")
+    assert main(["--spec", str(path), "--out", str(tmp_path / "o.json")]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {path}: cannot be read as GenerateSpec")
