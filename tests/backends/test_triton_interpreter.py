@@ -86,3 +86,24 @@ def test_mode_cannot_change(monkeypatch):
         RuntimeError, match="imported to compile, but TRITON_INTERPRET now asks it to interpret"
     ):
         interpreting()
+
+
+def test_preload_keeps_the_mode():
+    """Verify preloads under TRITON_INTERPRET, compile without it; other settings of the shell are dropped."""
+    code = (
+        "import os, pipeline.backends.triton.preload\n"
+        "from pipeline.backends.triton.mode import interpreting\n"
+        "import triton.backends.nvidia.compiler as compiler\n"
+        "print(interpreting(), compiler.CUDAOptions.ptx_options, os.environ['PTXAS_OPTIONS'])\n"
+    )
+    for mode, expected in (("1", "True"), ("0", "False")):
+        environment = os.environ | {"TRITON_INTERPRET": mode, "PTXAS_OPTIONS": "-O0"}
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+        )
+        assert run.stdout.split() == [expected, "None", "-O0"]

@@ -32,11 +32,12 @@ def private_compiler(log: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def own_settings(cache: Path) -> Iterator[None]:
-    """Inside, Triton sees our settings only; Triton reads some of them when it is imported, others later."""
+def own_settings(cache: Path, *, keep: tuple[str, ...] = ()) -> Iterator[None]:
+    """Inside, Triton sees our settings, and of the shell's only those in `keep`."""
     before = dict(os.environ)
     try:
         settle_environment(cache)
+        os.environ.update({name: before[name] for name in keep if name in before})
         yield
     finally:
         os.environ.clear()

@@ -26,7 +26,7 @@ def interpreting() -> bool:
 def require_compiler() -> None:
     """Raises RuntimeError in a process that interprets."""
     if interpreting():
-        raise RuntimeError("this process interprets (TRITON_INTERPRET=1): start a new one to compile")
+        raise RuntimeError("this process interprets: unset TRITON_INTERPRET and start a new one to compile")
 
 
 def _mode(interprets: bool) -> str:
