@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.backends.triton.isolation import own_settings
 
-# Nothing is written at import, so the cache's place does not matter; who wants the interpreter says so before.
+# Nothing is written at import, so the cache's place does not matter. Who wants the interpreter said so.
 with own_settings(Path(os.devnull), keep=("TRITON_INTERPRET",)):
     import triton
     from triton.backends.amd import compiler as _amd  # noqa: F401
