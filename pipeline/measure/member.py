@@ -57,6 +57,8 @@ class Batch(Record, frozen=True, kw_only=True):
     """Of all calls, by the child's clock."""
     unseen: float
     """What passed outside beyond that: two messages, and whatever the child keeps quiet about."""
+    computed: float
+    """CPU seconds of its main thread meanwhile, by the kernel's account; 0 where that is not told."""
     waited: float
     """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
 
@@ -112,16 +114,22 @@ class Member:
         prepare = child.Prepare(seed=seed, settle_seconds=settle)
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
-            waited = self._waited()
+            before = self._account()
             start = time.perf_counter()
             seconds = self._ask(child.Go(calls=self.calls), Ran, self._place.patience).seconds
             outside = time.perf_counter() - start
-            waited = self._waited() - waited
+            after = self._account()
         if not 0 < seconds <= outside:
             self.stop()
             reason = f"its clock says {seconds:g} s for a batch that took {outside:g} s"
             raise MemberGone(self.name, Outcome.TAMPERED, reason)
-        return Batch(calls=self.calls, seconds=seconds, unseen=outside - seconds, waited=max(0.0, waited))
+        return Batch(
+            calls=self.calls,
+            seconds=seconds,
+            unseen=outside - seconds,
+            computed=after.computed - before.computed,
+            waited=max(0.0, after.waited - before.waited),
+        )
 
     def cpu_seconds(self) -> float:
         """CPU time that its process has used; 0 where the platform does not tell."""
@@ -131,13 +139,16 @@ class Member:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def _waited(self) -> float:
-        """Seconds that its threads have been in the run queues of the kernel, without running."""
-        total = 0
+    def _account(self) -> "_Account":
+        """What the kernel's scheduler has counted so far, exact while the process sleeps."""
+        computed = waited = 0
         for path in Path(f"/proc/{self._session}/task").glob("*/schedstat"):
             with contextlib.suppress(OSError):  # that thread has just ended
-                total += int(path.read_text().split()[1])
-        return total * 1e-9
+                ran, queued, _ = map(int, path.read_text().split())
+                waited += queued
+                if path.parent.name == str(self._session):
+                    computed = ran
+        return _Account(computed=computed * 1e-9, waited=waited * 1e-9)
 
     def stop(self) -> None:
         """End the process."""
@@ -179,6 +190,13 @@ class Member:
         text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
         if ended.kind == "error" and "Traceback" in text:
             raise MeasuringBug(f"{self.name}:\n{text}")
+
+
+class _Account(Record, frozen=True, kw_only=True):
+    computed: float
+    """CPU seconds of the main thread."""
+    waited: float
+    """Seconds of all threads in the run queues, without running."""
 
 
 def _story(ended: Exit) -> str:

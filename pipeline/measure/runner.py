@@ -23,6 +23,8 @@ EXTENSION = 3.0  # a disturbed measurement may take this many budgets
 IMPRECISE = 3.0  # times the wished half-width: worth an extension, and a note
 HOPELESS = 0.5  # relative half-width of the candidate's own median
 CLEAN = 0.1  # share of a batch that its threads may wait for a core before its round is repeated
+COMPUTED_SHARE = 0.05  # of a batch, and
+COMPUTED_SECONDS = 0.0003  # CPU time that the main thread may use beyond what its clock says: two messages
 UNSEEN_SHARE = 0.2  # of a batch, and
 UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
 
@@ -119,7 +121,7 @@ def summarize(
 ) -> Measured:
     """Intervals and verdicts from the samples, after the candidate's clock was checked."""
     candidate, *others = members
-    check_clock(rounds)
+    check_clock(rounds, settings)
     used = undisturbed(rounds, settings)
     timings = {member.name: _timing(member, used, settings) for member in members}
     timing = timings[CANDIDATE]
@@ -160,23 +162,30 @@ def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
     )
 
 
-def check_clock(rounds: Sequence[Round]) -> None:
-    """Compare the candidate's clock with ours.
+def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
+    """Compare what the candidate's clock says with the kernel's account of its CPU time, and with our clock.
 
-    More time always passes outside than a child's clock says: two messages. The baselines, whose code we
-    trust, show how much that is on this machine at this moment.
+    The account is exact, but does not see time in which the main thread sleeps; our clock sees all time, with
+    the delays of two messages. The baselines, whose code we trust, show how long these are on this machine at
+    this moment. Flushing a cache is left out of a batch's time, so that nothing can be said of it then.
 
     Raises
     ------
     MemberGone
-        Outcome `tampered`: much more passed outside than the candidate's clock and its messages explain.
+        Outcome `tampered`: much more time passed than the candidate's clock says.
     """
-    ours = [each[CANDIDATE].unseen for each in rounds]
+    if settings.flush_cache:
+        return
+    ours = [each[CANDIDATE] for each in rounds]
     theirs = [batch.unseen for each in rounds for name, batch in each.items() if name != CANDIDATE]
-    usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
-    told = float(np.median([each[CANDIDATE].seconds for each in rounds]))
+    told = float(np.median([batch.seconds for batch in ours]))
+    computed = float(np.median([batch.computed for batch in ours]))
     # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
-    unseen = float(np.quantile(ours, 0.25))
+    unseen = float(np.quantile([batch.unseen for batch in ours], 0.25))
+    usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
+    if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told:
+        reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
     if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
         reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
         raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)

@@ -139,6 +139,7 @@ def _measure_all(spec: ProfileSpec, plans: list[_Plan], root: Path) -> dict[str,
         Bench(spec, _work(spec), root, Path(logs)) as bench,
         device_lock(spec.device),
     ):
+        bench.prepare()
         return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
 
 

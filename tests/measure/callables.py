@@ -37,9 +37,9 @@ def hanging(x: torch.Tensor) -> torch.Tensor:
 
 
 def lying(x: torch.Tensor) -> torch.Tensor:
-    """Slows the clock of its process down by a factor of ten."""
+    """Slows the clock of its process down by a quarter."""
     real, start = time.clock_gettime_ns, time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    time.perf_counter_ns = lambda: start + (real(time.CLOCK_MONOTONIC) - start) // 10  # type: ignore[assignment]
+    time.perf_counter_ns = lambda: start + (real(time.CLOCK_MONOTONIC) - start) * 3 // 4  # type: ignore[assignment]
     return torch.softmax(x, dim=-1)
 
 

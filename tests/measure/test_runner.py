@@ -29,9 +29,9 @@ class Scripted(Member):
         return batch(next(self._seconds))
 
 
-def batch(seconds: float, *, unseen: float = 1e-4, waited: float = 0.0) -> Batch:
+def batch(seconds: float, *, unseen: float = 1e-4, computed: float = 0.0, waited: float = 0.0) -> Batch:
     """A batch of ten calls."""
-    return Batch(calls=10, seconds=seconds, unseen=unseen, waited=waited)
+    return Batch(calls=10, seconds=seconds, unseen=unseen, computed=computed, waited=waited)
 
 
 def rounds_of(candidate: Sequence[float], eager: Sequence[float]) -> list[Round]:
@@ -119,13 +119,16 @@ def test_imprecision_is_told() -> None:
 
 
 def test_a_false_clock() -> None:
-    """Time that passes outside and is not told is tampered; slow messages, which all have, are not."""
-    honest = [{"candidate": batch(0.01, unseen=5e-3), "eager": batch(0.02, unseen=5e-3)}] * 8
-    runner.check_clock(honest)
+    """Time that passes and is not told is tampered; slow messages, which all have, are not."""
+    honest = [{"candidate": batch(0.01, unseen=5e-3, computed=0.0102), "eager": batch(0.02, unseen=5e-3)}] * 8
+    runner.check_clock(honest, SETTINGS)
     false = [{"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)}] * 8
-    with pytest.raises(MemberGone, match="0.001 s for a batch that took 0.01 s") as gone:
-        runner.check_clock(false)
+    with pytest.raises(MemberGone, match=r"0.001 s for a batch that took 0.01 s$") as gone:
+        runner.check_clock(false, SETTINGS)
     assert gone.value.outcome is Outcome.TAMPERED
+    false = [{"candidate": batch(0.008, unseen=2e-3, computed=0.01), "eager": batch(0.02, unseen=1e-4)}] * 8
+    with pytest.raises(MemberGone, match="0.008 s for a batch that took 0.01 s of CPU time"):
+        runner.check_clock(false, SETTINGS)
 
 
 def test_measured(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ SPEC = ProfileSpec(
     target=TARGET,
     device_present=True,
     device="test",
-    settings=settings(time_limit=5.0),
+    settings=settings(time_limit=5.0, seconds_per_variant=0.5),
     builds={"cpp": Build(code="0", toolchain={"c++": "1"})},
 )
 
@@ -194,7 +194,9 @@ def test_identity(desk: Desk) -> None:
     """What the figures depend on changes the entry; a preset's name does not."""
     compiled = desk.add(RIGHT)
     first = entry_digest(SPEC, compiled)
-    renamed = msgspec.structs.replace(SPEC, settings=settings(time_limit=5.0, name="other", description="x"))
+    renamed = msgspec.structs.replace(
+        SPEC, settings=settings(time_limit=5.0, seconds_per_variant=0.5, name="other", description="x")
+    )
     assert entry_digest(renamed, compiled) == first
     changed = [
         msgspec.structs.replace(SPEC, **change)
