@@ -70,7 +70,8 @@ inline float bfloat16_to_float(std::uint16_t bits) { return bit_cast<float>(std:
 inline std::uint16_t float_to_bfloat16(float value) {
     const auto bits = bit_cast<std::uint32_t>(value);
     if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40);  // stay NaN, become quiet
-    return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // to nearest, ties to even
+    const std::uint32_t rounded = bits + 0x7fff + ((bits >> 16) & 1);  // to nearest, ties to even
+    return static_cast<std::uint16_t>(rounded >> 16);
 }
 
 #if defined(__F16C__)
@@ -300,9 +301,7 @@ inline float reduce_sum(Floats values) {
     return reduce(values, [](Floats left, Floats right) { return left + right; });
 }
 
-inline float reduce_maximum(Floats values) {
-    return reduce(values, maximum);
-}
+inline float reduce_maximum(Floats values) { return reduce(values, maximum); }
 
 // fraction * 2^exponent, exponent in [-252, 127]: in two factors, so that subnormal results are right.
 inline Floats scale(Floats fraction, Floats exponent, Ints integer) {

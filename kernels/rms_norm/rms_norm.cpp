@@ -1,14 +1,14 @@
 // Root-mean-square normalisation: y[r, c] = x[r, c] weight[c] / sqrt(mean(x[r, :]^2) + eps), in float32.
 //
-// 1. Two passes over a row: the sum of squares, then the scaled row. The second pass finds the row in L1 or L2,
-//    so memory sees x once and y once, and bandwidth is the limit; the arithmetic is two multiply-adds per
-//    element.
+// 1. Two passes over a row: the sum of squares, then the scaled row. The second pass finds the row in L1 or
+//    L2, so memory sees x once and y once, and bandwidth is the limit; the arithmetic is two multiply-adds
+//    per element.
 // 2. UNROLL independent sums hide the latency of the multiply-add (4 cycles, two per cycle): a single chain
 //    would be slower than the L1 cache.
-// 3. PREFETCH asks for the next row while this one is scaled. Hardware prefetchers follow a row but stop at a
-//    page's end, and rows of a padded tensor do not continue each other.
-// 4. STREAM writes y past the caches, which saves reading the lines that are about to be overwritten; it loses
-//    where the consumer would have found y in a cache.
+// 3. PREFETCH asks for the next row while this one is scaled. Hardware prefetchers follow a row but stop at
+//    a page's end, and rows of a padded tensor do not continue each other.
+// 4. STREAM writes y past the caches, which saves reading the lines that are about to be overwritten; it
+//    loses where the consumer would have found y in a cache.
 //
 // Rows are shared among threads, so a single row uses one core. Squares are float32: beyond 1.8e19 they are
 // infinite and the row becomes 0, as in PyTorch.

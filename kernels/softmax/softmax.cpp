@@ -1,19 +1,21 @@
 // Softmax over rows: y[r, c] = exp(x[r, c] - max) / sum, float32 arithmetic for every element type.
 //
-// 1. Three passes (ONLINE=0). Maximum; exponentials, kept in float32, and their sum; product with 1 / sum. One
-//    exponential per element; the row is read from memory once and from L1 or L2 after that. Limit: the
+// 1. Three passes (ONLINE=0). Maximum; exponentials, kept in float32, and their sum; product with 1 / sum.
+//    One exponential per element; the row is read from memory once and from L1 or L2 after that. Limit: the
 //    exponential, about 20 vector instructions, until cols outgrows the L2 cache.
-// 2. Online (ONLINE=1; Milakov and Gimelshein 2018, arXiv:1805.02867). Maximum and sum in one traversal, each
-//    lane rescaling its own sum when its maximum grows, at one more exponential per UNROLL vectors; a second
-//    traversal computes the exponentials again. Two exponentials per element and no buffer: for rows beyond L2.
-// 3. UNROLL independent vectors hide the latency of compare, add and the polynomial's chain of multiply-adds.
-// 4. STREAM writes y past the caches, which saves reading the lines that are about to be overwritten; it loses
-//    where the consumer would have found y in a cache.
+// 2. Online (ONLINE=1; Milakov and Gimelshein 2018, arXiv:1805.02867). Maximum and sum in one traversal,
+//    each lane rescaling its own sum when its maximum grows, at one more exponential per UNROLL vectors; a
+//    second traversal computes the exponentials again. Two exponentials per element and no buffer: for rows
+//    beyond L2.
+// 3. UNROLL independent vectors hide the latency of compare, add and the polynomial's chain of
+//    multiply-adds.
+// 4. STREAM writes y past the caches, which saves reading the lines that are about to be overwritten; it
+//    loses where the consumer would have found y in a cache.
 //
 // Rows are shared among threads, so a single long row uses one core.
 //
-// NaN and infinities come out as in torch.softmax: a NaN or +infinity in a row, or nothing but -infinity, makes
-// the row NaN; a masked (-infinity) element beside others is exactly 0.
+// NaN and infinities come out as in torch.softmax: a NaN or +infinity in a row, or nothing but -infinity,
+// makes the row NaN; a masked (-infinity) element beside others is exactly 0.
 
 #include "../vector.hpp"
 
@@ -33,7 +35,7 @@ struct Statistics {
     float sum;
 };
 
-// Calls body(index, vectors) for UNROLL vectors at a time, then for single ones, the last filled with -infinity.
+// Calls body(index, vectors) for UNROLL vectors at a time, then for single ones; -infinity fills the last.
 template <class Body>
 inline void for_each_block(const Element* x, std::ptrdiff_t cols, Body body) {
     std::ptrdiff_t col = 0;
@@ -132,16 +134,16 @@ inline void row_softmax(const Element* x, Element* y, std::ptrdiff_t cols, float
 #else
     const float sum = row_exponentials(x, cols, row_maximum(x, cols), exponentials);
     const Floats factor = vec::splat(1.0f / sum);
-    write_row(y, cols, [&](std::ptrdiff_t col) {
-        return vec::load_raw<Floats>(exponentials + col) * factor;
-    });
+    write_row(y, cols,
+              [&](std::ptrdiff_t col) { return vec::load_raw<Floats>(exponentials + col) * factor; });
 #endif
 }
 
 }  // namespace
 
 // x[rows, cols] with stride_x elements from row to row, y[rows, cols]. Returns 1 where there is no memory.
-extern "C" int softmax(const Element* x, Element* y, std::int64_t rows, std::int64_t cols, std::int64_t stride_x) {
+extern "C" int softmax(const Element* x, Element* y, std::int64_t rows, std::int64_t cols,
+                       std::int64_t stride_x) {
     int failed = 0;
 #pragma omp parallel if (rows * cols >= kParallelElements) reduction(| : failed)
     {
