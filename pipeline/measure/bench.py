@@ -10,6 +10,7 @@ from pipeline.measure import ceilings, roofline, runner
 from pipeline.measure.baselines import Baselines, Scene
 from pipeline.measure.ceilings import DeviceCeilings, Traffic
 from pipeline.measure.child import Candidate, Reference, SetUp
+from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Member, MemberGone, Place
 from pipeline.measure.roofline import Work
 from pipeline.measure.runner import CANDIDATE, Measured, Round, Unstable
@@ -36,6 +37,8 @@ class Bench:
         self._cache = root / "cache"
         self._environment = {"OMP_NUM_THREADS": str(len(usable_cores()))}
         self._ceilings: DeviceCeilings | None = None
+        # All processes share the processor, whatever they think it is.
+        self._device_name = "cpu" if spec.target.kind == "cpu" else spec.device
         self._server = ForkServer(preload=PRELOAD)
         scene = Scene(
             set_up=self._set_up(Reference(function=spec.reference)),
@@ -57,13 +60,20 @@ class Bench:
 
     def prepare(self) -> None:
         """Start the baselines and have the ceilings, so that no variant's own time holds them."""
-        self._baselines.members()
-        self._bounds()
+        with device_lock(self._device_name):
+            self._baselines.members()
+            self._bounds()
 
     def profile(
         self, job: CompileJob, compiled: Compiled, artifact: Path, folder: Path
     ) -> Profiled | Failure:
-        """Measure one candidate; its log and all rounds are left in `folder`."""
+        """Measure one candidate, the device held alone; its log and all rounds are left in `folder`."""
+        with device_lock(self._device_name):
+            return self._profile(job, compiled, artifact, folder)
+
+    def _profile(
+        self, job: CompileJob, compiled: Compiled, artifact: Path, folder: Path
+    ) -> Profiled | Failure:
         candidate = Candidate(job=job, compiled=compiled, root=str(Path.cwd()), folder=str(artifact))
         try:
             measured = runner.measure(

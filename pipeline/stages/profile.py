@@ -127,9 +127,8 @@ def _unavailable(spec: ProfileSpec, plan: _Plan) -> ProfileRecord:
 
 
 def _measure_all(spec: ProfileSpec, plans: list[_Plan], root: Path) -> dict[str, ProfileRecord]:
-    """Hold the device alone; candidates and baselines run in forked processes, never here."""
+    """One after the other; candidates and baselines run in forked processes, never here."""
     from pipeline.measure.bench import Bench
-    from pipeline.measure.lock import device_lock
 
     preload = {module for plan in plans for module in backend(plan.compiled.variant.backend).preload}
     for module in sorted(preload):
@@ -137,7 +136,6 @@ def _measure_all(spec: ProfileSpec, plans: list[_Plan], root: Path) -> dict[str,
     with (
         tempfile.TemporaryDirectory(prefix="kernelmill-") as logs,
         Bench(spec, _work(spec), root, Path(logs)) as bench,
-        device_lock(spec.device),
     ):
         bench.prepare()
         return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
