@@ -1,0 +1,100 @@
+"""`python -m pipeline`: help, configuration and completion by Hydra; runs through Snakemake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipeline.__main__ as front
+from pipeline import completion
+from pipeline.records.plan import Plan
+
+ROOT = Path(__file__).parents[1]
+
+
+def ask(*arguments: str, line: str | None = None) -> str:
+    """What a command prints."""
+    import os
+
+    environment = {**os.environ} | ({"COMP_LINE": line} if line else {})
+    command = [sys.executable, "-m", "pipeline", *arguments]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return ended.stdout
+
+
+def test_help_names_commands_and_options() -> None:
+    """Usage, examples, every group with its options."""
+    text = ask("--help")
+    assert text.startswith("Kernelmill: ")
+    for word in (
+        "python -m pipeline.plan",
+        "kernel: matmul",
+        "hardware: a100",
+        "experiment: default",
+        "--cfg job",
+    ):
+        assert word in text
+
+
+def test_configuration() -> None:
+    """`--cfg job` shows what the overrides give."""
+    text = ask("--cfg", "job", "kernel=softmax", "verify=standard")
+    assert "name: softmax" in text
+    assert "name: standard" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("python -m pipeline kern", ["kernel="]),
+        ("python -m pipeline kernel=so", ["kernel=softmax"]),
+        ("python -m pipeline experiment=smoke workload=bert", ["workload=bert_base"]),
+    ],
+)
+def test_completion(line: str, expected: list[str]) -> None:
+    """Groups and their options are completed."""
+    assert ask("-sc", "query=bash", line=line).split() == expected
+
+
+def test_completion_script_is_bash() -> None:
+    """The script that a shell evaluates."""
+    text = completion.script("install=bash")
+    assert text is not None
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+    assert completion.script("query=bash") is None
+
+
+def test_asking_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Hydra writes no folder and no log of its own."""
+    (tmp_path / "conf").symlink_to(ROOT / "conf")
+    command = [sys.executable, "-m", "pipeline", "--cfg", "job"]
+    subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["conf"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["--cores", "all"]),
+        (["kernel=a"], ["--cores", "all", "--config", 'overrides=["kernel=a"]']),
+        (["-m", "kernel=a,b"], ["--cores", "all", "--config", 'overrides=["kernel=a,b"]']),
+        (["kernel=a", "--", "verify"], ["--cores", "all", "verify", "--config", 'overrides=["kernel=a"]']),
+        (["--", "--cores", "3", "-n"], ["--cores", "3", "-n"]),
+    ],
+)
+def test_snakemake_gets_the_same_overrides(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: list[str]
+) -> None:
+    """Overrides as Snakemake's configuration, the rest as it is; its exit code is ours."""
+    calls: list[list[str]] = []
+
+    def snakemake(given: list[str]) -> int:
+        calls.append(list(given))
+        return 7
+
+    plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
+    monkeypatch.setattr(front, "current_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(front, "_snakemake", snakemake)
+    assert front.main(arguments) == 7
+    assert calls == [expected]
