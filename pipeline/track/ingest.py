@@ -113,7 +113,7 @@ def _log(store: Store, batch: Batch, experiment: str, sweep: str) -> Logged:
         task_name=batch.task.name,
         tags={"task": batch.task.row.task},
         sweep=sweep,
-        dataset=workload_dataset(batch.task),
+        dataset=workload_dataset(batch.task) if any(map(is_measured, batch.results)) else None,
         task_document=to_json(batch.task),
     )
     return log_runs(store, batch.runs, place)

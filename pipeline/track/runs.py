@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.analyze.collect import Result
-from pipeline.records.compiled import Compiled
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
-from pipeline.records.record import Record, digest
+from pipeline.records.record import Record, digest, digest_bytes, digest_parts
 from pipeline.store.layout import entry_path
 from pipeline.track import names
 from pipeline.track.tasks import Task
+
+SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
+"""Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
 
 LAYOUT = 1
 """Raise it when what is written here changes: runs are then logged again, traceably."""
@@ -67,7 +69,7 @@ def run_of(result: Result, task: Task, root: Path) -> Run:
         params={names.key(name): names.param(value) for name, value in result.variant.tunables.items()},
         metrics={names.key(name): value for name, value in _metrics(result) if value is not None},
         tags={names.key(name): names.tag(value) for name, value in _tags(result, task).items()},
-        files=tuple(_files(result, result.compiled, root)),
+        files=tuple(_files(result, task, root)),
         record=result,
         started=round((ended - last.seconds) * 1000),
         ended=round(ended * 1000),
@@ -142,7 +144,7 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
         "variant": result.id,
         "source": variant.source_digest,
         "overrides": task.overrides,
-        "device": task.device,
+        "device": result.profiled.device.get("name", "unnamed") if result.profiled else "absent",
         "versions": _pairs(toolchain(result)),
         "status": "measured" if is_measured(result) else "compiled_only",
     }
@@ -165,16 +167,26 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
     return tags
 
 
-def _files(result: Result, compiled: Compiled, root: Path) -> Iterator[tuple[Path, str]]:
-    assert result.compile is not None
+def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]:
+    """The binary, and the sources that it was made of."""
+    assert result.compile is not None and result.compiled is not None
     folder = entry_path(root, "compile", result.compile.entry)
-    for name in dict.fromkeys((*compiled.files, compiled.artifact)):
-        if name == compiled.artifact or Path(name).suffix in SOURCES:
-            yield folder / name, "kernel"
+    compiled = result.compiled
+    sources = [name for name in compiled.files if Path(name).suffix in SOURCES]
+    for name in (compiled.artifact, *sources):
+        yield folder / name, (Path("kernel") / name).parent.as_posix()
+    if not sources and task.compile:
+        path = Path(task.compile.implementations[result.variant.implementation].source)
+        if _is_source_of(result, path):
+            yield path, (Path("kernel/sources") / path).parent.as_posix()
 
 
-SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
-"""Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
+def _is_source_of(result: Result, path: Path) -> bool:
+    """Whether the repository's file is, still and alone, what the variant was compiled from."""
+    if not path.is_file():
+        return False
+    digests = {path.as_posix(): digest_bytes(path.read_bytes())}
+    return digest_parts(digests) == result.variant.source_digest
 
 
 def _pairs(values: Mapping[str, TunableValue]) -> str:

@@ -13,6 +13,7 @@ from pipeline.track.client import Store
 from pipeline.track.write import put_artifacts, tag_run
 
 SWEEP = "kernelmill.sweep"
+TABLES = frozenset({".parquet", ".csv", ".md"})
 
 
 class Sweep(Record, frozen=True, kw_only=True):
@@ -57,7 +58,7 @@ def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> No
     metrics = [Metric(names.key(name), value, now, 0) for name, value in _metrics(summary)]
     store.client.log_batch(run, metrics=metrics)
     tag_run(store, run, tags)
-    tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.is_file())
+    tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.suffix in TABLES)
     documents = {"summary.json": to_json(summary), "spec.json": sweep.spec}
     put_artifacts(store, info.artifact_uri, tables, documents)
     store.client.set_terminated(run)

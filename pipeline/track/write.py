@@ -25,7 +25,8 @@ class Place(Record, frozen=True, kw_only=True):
     """Brought up to date on runs that were logged before, too."""
     sweep: str
     """Id of the sweep's run: a new run is tagged with the sweep that measured it."""
-    dataset: "DatasetInput"
+    dataset: "DatasetInput | None"
+    """What the kernel was measured on; None where nothing was measured."""
     task_document: bytes
     """task.json: the row and the specs of all stages."""
 
@@ -55,7 +56,8 @@ def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> 
         metrics=[Metric(name, value, run.ended, 0) for name, value in run.metrics.items()],
         params=[Param(name, value) for name, value in run.params.items()],
     )
-    _log_dataset(store, identity, place.dataset)
+    if place.dataset is not None:
+        _log_dataset(store, identity, place.dataset)
     documents = {"result.json": to_json(run.record), "task.json": place.task_document}
     put_artifacts(store, made.info.artifact_uri, run.files, documents)
     client.set_terminated(identity, end_time=run.ended)

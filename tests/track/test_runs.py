@@ -8,6 +8,7 @@ import pytest
 from pipeline.analyze.collect import Result
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import Profiled
+from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import read_task
 from tests.track.small_run import compiled, measured, write_source
@@ -83,9 +84,44 @@ def test_a_run_tells_how_to_repeat_it(results: tuple[Result, ...], folder: Path)
 
 
 def test_source_and_binary_are_kept(results: tuple[Result, ...], folder: Path) -> None:
-    """The binary that was timed, from the store."""
-    files = {path.name: target for path, target in _run(_first(results, on="cpu"), folder).files}
-    assert files == {"kernel.so": "kernel"}
+    """The binary that was timed and the sources that compile kept with it; no disassembly."""
+    result = _first(results, on="cpu")
+    assert result.compile is not None
+    assert result.compiled is not None
+    kept = ("kernel.s", "kernel.so", "sources/kernels/vector.hpp", "sources/kernels/softmax/softmax.cpp")
+    compiled = msgspec.structs.replace(result.compiled, files=kept)
+    record = msgspec.structs.replace(result.compile, result=compiled)
+    files = {
+        path.name: target
+        for path, target in _run(msgspec.structs.replace(result, compile=record), folder).files
+    }
+    assert files == {
+        "kernel.so": "kernel",
+        "vector.hpp": "kernel/sources/kernels",
+        "softmax.cpp": "kernel/sources/kernels/softmax",
+    }
+
+
+@pytest.mark.parametrize(("edited", "kept"), [(False, ["softmax.cpp"]), (True, [])])
+def test_a_source_that_was_edited_since_is_not_kept(
+    results: tuple[Result, ...], folder: Path, tmp_path: Path, edited: bool, kept: list[str]
+) -> None:
+    """Where compile keeps none, the repository's file stands in if it is still the same one."""
+    source = tmp_path / "softmax.cpp"
+    source.write_text("// the source\n")
+    result = _first(results, on="cpu")
+    digests = {source.as_posix(): digest_bytes(source.read_bytes())}
+    variant = msgspec.structs.replace(result.variant, source_digest=digest_parts(digests))
+    task = read_task(result.task, folder)
+    assert task.compile is not None
+    implementation = msgspec.structs.replace(task.compile.implementations["cpp"], source=source.as_posix())
+    spec = msgspec.structs.replace(task.compile, implementations={"cpp": implementation})
+    if edited:
+        source.write_text("// another one\n")
+    run = run_of(
+        msgspec.structs.replace(result, variant=variant), msgspec.structs.replace(task, compile=spec), folder
+    )
+    assert [path.name for path, _ in run.files if path.suffix == ".cpp"] == kept
 
 
 def _faster(result: Result) -> Result:
