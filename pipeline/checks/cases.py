@@ -5,6 +5,7 @@ answers pass. Candidates cannot know the seeds beforehand, so sharing them betwe
 away.
 """
 
+import math
 import threading
 
 import torch
@@ -17,6 +18,8 @@ from pipeline.checks.weak import trivial_answers
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record
 from pipeline.records.settings import Distribution
+
+TINY = 16  # elements
 
 
 class Case(Record, frozen=True, kw_only=True):
@@ -69,17 +72,30 @@ class CaseBook:
         self._locks: dict[str, threading.Lock] = {}
         self._prepared: dict[str, Prepared] = {}
 
-    def cases(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
+    def full(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
         """The first shape with every distribution and seed, each further one with the next of them.
 
         So other data lies at the same addresses in the same shape, and what was kept from before shows.
         """
-        workload, *others = shapes
+        return self._spread(shapes, len(self._distributions) * len(self._seeds))
+
+    def sparse(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
+        """For slow interpreters: two inputs on the first shape; the other distributions meet other shapes."""
+        return self._spread(shapes, 2)
+
+    def _spread(self, shapes: tuple[Shape, ...], on_first: int) -> tuple[Case, ...]:
         inputs = [(distribution, seed) for seed in self._seeds for distribution in self._distributions]
-        cases = [Case(shape=workload, distribution=distribution, seed=seed) for distribution, seed in inputs]
-        for number, shape in enumerate(others):
-            distribution, seed = inputs[number % len(inputs)]
+        cases = [
+            Case(shape=shapes[0], distribution=distribution, seed=seed)
+            for distribution, seed in inputs[:on_first]
+        ]
+        turn = on_first
+        for shape in shapes[1:]:
+            # On a few elements one distribution is like another: none of them is spent there.
+            tiny = math.prod(shape.dimensions.values()) <= TINY
+            distribution, seed = inputs[0 if tiny else turn % len(inputs)]
             cases.append(Case(shape=shape, distribution=distribution, seed=seed))
+            turn += not tiny
         return tuple(cases)
 
     def prepare(self, case: Case) -> Prepared:

@@ -26,17 +26,26 @@ class Shape(Record, frozen=True, kw_only=True):
     padded: bool = False
 
 
-def plan(
-    problem: Problem, *, elements_at_most: int, edge_count: int, allowed: Callable[[Dimensions], bool]
-) -> tuple[Shape, ...]:
+class Budget(Record, frozen=True, kw_only=True):
+    """What shapes may cost."""
+
+    elements: int
+    """Of the largest tensor; edges get a part of it."""
+    rows: int | None = None
+    """Rows of a row-wise kernel, each of which is a program that takes an interpreter milliseconds."""
+    edges: int
+    """How many derived shapes."""
+
+
+def plan(problem: Problem, budget: Budget, allowed: Callable[[Dimensions], bool]) -> tuple[Shape, ...]:
     """The workload's shape, scaled, then edges, for a variant whose constraints allow these dimensions.
 
     The workload's own dimensions are allowed by construction, so there is always a shape; edges that the
     constraints exclude are outside of what the variant promises.
     """
-    ways = scalings(problem, elements_at_most)
+    ways = scalings(problem, budget)
     base = next((way for way in ways if allowed(way)), ways[-1])
-    found = edges(problem, base, edge_count, max(elements_at_most // EDGE_FRACTION, 1))
+    found = edges(problem, base, budget.edges, max(budget.elements // EDGE_FRACTION, 1))
     kept = tuple(shape for shape in found if allowed(shape.dimensions))
     return (Shape(edge="workload", dimensions=base), *kept)
 
@@ -46,19 +55,29 @@ def largest_tensor(problem: Problem, dimensions: Dimensions) -> int:
     return max(math.prod(dimensions[axis] for axis in tensor.shape) for tensor in problem.tensors.values())
 
 
-def scalings(problem: Problem, elements_at_most: int) -> tuple[Dimensions, ...]:
+def scalings(problem: Problem, budget: Budget) -> tuple[Dimensions, ...]:
     """Ways to shrink the workload to a size, best first; the last one is the workload itself.
 
-    A variant takes the first that its constraints allow: a limit that names one dimension (a block that
-    must hold a whole row) is kept by the way that shrinks the others.
+    A variant takes the first that its constraints allow: a limit that names one dimension (a block that must
+    hold a whole row) is kept by the way that shrinks the others.
     """
-    balanced = shrink(problem, problem.dimensions, elements_at_most)
-    outer_first = dict(problem.dimensions)
+    start = problem.dimensions | _fewer_rows(problem, budget.rows)
+    balanced = shrink(problem, start, budget.elements)
+    outer_first = dict(start)
     for name in tuple(outer_first):
-        while largest_tensor(problem, outer_first) > elements_at_most and outer_first[name] > _SMALLEST_BATCH:
+        while largest_tensor(problem, outer_first) > budget.elements and outer_first[name] > _SMALLEST_BATCH:
             outer_first[name] = max(_SMALLEST_BATCH, outer_first[name] // 2)
     ways = [balanced, outer_first, dict(problem.dimensions)]
     return tuple(way for number, way in enumerate(ways) if way not in ways[:number])
+
+
+def _fewer_rows(problem: Problem, rows: int | None) -> Dimensions:
+    """The outermost dimension of a row-wise kernel (all its matrices have one shape), cut."""
+    matrices = {tensor.shape for tensor in problem.tensors.values() if len(tensor.shape) > 1}
+    if rows is None or len(matrices) != 1:
+        return {}
+    outer = next(iter(matrices))[0]
+    return {outer: min(problem.dimensions[outer], rows)}
 
 
 def shrink(problem: Problem, dimensions: Dimensions, elements_at_most: int) -> Dimensions:

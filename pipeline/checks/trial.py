@@ -44,6 +44,8 @@ class Subject(Record, frozen=True, kw_only=True):
     threads: int
     """Of every third case; the others run on one, because threads that wait for each other on busy cores are
     what costs most."""
+    repeat: Literal["every", "first"]
+    """Which cases are called twice."""
     deterministic: bool
     settings: Verify
 
@@ -67,7 +69,7 @@ def try_variant(
     gate = Gate()
     with Arena(size) as arena:
         candidate = _Candidate(server, subject, arena, folder / LOG)
-        attempt = _Attempt(candidate, gate, subject.deterministic)
+        attempt = _Attempt(candidate, gate, subject)
         try:
             failure = candidate.load() or attempt.run(steps)
             ended = candidate.stop()
@@ -102,7 +104,7 @@ class _Candidate:
         self.arena = arena
         self._subject = subject
         settings = subject.settings
-        self._left = settings.time_limit
+        self._limit = self._left = settings.time_limit
         limits = Limits(
             seconds=BACKSTOP * settings.time_limit,
             memory=settings.memory_limit + arena.size,
@@ -135,8 +137,14 @@ class _Candidate:
 
     def _ask(self, message: Load | Call) -> Answer:
         started = time.monotonic()
-        self._child.send(message)
-        answer: Answer = self._child.receive(max(self._left, 0.0), Answer)
+        try:
+            self._child.send(message)
+            answer: Answer = self._child.receive(max(self._left, 0.0), Answer)
+        except ChildEnded as ended:
+            if ended.exit.kind != "timeout":
+                raise
+            limit = f"not finished after {self._limit:g} s of its own time, all calls together"
+            raise ChildEnded(Exit(kind="timeout", code=ended.exit.code, detail=limit)) from ended
         self._left -= time.monotonic() - started
         return answer
 
@@ -159,12 +167,13 @@ class _Step(Record, frozen=True, kw_only=True, eq=False):
 
 
 class _Attempt:
-    """The order of the calls: each case twice, and at the end the first one again, elsewhere."""
+    """The order of the calls: cases, each or the first of them twice, then the first one elsewhere."""
 
-    def __init__(self, candidate: _Candidate, gate: Gate, deterministic: bool) -> None:
+    def __init__(self, candidate: _Candidate, gate: Gate, subject: Subject) -> None:
         self._candidate = candidate
         self._gate = gate
-        self._deterministic = deterministic
+        self._deterministic = subject.deterministic
+        self._repeat = subject.repeat
         self.calls = 0
         self.cases = 0
         self.label = "while it was loaded"
@@ -177,9 +186,10 @@ class _Attempt:
             first = self._call(step, "first", None)
             if isinstance(first, Failure):
                 return first
-            again = self._call(step, "again", first)
-            if isinstance(again, Failure):
-                return again
+            if earliest is None or self._repeat == "every":
+                again = self._call(step, "again", first)
+                if isinstance(again, Failure):
+                    return again
             earliest = earliest or first
         elsewhere = self._call(steps[0].moved(), "elsewhere", earliest)
         return elsewhere if isinstance(elsewhere, Failure) else None

@@ -21,12 +21,13 @@ import msgspec
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.checks.shapes import Dimensions, Shape, plan
+from pipeline.checks.interpreter import INTERPRETERS
+from pipeline.checks.shapes import Budget, Dimensions, Shape, plan
 from pipeline.errors import FormulaError
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record, to_json
-from pipeline.records.specs import VerifySpec
+from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.verified import VerifyOutput, VerifyRecord, WhereRun
 from pipeline.search.formula import ELEMENT_BYTES, evaluate, evaluate_number
 from pipeline.store.atomic import write_atomic
@@ -39,12 +40,9 @@ from pipeline.workers.sandbox import ForkServer
 if TYPE_CHECKING:
     from pipeline.checks.trial import Trial
 
-INTERPRETERS = {"triton": {"TRITON_INTERPRET": "1"}}
-"""Backend -> the environment in which its modules interpret instead of compiling."""
 
-THREADS = (
-    3  # odd, so that shares are unequal; on two cores more than there are, so that idle ones do not spin
-)
+INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
+THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
 
 
 class _Plan(Record, frozen=True, kw_only=True):
@@ -107,13 +105,12 @@ def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
     where = where_run(spec)
     settings = spec.settings
     interpreted = where == "interpreter"
-    elements = settings.interpreter_elements_at_most if interpreted else settings.elements_at_most
-    shapes = plan(
-        spec.problem,
-        elements_at_most=elements,
-        edge_count=settings.edge_shapes,
-        allowed=lambda dimensions: _allowed(spec, compiled, dimensions),
+    budget = Budget(
+        elements=settings.interpreter_elements_at_most if interpreted else settings.elements_at_most,
+        rows=INTERPRETED_ROWS if interpreted else None,
+        edges=settings.edge_shapes,
     )
+    shapes = plan(spec.problem, budget, lambda dimensions: _allowed(spec, compiled, dimensions))
     artifact = (
         compiled.result.artifact_digest if isinstance(compiled.result, Compiled) and not interpreted else None
     )
@@ -129,10 +126,19 @@ def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
             "claims": [spec.deterministic, spec.special_values],
             "settings": msgspec.structs.replace(settings, name="", description=""),
             "where": where,
-            "build": spec.builds[variant.backend],
+            "build": _build(spec, variant.backend),
         }
     )
     return _Plan(compiled=compiled, shapes=shapes, entry=entry)
+
+
+def _build(spec: VerifySpec, name: str) -> Build:
+    """What the verdict depends on beside its inputs; targets share it where the interpreter runs."""
+    build = spec.builds[name]
+    if where_run(spec) != "interpreter" or name not in INTERPRETERS:
+        return build
+    kept = {tool: build.toolchain[tool] for tool in INTERPRETERS[name].toolchain if tool in build.toolchain}
+    return Build(code=build.code, toolchain=kept)
 
 
 def _allowed(spec: VerifySpec, compiled: CompileRecord, dimensions: Dimensions) -> bool:
@@ -156,10 +162,11 @@ def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace
     """Threads of this process judge, each with a candidate in a forked process."""
     interpreted = where_run(spec) == "interpreter"
     names = sorted({plan.compiled.variant.backend for plan in plans})
-    preload = [module for name in names for module in backend(name).preload]
+    preload = [] if interpreted else [module for name in names for module in backend(name).preload]
     environment: dict[str, str] = {}
-    for name in names if interpreted else []:
-        environment |= INTERPRETERS.get(name, {})
+    for interpreter in [INTERPRETERS[name] for name in names if interpreted and name in INTERPRETERS]:
+        environment |= interpreter.environment
+        preload += interpreter.preload
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:
         judge = _Judge(spec, server, options.root)
@@ -254,10 +261,12 @@ class _Judge:
             folder=str(entry_path(self._root, "compile", plan.compiled.entry).absolute()),
             device="cpu" if where_run(spec) in ("cpu", "interpreter") else "cuda",
             threads=1 if interpreted else THREADS,
+            repeat="first" if interpreted else "every",
             deterministic=spec.deterministic,
             settings=spec.settings,
         )
-        trial = try_variant(self._server, subject, self._book, self._book.cases(plan.shapes), folder)
+        cases = self._book.sparse(plan.shapes) if interpreted else self._book.full(plan.shapes)
+        trial = try_variant(self._server, subject, self._book, cases, folder)
         log = folder / LOG
         if log.is_file() and log.stat().st_size == 0:
             log.unlink()
