@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.config.cache import current_plan
+from pipeline.config.cache import current_plan, plan_of_the_run
 from pipeline.environment import prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.progress import only_progress
@@ -42,7 +42,8 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     try:
         lines = overrides_of(config)
         lock = take_lock(LOCK) if main and not looking else None
-        plan = current_plan(lines, root=Path.cwd(), store=ROOT)
+        find_plan = current_plan if main else plan_of_the_run
+        plan = find_plan(lines, root=Path.cwd(), store=ROOT)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

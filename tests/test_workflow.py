@@ -254,3 +254,18 @@ def test_progress_filter() -> None:
     assert shown("Nothing to be done (all requested files are present and up to date).")
     assert not shown("rule verify_variants:", "job_info")
     assert not shown("Select jobs to execute...")
+
+
+def test_the_conda_environment_has_what_the_project_needs() -> None:
+    """Whoever lets Snakemake deploy software gets the distributions that pyproject.toml asks for."""
+    import re
+    import tomllib
+
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    given = (ROOT / "workflows" / "envs" / "kernelmill.yaml").read_text()
+    runs_in_the_main_process = {"snakemake"}
+    for requirement in wanted:
+        match = re.match(r"[\w.-]+", requirement)
+        assert match is not None
+        if match[0] not in runs_in_the_main_process:
+            assert re.search(rf"^\s*- {re.escape(match[0])}[ ><=]", given, re.MULTILINE), match[0]

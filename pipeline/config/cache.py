@@ -21,7 +21,8 @@ from pipeline.records.record import Record, digest, digest_bytes, read_record, t
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES
 
-# `${oc.env:HOME}` and the like read what is not in the files: such a plan is made each time.
+NEVER = "made anew each time"
+# `${oc.env:HOME}` and the like read what is not in the files.
 _RESOLVER = re.compile(rb"\$\{\s*[\w.]+\s*:")
 
 
@@ -44,7 +45,7 @@ def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
     ConfigError
         A yaml or an override is wrong.
     """
-    path = store / "plan" / "cache" / f"{digest(lines)}.json"
+    path = _path(lines, store)
     contents = dict(_contents(root))
     machine = read_machine()
     inputs = digest([lines, contents, machine, all_library_versions(), str(root.absolute())])
@@ -55,12 +56,24 @@ def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
     from pipeline.config.plan import make_plan
 
     made = make_plan(lines, root=root, store=store, machine=machine)
-    if dict(_contents(root)) == contents and not _reads_elsewhere(lines, root):
-        files = {name: _file_digest(Path(name)) for name in made.files}
-        write_atomic(
-            path, to_json(_Kept(inputs=inputs, files=files, toolchains=made.toolchains, plan=made.plan))
-        )
+    unchanged = dict(_contents(root)) == contents and not _reads_elsewhere(lines, root)
+    kept = _Kept(
+        inputs=inputs if unchanged else NEVER,
+        files={name: _file_digest(Path(name)) for name in made.files},
+        toolchains=made.toolchains,
+        plan=made.plan,
+    )
+    write_atomic(path, to_json(kept))
     return made.plan
+
+
+def plan_of_the_run(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
+    """The plan that the run made when it began, for its jobs on other machines: they must not plan anew.
+
+    Their machine may be another one than that on which the run was planned.
+    """
+    kept = _read(_path(lines, store))
+    return kept.plan if kept is not None else current_plan(lines, root=root, store=store)
 
 
 def spec_keys(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -69,6 +82,10 @@ def spec_keys(plan: Plan) -> Iterator[tuple[str, str]]:
         for stage in STAGES:
             yield stage, getattr(task.row, stage)
     yield "aggregate", plan.aggregate
+
+
+def _path(lines: tuple[str, ...], store: Path) -> Path:
+    return store / "plan" / "cache" / f"{digest(lines)}.json"
 
 
 def _read(path: Path) -> _Kept | None:
