@@ -2,9 +2,13 @@
 
 Up to 3.9 the interpreter keeps bfloat16 values as 16-bit integers and converts them only in casts: `tl.dot`
 and arithmetic work on the integers, and a cast from float32 cuts bits off where hardware rounds to nearest
-even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4.
+even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4. And
+each call of a device function searches Triton's modules for built-ins anew, a third of the interpreter's time:
+here their names are remembered.
 """
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +32,7 @@ def mend() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
     interpreter._patch_lang_tensor = _index(interpreter._patch_lang_tensor)
+    interpreter._patch_builtin = _patch_builtin
     setattr(builder, _MENDED, True)
 
 
@@ -98,3 +103,15 @@ def _index(patch: Callable[..., None]) -> Callable[..., None]:
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
 
     return patched
+
+
+def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
+    for name in _builtin_names(package):
+        member = getattr(package, name)
+        if tl.core.is_builtin(member):  # not patched yet
+            interpreter._patch_attr(package, name, member, builder, scope)
+
+
+@functools.cache
+def _builtin_names(package: Any) -> tuple[str, ...]:
+    return tuple(name for name, member in inspect.getmembers(package) if tl.core.is_builtin(member))
