@@ -105,13 +105,17 @@ def _still_holds(kept: _Kept, store: Path) -> bool:
 
 def _contents(root: Path) -> Iterator[tuple[str, str]]:
     """Every file that a plan may read, with the digest of its content."""
-    assert pipeline.__file__ is not None
-    for top in (root / "conf", root / "kernels", Path(pipeline.__file__).parent):
+    for top in (root / "conf", root / "kernels", _code_folder()):
         for parent, folders, names in os.walk(top):
             folders[:] = sorted(name for name in folders if name != "__pycache__")
             for name in sorted(names):
                 path = Path(parent, name)
                 yield str(path), _file_digest(path)
+
+
+def _code_folder() -> Path:
+    assert pipeline.__file__ is not None
+    return Path(pipeline.__file__).parent
 
 
 def _file_digest(path: Path) -> str:

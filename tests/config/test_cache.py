@@ -37,7 +37,9 @@ class Counted:
 
 @pytest.fixture
 def counted(project: Project, monkeypatch: pytest.MonkeyPatch) -> Counted:
-    """A project with a plan that was made once."""
+    """A project with a plan that was made once; somebody may edit the real code while the test runs."""
+    project.write("pipeline/stage.py", "value = 1\n")
+    monkeypatch.setattr(cache, "_code_folder", lambda: project.folder / "pipeline")
     counted = Counted(project, monkeypatch)
     counted.plan()
     assert counted.made == 1
@@ -65,6 +67,7 @@ def test_a_new_time_stamp_is_no_change(counted: Counted) -> None:
         ("conf/workload/large.yaml", "tokens: 64", "tokens: 65"),
         ("kernels/scale/scale.cpp", "return 0", "return 1"),
         ("kernels/common.hpp", "shared", "shaded"),
+        ("pipeline/stage.py", "1", "2"),
     ],
 )
 def test_any_file_changed(counted: Counted, path: str, old: str, new: str) -> None:
