@@ -3,7 +3,7 @@
 Up to 3.9 the interpreter keeps bfloat16 values as 16-bit integers and converts them only in casts: `tl.dot`
 and arithmetic work on the integers, and a cast from float32 cuts bits off where hardware rounds to nearest
 even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4. And
-each call of a device function searches Triton's modules for built-ins anew, a third of the interpreter's time:
+each call of a device function searches Triton's modules for built-ins anew, which takes a third of the time:
 here their names are remembered.
 """
 
