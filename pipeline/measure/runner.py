@@ -19,7 +19,8 @@ from pipeline.records.settings import Profile
 CANDIDATE = "candidate"
 CHECK_EVERY = 4  # rounds between two looks at the interval
 FEWEST_ROUNDS = 5  # where one call takes longer than the budget
-EXTENSION = 3.0  # a disturbed measurement may take this many budgets
+EXTENSION = 3.0  # a disturbed measurement may take this many budgets,
+LAST_EXTENSION = 10.0  # and one that would be thrown away this many
 IMPRECISE = 3.0  # times the wished half-width: worth an extension, and a note
 HOPELESS = 0.5  # relative half-width of the candidate's own median
 CLEAN = 0.1  # share of a batch that its threads may wait for a core before its round is repeated
@@ -149,8 +150,13 @@ def summarize(
 
 def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
     """Whether the wished precision, the budget or the largest number of rounds is reached."""
-    if len(rounds) >= settings.batches_at_most or spent > EXTENSION * settings.seconds_per_variant:
-        return len(rounds) >= FEWEST_ROUNDS
+    if len(rounds) < FEWEST_ROUNDS:
+        return False
+    if spent > EXTENSION * settings.seconds_per_variant:
+        last = spent > LAST_EXTENSION * settings.seconds_per_variant
+        return last or _scatter(undisturbed(rounds, settings), settings) <= HOPELESS
+    if len(rounds) >= settings.batches_at_most:
+        return True
     used = [each for each in rounds if waiting(each) <= CLEAN]
     if len(used) < settings.batches_at_least:
         return False
@@ -215,6 +221,12 @@ def _imprecision(rounds: Sequence[Round], confidence: float) -> float:
     ours = samples.pop(CANDIDATE)
     intervals = [statistics.speedup(ours, theirs, confidence) for theirs in samples.values()]
     return max(map(statistics.relative_half_width, intervals or [statistics.median(ours, confidence)]))
+
+
+def _scatter(rounds: Sequence[Round], settings: Profile) -> float:
+    """Relative half-width of the candidate's own median."""
+    samples = [each[CANDIDATE].per_call for each in rounds]
+    return statistics.relative_half_width(statistics.median(samples, settings.confidence))
 
 
 def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Profile) -> tuple[str, ...]:
