@@ -1,4 +1,4 @@
-"""The declared GPU targets: complete for the compiler and the occupancy rules, and consistent in themselves."""
+"""The declared GPU targets: complete for compiler and occupancy rules, and consistent in themselves."""
 
 import re
 
