@@ -18,6 +18,7 @@ from pipeline.config.cache import current_plan
 from pipeline.errors import KernelmillError
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
+from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.workflow import ROOT, Workflow
 
 MULTIRUN = ("-m", "--multirun")  # lists of options are one plan with it and without it
@@ -64,7 +65,8 @@ def _show(workflow: Workflow) -> None:
     if Path(workflow.report).is_file():
         print(f"report   {workflow.report}")
     if Path(workflow.tracked).is_file():
-        print("MLflow   make ui")
+        tracked = read_record(Path(workflow.tracked), TrackOutput).result
+        print("MLflow   make ui" if isinstance(tracked, Tracked) else f"MLflow   {tracked.reason}")
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
