@@ -129,8 +129,10 @@ class Bench:
     def _bounds(self) -> Ceilings:
         if self._ceilings is None:
             self._ceilings = ceilings.measured(*self._device())
+        cold = self._spec.settings.flush_cache
+        device = ceilings.beyond_caches(self._ceilings) if cold else self._ceilings
         traffic = Traffic(read=self._work.read, written=self._work.written)
-        return ceilings.of_problem(self._ceilings, traffic, self._work.dtype)
+        return ceilings.of_problem(device, traffic, self._work.dtype)
 
     def _device(self) -> tuple[ForkServer, BackendKind, str, Path]:
         return self._server, self._spec.target.kind, self._spec.device, self._cache / "ceilings"

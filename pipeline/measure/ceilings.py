@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pipeline.errors import StoreError, WorkerError
 from pipeline.records.hardware import BackendKind
 from pipeline.records.profiled import Ceilings
@@ -118,6 +120,11 @@ def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str) -> Ceilings
         matrix_flops=device.matrix_flops[dtype],
         vector_flops=device.vector_flops,
     )
+
+
+def beyond_caches(device: DeviceCeilings) -> DeviceCeilings:
+    """What bounds calls that find nothing of their data in a cache."""
+    return msgspec.structs.replace(device, copy=device.copy[-1:], read=device.read[-1:])
 
 
 def serve(channel: Channel) -> None:

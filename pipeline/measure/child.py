@@ -8,6 +8,7 @@ Commands arrive one at a time, and nothing runs between them:
 import functools
 import importlib
 import os
+import re
 import resource
 import time
 import traceback
@@ -263,7 +264,10 @@ def _limit_memory() -> None:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """What a table has room for; of a compiler's output the line that says what is wrong."""
+    wrong = [line for line in str(error).splitlines() if re.search(r"\berror: ", line)]
+    text = " ".join((wrong[0] if wrong else str(error)).split()) or type(error).__name__
+    return text[-300:] if wrong else text[:300]
 
 
 def _not_loaded() -> Call:

@@ -24,6 +24,13 @@ def refusing(x: torch.Tensor) -> torch.Tensor:
     raise ValueError("no such\nsize")
 
 
+def not_compiling(x: torch.Tensor) -> torch.Tensor:
+    """Raises what torch.compile raises where Python's headers are missing."""
+    raise RuntimeError(
+        "C++ compile error\n\ng++ x.cpp\n\nx.cpp:1:10: fatal error: Python.h: No such file\n  1 |"
+    )
+
+
 def crashing(x: torch.Tensor) -> torch.Tensor:
     """Dies at its first call."""
     os.kill(os.getpid(), signal.SIGSEGV)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.errors import WorkerError
 from pipeline.measure import ceilings
-from pipeline.measure.ceilings import DeviceCeilings, Traffic, better, envelope, of_problem
+from pipeline.measure.ceilings import DeviceCeilings, Traffic, better, beyond_caches, envelope, of_problem
 from pipeline.records.record import to_json
 from tests.measure.clean import SERVER
 from tests.measure.stand_ins import DEVICE, MB
@@ -34,6 +34,12 @@ def test_reading_is_faster_than_copying() -> None:
     mostly_reads = of_problem(DEVICE, Traffic(read=0.9e9, written=0.1e9), "float32")
     assert only_reads.cache_bandwidth == pytest.approx(30e9)
     assert 20e9 < mostly_reads.cache_bandwidth < 30e9
+
+
+def test_flushed_caches() -> None:
+    """Calls on flushed caches are bounded by the memory, however small their data."""
+    found = of_problem(beyond_caches(DEVICE), Traffic(read=500.0, written=500.0), "float32")
+    assert found.cache_bandwidth == pytest.approx(20e9)
 
 
 def test_the_better_figures_are_kept() -> None:

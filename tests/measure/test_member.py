@@ -40,6 +40,11 @@ def test_nothing_runs_between_turns(tmp_path: Path) -> None:
     ("name", "outcome", "reason"),
     [
         ("refusing", Outcome.LAUNCH_ERROR, "ValueError: no such size"),
+        (
+            "not_compiling",
+            Outcome.LAUNCH_ERROR,
+            "RuntimeError: x.cpp:1:10: fatal error: Python.h: No such file",
+        ),
         ("crashing", Outcome.CRASHED, "SIGSEGV"),
         ("hanging", Outcome.TIMEOUT, "2 s"),
     ],
