@@ -129,7 +129,9 @@ def _set_limits(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Python ignores the signal and would see EFBIG; C code that ignores write errors would go on for ever.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.output, limits.output))
+    _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+    output = limits.output if allowed == resource.RLIM_INFINITY else min(limits.output, allowed)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
     if limits.memory is not None:
         ceiling = _address_space("self") + limits.memory
         resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling + _REPORT_MEMORY))

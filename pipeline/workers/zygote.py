@@ -25,6 +25,8 @@ from pipeline.workers.keeper import keep, renew_streams
 
 IDLE_SECONDS = 60.0
 PRELOAD = ("numpy", "torch")
+PRELOAD_OF_STAGE = {"profile": ("torch._inductor.compile_fx",)}
+"""Imported before the first job of that stage is forked: two seconds that its `torch.compile` baseline needs."""
 
 
 class Job(Record, frozen=True, kw_only=True):
@@ -53,7 +55,9 @@ def serve(path: Path) -> None:
         readable, _, _ = select.select([listener], [], [], 1.0)
         if readable:
             connection, _ = listener.accept()
-            keepers.add(_fork_job(connection, listener))
+            keeper = _fork_job(connection, listener)
+            if keeper is not None:
+                keepers.add(keeper)
         if keepers:
             last = time.monotonic()
         keepers -= _ended(keepers)
@@ -67,19 +71,29 @@ def _ended(keepers: set[int]) -> set[int]:
     return {keeper for keeper in keepers if os.waitpid(keeper, os.WNOHANG)[0]}
 
 
-def _fork_job(connection: socket.socket, listener: socket.socket) -> int:
+def _fork_job(connection: socket.socket, listener: socket.socket) -> int | None:
+    """The keeper of a new job; None where the client went away while it sent it."""
+    try:
+        job, descriptors = _receive(connection)
+    except (OSError, EOFError, msgspec.DecodeError):
+        connection.close()
+        return None
+    for name in PRELOAD_OF_STAGE.get(job.stage, ()):
+        importlib.import_module(name)
     keeper = os.fork()
     if keeper == 0:
         listener.close()
         try:
-            _keep_job(connection)
+            _keep_job(job, descriptors, connection)
         finally:
             os._exit(1)
     connection.close()
+    for descriptor in descriptors:
+        os.close(descriptor)
     return keeper
 
 
-def _keep_job(connection: socket.socket) -> NoReturn:
+def _receive(connection: socket.socket) -> tuple[Job, list[int]]:
     connection.settimeout(10.0)
     message, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while not message.endswith(b"\n"):  # a large environment arrives in parts
@@ -88,8 +102,10 @@ def _keep_job(connection: socket.socket) -> NoReturn:
             raise EOFError("the client went away while it sent its job")
         message += part
     connection.settimeout(None)
-    job = msgspec.json.decode(message, type=Job)
+    return msgspec.json.decode(message, type=Job), list(descriptors)
 
+
+def _keep_job(job: Job, descriptors: list[int], connection: socket.socket) -> NoReturn:
     def run() -> None:
         for target, descriptor in enumerate(descriptors):
             os.dup2(descriptor, target)
