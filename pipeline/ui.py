@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         return 1
     ui = f"http://{links.HOST}:{options.port}"
     print(f"MLflow UI at {ui} in about ten seconds; Ctrl-C ends it.\n{overview(tracked, ui)}", flush=True)
-    environment.mlflow_defaults()
+    environment.mlflow_server_defaults()
     return serve(server_command(options.root, options.port))
 
 
@@ -51,10 +51,10 @@ def serve(command: list[str]) -> NoReturn:
 
 def server_command(root: Path, port: int) -> list[str]:
     """The server: one worker, its own artifacts beside those of the runs, warnings only."""
-    artifacts = (root / "mlflow" / "artifacts").resolve()
+    uri, artifacts = backend_uri(EMBEDDED, root), (root / "mlflow" / "artifacts").resolve()
     return [
         *(sys.executable, "-m", "mlflow", "server", "--host", links.HOST, "--port", str(port)),
-        *("--backend-store-uri", backend_uri(EMBEDDED, root), "--artifacts-destination", str(artifacts)),
+        *("--backend-store-uri", uri, "--registry-store-uri", uri, "--artifacts-destination", str(artifacts)),
         *("--workers", "1", "--uvicorn-opts", "--log-level warning --no-access-log"),
     ]
 
