@@ -76,8 +76,9 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
     verified = sum(result.verified is not None for result in results)
     if not measured:
         return _not_measured(cell, results, verified)
-    best, result = min(measured, key=lambda pair: pair[0].timing.median.value)
-    others = (profiled.timing.median for profiled, other in measured if other is not result)
+    costs = _costs([profiled for profiled, _ in measured])
+    number = min(range(len(measured)), key=lambda index: costs[index].value)
+    best, result = measured[number]
     assert result.verify is not None and result.verified is not None
     return Winner(
         cell=cell,
@@ -97,7 +98,25 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         variants=len(results),
         verified=verified,
         measured=len(measured),
-        tied=sum(_overlap(best.timing.median, other) for other in others),
+        tied=sum(_overlap(costs[number], cost) for index, cost in enumerate(costs) if index != number),
+    )
+
+
+def _costs(measured: Sequence[Profiled]) -> list[Interval]:
+    """What variants are ranked by: time relative to a baseline that was timed in turn with each of them.
+
+    A slow phase of the machine cancels in that ratio. Where they have no baseline in common: the median time.
+    """
+    speedups = [{entry.baseline: entry.speedup for entry in profiled.comparisons} for profiled in measured]
+    common = [name for name in speedups[0] if all(name in each for each in speedups)]
+    if not common:
+        return [profiled.timing.median for profiled in measured]
+    return [_inverse(each[common[0]]) for each in speedups]
+
+
+def _inverse(ratio: Interval) -> Interval:
+    return Interval(
+        value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, confidence=ratio.confidence
     )
 
 

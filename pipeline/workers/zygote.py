@@ -26,7 +26,7 @@ from pipeline.workers.keeper import keep, renew_streams
 IDLE_SECONDS = 60.0
 PRELOAD = ("numpy", "torch")
 PRELOAD_OF_STAGE = {"profile": ("torch._inductor.compile_fx",)}
-"""Imported before the first job of that stage is forked: two seconds that its `torch.compile` baseline needs."""
+"""Imported before the first job of a stage is forked: two seconds that its `torch.compile` baseline needs."""
 
 
 class Job(Record, frozen=True, kw_only=True):
