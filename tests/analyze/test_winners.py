@@ -49,7 +49,7 @@ def test_tied_counts_overlapping_intervals(collected):
 
 
 def test_a_slow_phase_of_the_machine_does_not_decide(collected):
-    """Variants are ranked by their ratio to a baseline timed in turn with them, not by times of other minutes."""
+    """Variants are ranked by their ratio to a baseline timed in turn with them."""
     results = [result for result in collected.results if result.profiled and result.task.kernel == "rms_norm"]
     best = winner_of(results, "rms_norm", "llama3_8b_decode", "cpu")
     winner = next(result for result in results if result.id == best.variant)
