@@ -67,8 +67,17 @@ def scalings(problem: Problem, budget: Budget) -> tuple[Dimensions, ...]:
     for name in tuple(outer_first):
         while largest_tensor(problem, outer_first) > budget.elements and outer_first[name] > _SMALLEST_BATCH:
             outer_first[name] = max(_SMALLEST_BATCH, outer_first[name] // 2)
-    ways = [balanced, outer_first, dict(problem.dimensions)]
+    alone = [_shrink_one(problem, start, name, budget.elements) for name in start]
+    ways = [balanced, outer_first, *alone, dict(problem.dimensions)]
     return tuple(way for number, way in enumerate(ways) if way not in ways[:number])
+
+
+def _shrink_one(problem: Problem, dimensions: Dimensions, name: str, elements_at_most: int) -> Dimensions:
+    """Halve one dimension until the largest tensor fits, or nothing is left of it."""
+    smaller = dict(dimensions)
+    while largest_tensor(problem, smaller) > elements_at_most and smaller[name] > 1:
+        smaller[name] //= 2
+    return smaller
 
 
 def _fewer_rows(problem: Problem, rows: int | None) -> Dimensions:

@@ -160,6 +160,8 @@ def _names(spec: VerifySpec, dimensions: Dimensions) -> dict[str, bool | int | f
 
 def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace) -> dict[str, VerifyRecord]:
     """Threads of this process judge, each with a candidate in a forked process."""
+    from pipeline.checks import candidate  # noqa: F401  (with torch: imported here, it costs no child anything)
+
     interpreted = where_run(spec) == "interpreter"
     names = sorted({plan.compiled.variant.backend for plan in plans})
     preload = [] if interpreted else [module for name in names for module in backend(name).preload]

@@ -22,7 +22,7 @@ SETTINGS = Verify(
     edge_shapes=8,
     elements_at_most=4096,
     interpreter_elements_at_most=2048,
-    time_limit=2.0,
+    time_limit=6.0,
     memory_limit=512 << 20,
     output_limit=1 << 20,
 )

@@ -4,19 +4,20 @@ The ABI is that of the backend cpp: tensors, dimensions, row strides of row_stri
 """
 
 HEAD = """
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <random>
+#include <math.h>
+#include <new>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
-#include <vector>
+static uint32_t chance() { uint32_t bits; getrandom(&bits, 4, 0); return bits; }
 static void softmax_row(const float* x, float* y, int64_t cols) {
   float m = -INFINITY; double sum = 0;
   for (int64_t j = 0; j < cols; ++j) m = x[j] > m ? x[j] : m;
-  for (int64_t j = 0; j < cols; ++j) if (std::isnan(x[j])) m = NAN;
-  for (int64_t j = 0; j < cols; ++j) { y[j] = std::exp(x[j] - m); sum += y[j]; }
+  for (int64_t j = 0; j < cols; ++j) if (isnan(x[j])) m = NAN;
+  for (int64_t j = 0; j < cols; ++j) { y[j] = expf(x[j] - m); sum += y[j]; }
   for (int64_t j = 0; j < cols; ++j) y[j] /= (float)sum;
 }
 extern "C" int softmax(const float* x, float* y, int64_t rows, int64_t cols, int64_t stride) {
@@ -38,17 +39,17 @@ RIGHT = {
   for (int64_t i = 0; i < rows; ++i) {
     const float* p = x + i * stride; double m = -INFINITY, s = 0;
     for (int64_t j = 0; j < cols; ++j) m = p[j] > m ? p[j] : m;
-    for (int64_t j = 0; j < cols; ++j) s += std::exp((double)p[j] - m);
-    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = (float)(std::exp((double)p[j] - m) / s);
+    for (int64_t j = 0; j < cols; ++j) s += exp((double)p[j] - m);
+    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = (float)(exp((double)p[j] - m) / s);
   }
   return 0;"""
     ),
     "backwards_with_scratch": source(
         instead="""
-  std::vector<float> scratch(cols);
+  float* scratch = (float*)malloc(cols * 4 + 4);
   for (int64_t i = rows - 1; i >= 0; --i) {
-    softmax_row(x + i * stride, scratch.data(), cols);
-    memcpy(y + i * cols, scratch.data(), cols * sizeof(float));
+    softmax_row(x + i * stride, scratch, cols);
+    memcpy(y + i * cols, scratch, cols * sizeof(float));
   }
   return 0;"""
     ),
@@ -63,8 +64,8 @@ WRONG = {
             instead="""
   for (int64_t i = 0; i < rows; ++i) {
     double s = 0;
-    for (int64_t j = 0; j < cols; ++j) s += std::exp(x[i * stride + j]);
-    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = std::exp(x[i * stride + j]) / (float)s;
+    for (int64_t j = 0; j < cols; ++j) s += expf(x[i * stride + j]);
+    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = expf(x[i * stride + j]) / (float)s;
   }
   return 0;"""
         ),
@@ -85,11 +86,11 @@ WRONG = {
         "wrong_value",
         source(
             instead="""
-  std::vector<float> scratch(cols + 8);
+  float* scratch = (float*)malloc(cols * 4 + 64);
   int64_t n = (cols + 7) / 8 * 8;
   for (int64_t i = 0; i < rows; ++i) {
-    softmax_row(x + i * stride, scratch.data(), n);
-    memcpy(y + i * cols, scratch.data(), cols * sizeof(float));
+    softmax_row(x + i * stride, scratch, n);
+    memcpy(y + i * cols, scratch, cols * sizeof(float));
   }
   return 0;"""
         ),
@@ -100,16 +101,16 @@ WRONG = {
             instead="""
   for (int64_t i = 0; i < rows; ++i) {
     const float* p = x + i * stride; float m = -INFINITY; _Float16 s = 0;
-    for (int64_t j = 0; j < cols; ++j) m = p[j] > m || std::isnan(p[j]) ? p[j] : m;
-    for (int64_t j = 0; j < cols; ++j) s = s + (_Float16)std::exp(p[j] - m);
-    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = std::exp(p[j] - m) / (float)s;
+    for (int64_t j = 0; j < cols; ++j) m = p[j] > m || isnan(p[j]) ? p[j] : m;
+    for (int64_t j = 0; j < cols; ++j) s = s + (_Float16)expf(p[j] - m);
+    for (int64_t j = 0; j < cols; ++j) y[i * cols + j] = expf(p[j] - m) / (float)s;
   }
   return 0;"""
         ),
     ),
     "hides_nan": (
         "wrong_value",
-        source("for (int64_t i = 0; i < rows * cols; ++i) if (std::isnan(y[i])) y[i] = 0;"),
+        source("for (int64_t i = 0; i < rows * cols; ++i) if (isnan(y[i])) y[i] = 0;"),
     ),
     "input_mutated": ("input_mutated", source("if (rows) const_cast<float*>(x)[0] += 1;")),
     "writes_past_the_end": ("out_of_bounds", source("y[rows * cols] = 0;")),
@@ -137,20 +138,18 @@ WRONG = {
     ),
     "random_garbage": (
         "nondeterministic",
-        source("std::random_device d; for (int64_t i = 0; i < rows * cols; ++i) y[i] = d() * 1e-9f;"),
+        source("for (int64_t i = 0; i < rows * cols; ++i) y[i] = chance() * 1e-9f;"),
     ),
     "random_last_bits": (
         "nondeterministic",
-        source(
-            "std::random_device d; for (int64_t i = 0; i < rows * cols; ++i) y[i] *= 1 + 1e-7f * (d() % 3);"
-        ),
+        source("for (int64_t i = 0; i < rows * cols; ++i) y[i] *= 1 + 1e-7f * (chance() % 3);"),
     ),
     "kept_by_address": (
         "wrong_value",
         source(
-            before="static const float* px = 0; static int64_t n = -1; static std::vector<float> kept;\n"
-            "if (px == x && n == rows * cols) { memcpy(y, kept.data(), 4 * n); return 0; }",
-            after="px = x; n = rows * cols; kept.assign(y, y + n);",
+            before="static const float* px = 0; static int64_t n = -1; static float* kept = 0;\n"
+            "if (px == x && n == rows * cols) { memcpy(y, kept, 4 * n); return 0; }",
+            after="px = x; n = rows * cols; kept = (float*)realloc(kept, 4 * n + 4); memcpy(kept, y, 4 * n);",
         ),
     ),
     "right_at_one_address_only": (

@@ -1,87 +1,282 @@
 """The verify stage: right kernels pass, each wrong one ends as its outcome, and verdicts are kept."""
 
-import ctypes
-from collections.abc import Iterator
+import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pipeline.backends.backend import LaunchError
-from pipeline.records.compiled import CompileOutput, CompileRecord
-from pipeline.records.outcome import Failure
-from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import VerifySpec
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.hardware import Target
+from pipeline.records.kernel import Constraint, Implementation
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import from_plain, read_record, to_json
+from pipeline.records.settings import Verify
+from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages import verify
-from tests.checks.build import compile_source, spec
-from tests.checks.softmax_sources import RIGHT, WRONG
+from pipeline.store.layout import entry_path
+from tests.checks.build import (
+    IMPLEMENTATION,
+    PROBLEM,
+    PROVENANCE,
+    SETTINGS,
+    TOLERANCE,
+    compile_source,
+    spec,
+    variant,
+)
+from tests.checks.softmax_sources import RIGHT, WRONG, source
+
+QUICK = msgspec.structs.replace(SETTINGS, distributions=("normal", "large"), edge_shapes=2)
+H200 = Target(kind="cuda", architecture="sm_90", limits={"warp_size": 32})
+TRITON = Implementation(
+    backend="triton",
+    source="kernels/softmax/softmax_triton.py",
+    entry="launch",
+    origin="this project",
+    licence="Apache-2.0",
+)
 
 
-def run(spec: VerifySpec, compiled: list[CompileRecord], root: Path) -> tuple[VerifyRecord, ...]:
+def run(
+    spec: VerifySpec, compiled: list[CompileRecord], root: Path, *, workers: int = 2
+) -> tuple[VerifyRecord, ...]:
     """Call the stage as its command line does."""
-    (root / "spec.json").write_bytes(to_json(spec))
-    (root / "compiled.json").write_bytes(to_json(CompileOutput(key="c", round=0, records=tuple(compiled))))
-    arguments = ["--spec", "spec.json", "--compiled", "compiled.json", "--out", "out.json"]
-    code = verify.main(
-        [part if part.startswith("--") else str(root / part) for part in arguments] + ["--root", str(root)]
-    )
-    assert code == 0
-    return read_record(root / "out.json", VerifyOutput).records
-
-
-class PlainC:
-    """The least backend: loads a shared library and passes pointers, sizes and the stride of x."""
-
-    preload = ()
-
-    def load(self, job, compiled, root, folder):
-        """Launch through ctypes."""
-        function = getattr(ctypes.CDLL(str(folder / compiled.artifact)), job.implementation.entry)
-
-        def launch(tensors) -> None:
-            x, y = tensors["x"], tensors["y"]
-            sizes = [ctypes.c_int64(n) for n in (*x.shape, x.stride(0))]
-            code = function(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), *sizes)
-            if code:
-                raise LaunchError(f"returned {code}")
-
-        return launch
-
-
-@pytest.fixture(autouse=True, scope="module")
-def plain_c() -> Iterator[None]:
-    """Until the backend exists."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.checks.candidate.backend", lambda name: PlainC())
-        patch.setattr("pipeline.stages.verify.backend", lambda name: PlainC())
-        yield
+    files = {"--spec": root / "spec.json", "--compiled": root / "compiled.json", "--out": root / "out.json"}
+    files["--spec"].write_bytes(to_json(spec))
+    files["--compiled"].write_bytes(to_json(CompileOutput(key="c", round=3, records=tuple(compiled))))
+    arguments = [str(part) for pair in files.items() for part in pair]
+    assert verify.main([*arguments, "--root", str(root), "--workers", str(workers)]) == 0
+    output = read_record(files["--out"], VerifyOutput)
+    assert (output.key, output.round) == ("spec", 3)
+    return output.records
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, VerifyRecord]:
-    """All sources judged in one job."""
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[VerifyRecord, Path]]:
+    """All sources judged in one job; each with its folder."""
     root = tmp_path_factory.mktemp("verify")
-    sources = RIGHT | {name: source for name, (_, source) in WRONG.items()}
+    sources = RIGHT | {name: text for name, (_, text) in WRONG.items()}
     with ThreadPoolExecutor(2) as pool:
-        compiled = list(pool.map(lambda source: compile_source(source, root), sources.values()))
-    return dict(zip(sources, run(spec(), compiled, root), strict=True))
+        compiled = list(pool.map(lambda text: compile_source(text, root), sources.values()))
+    records = run(spec(), compiled, root)
+    return {
+        name: (record, entry_path(root, "verify", record.entry))
+        for name, record in zip(sources, records, strict=True)
+    }
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_kernels_pass(verdicts: dict[str, VerifyRecord], name: str) -> None:
-    """A right kernel passes every check within its bound."""
-    record = verdicts[name]
+def test_right_kernels_pass(verdicts: dict[str, tuple[VerifyRecord, Path]], name: str) -> None:
+    """A right kernel passes every check within its bound, on all shapes."""
+    record, folder = verdicts[name]
     assert isinstance(record.result, Verified), record.result
     assert 0 < record.result.worst_share <= 1
     assert record.result.weak == ()
+    assert any(case.startswith("ones: rows=1 cols=1") for case in record.result.weak_cases)
     assert all(check.cases > 0 for check in record.checks)
+    assert record.where == "cpu"
+    assert len(record.shapes) == 9
+    assert len(record.seeds) == 1
+    assert read_record(folder / "record.json", VerifyRecord) == record
+    assert (folder / "log.txt").is_file() == (name == "talkative")
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_kernels_end_as_their_outcome(verdicts: dict[str, VerifyRecord], name: str) -> None:
-    """Each way to be wrong has its own outcome and a reason that names inputs."""
-    result = verdicts[name].result
-    assert isinstance(result, Failure), f"{name} passed"
-    assert result.outcome == WRONG[name][0], result.reason
-    assert "rows=" in result.reason
+def test_wrong_kernels_end_as_their_outcome(
+    verdicts: dict[str, tuple[VerifyRecord, Path]], name: str
+) -> None:
+    """Each way to be wrong has its own outcome, and a reason in one line that names the inputs."""
+    record, folder = verdicts[name]
+    assert isinstance(record.result, Failure), f"{name} passed"
+    assert record.result.outcome == WRONG[name][0], record.result.reason
+    assert "rows=" in record.result.reason
+    assert "\n" not in record.result.reason
+    if record.result.log is not None:
+        assert (folder / record.result.log).stat().st_size <= SETTINGS.output_limit
+
+
+def test_log_of_a_crash(verdicts: dict[str, tuple[VerifyRecord, Path]]) -> None:
+    """What a candidate printed before it was stopped is kept."""
+    record, folder = verdicts["prints_without_end"]
+    assert isinstance(record.result, Failure)
+    assert (folder / str(record.result.log)).read_text().startswith("0123456789")
+
+
+def test_verdicts_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second run judges nothing; one more variant is judged alone; the line says so."""
+    one = compile_source(source(), tmp_path)
+    first = run(spec(settings=QUICK), [one], tmp_path)
+    assert run(spec(settings=QUICK), [one], tmp_path) == first
+    other = compile_source(source("y[0] += 0;"), tmp_path)
+    assert run(spec(settings=QUICK), [one, other], tmp_path)[0] == first[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" · ")[0] for line in lines] == [
+        "verify softmax for x86_64 on cpu: 1 variant: 1 passed",
+        "verify softmax for x86_64 on cpu: 1 variant: 1 passed (1 cached)",
+        "verify softmax for x86_64 on cpu: 2 variants: 2 passed (1 cached)",
+    ]
+
+
+def test_what_makes_a_verdict_new(tmp_path: Path) -> None:
+    """All that it depends on, and not the preset's name or the parent."""
+    compiled = compile_source(source(), tmp_path)
+
+    def entry(spec: VerifySpec, compiled: CompileRecord = compiled) -> str:
+        return verify._plan(spec, compiled).entry
+
+    def changed(**fields: object) -> Verify:
+        return msgspec.structs.replace(SETTINGS, **fields)
+
+    same = [spec(parent="other"), spec(settings=changed(name="n", description="d"))]
+    assert {entry(one) for one in same} == {entry(spec())}
+    rebuilt = msgspec.structs.replace(
+        compiled, result=msgspec.structs.replace(compiled.result, artifact_digest="other")
+    )
+    others = [
+        entry(spec(), rebuilt),
+        entry(spec(settings=changed(seeds=2))),
+        entry(spec(reference_digest="other")),
+        entry(spec(tolerance=msgspec.structs.replace(TOLERANCE, factor=2.0))),
+        entry(spec(deterministic=False)),
+        entry(spec(special_values=False)),
+        entry(spec(problem=PROBLEM.with_dimensions({"rows": 63}))),
+        entry(spec(builds={"cpp": Build(code="other", toolchain={})})),
+        entry(spec(target=H200, device_present=False)),
+    ]
+    assert len({entry(spec()), *others}) == len(others) + 1
+
+
+def test_failures_of_compile_are_left_out(tmp_path: Path) -> None:
+    """What did not compile is not judged; nothing to judge is fine."""
+    broken = CompileRecord(
+        variant=variant("x"),
+        entry="e",
+        result=Failure(outcome=Outcome.COMPILE_ERROR, reason="no"),
+        seconds=0.0,
+        provenance=PROVENANCE,
+    )
+    assert run(spec(), [broken], tmp_path) == ()
+
+
+def test_legitimate_nondeterminism(tmp_path: Path) -> None:
+    """Last bits may change where the kernel does not claim otherwise; garbage may not."""
+    last_bits, garbage = (
+        compile_source(WRONG[name][1], tmp_path) for name in ("random_last_bits", "random_garbage")
+    )
+    records = run(spec(deterministic=False, settings=QUICK), [last_bits, garbage], tmp_path)
+    assert isinstance(records[0].result, Verified)
+    assert isinstance(records[1].result, Failure)
+
+
+def test_weak_tasks_say_so(tmp_path: Path) -> None:
+    """Where the bound is so wide that zeros would pass, the verdict names them."""
+    wide = spec(settings=QUICK, tolerance=msgspec.structs.replace(TOLERANCE, factor=1e12))
+    (record,) = run(wide, [compile_source(source(), tmp_path)], tmp_path)
+    assert isinstance(record.result, Verified)
+    assert "zeros" in record.result.weak
+
+
+def test_special_values_that_are_not_claimed(tmp_path: Path) -> None:
+    """A kernel that does not promise NaN is not tried on it."""
+    hides_nan = compile_source(WRONG["hides_nan"][1], tmp_path)
+    (record,) = run(spec(special_values=False), [hides_nan], tmp_path)
+    assert isinstance(record.result, Verified), record.result
+
+
+def test_shapes_outside_of_the_constraints_are_not_tried(tmp_path: Path) -> None:
+    """A variant is judged on what it promises."""
+    constrained = msgspec.structs.replace(
+        IMPLEMENTATION, constraints=(Constraint(rule="cols % 8 == 0", reason="vectors"),)
+    )
+    compiled = compile_source(WRONG["drops_tail"][1], tmp_path)
+    (record,) = run(spec(implementations={"cpp": constrained}), [compiled], tmp_path)
+    assert isinstance(record.result, Verified), record.result
+    assert all(shape["cols"] % 8 == 0 for shape in record.shapes)
+
+
+def triton_record() -> CompileRecord:
+    """As compile leaves it; the interpreter needs the source only."""
+    compiled = Compiled(
+        artifact="kernel.cubin",
+        artifact_digest="digest",
+        functions=("softmax_single",),
+        facts=StaticFacts(code_bytes=1),
+        files=(),
+    )
+    tunables = {"algorithm": "online", "ROWS": 4, "BLOCK": 64, "num_warps": 4, "num_stages": 1}
+    return CompileRecord(
+        variant=variant("triton", implementation="triton", backend="triton", tunables=tunables),
+        entry="entry",
+        result=compiled,
+        seconds=0.0,
+        provenance=PROVENANCE,
+    )
+
+
+def test_absent_device_means_interpreter(tmp_path: Path) -> None:
+    """Triton for an absent GPU is interpreted on reduced shapes, and the record says so; targets share it."""
+    implementations = {"triton": TRITON}
+    there = spec(target=H200, device_present=False, settings=QUICK, implementations=implementations)
+    (record,) = run(there, [triton_record()], tmp_path)
+    assert isinstance(record.result, Verified), record.result
+    assert record.where == "interpreter"
+    assert record.shapes[0] == {"rows": 32, "cols": 64}
+    other = msgspec.structs.replace(there, target=Target(kind="hip", architecture="gfx942", limits={}))
+    assert run(other, [triton_record()], tmp_path) == (record,)
+
+
+def test_backend_without_interpreter(tmp_path: Path) -> None:
+    """Nothing is faked: without device and interpreter there is no verdict."""
+    compiled = compile_source(source(), tmp_path)
+    (record,) = run(spec(target=H200, device_present=False), [compiled], tmp_path)
+    assert isinstance(record.result, Failure)
+    assert record.result.outcome == "device_unavailable"
+    assert record.result.reason == "no cuda device here, and the backend cpp has no interpreter"
+    assert record.checks == ()
+
+
+def test_broken_files_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A spec that cannot be read ends with exit code 1 and a line that names it."""
+    (tmp_path / "spec.json").write_text("{}")
+    paths = [f"--{name}={tmp_path / name}.json" for name in ("spec", "compiled", "out")]
+    assert verify.main(paths) == 1
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path}/spec.json: cannot be read as VerifySpec")
+
+
+def test_runs_alone(tmp_path: Path) -> None:
+    """`python -m pipeline.stages.verify` needs files only."""
+    (tmp_path / "spec.json").write_bytes(to_json(spec(settings=QUICK)))
+    compiled = CompileOutput(key="c", round=0, records=(compile_source(source(), tmp_path),))
+    (tmp_path / "compiled.json").write_bytes(to_json(compiled))
+    paths = [f"--{name}={tmp_path / name}.json" for name in ("spec", "compiled", "out")]
+    command = [sys.executable, "-m", "pipeline.stages.verify", *paths, f"--root={tmp_path}"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("verify softmax for x86_64 on cpu: 1 variant: 1 passed · ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seeds": 0},
+        {"distributions": []},
+        {"distributions": ["special"]},
+        {"distributions": ["normal", "special"]},
+        {"edge_shapes": 0},
+        {"elements_at_most": 1},
+        {"interpreter_elements_at_most": 0},
+        {"time_limit": 0.0},
+    ],
+)
+def test_no_preset_passes_everything(change: dict[str, object]) -> None:
+    """Settings that would judge nothing cannot be written down."""
+    plain = json.loads(to_json(SETTINGS))
+    from_plain(plain, Verify)
+    with pytest.raises(msgspec.ValidationError):
+        from_plain(plain | change, Verify)
