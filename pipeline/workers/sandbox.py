@@ -26,6 +26,7 @@ from pipeline.workers.keeper import KILL, Exit, Limits, die_with_parent, keep
 
 __all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits"]
 
+UNEXPECTED = "unexpected answer"  # how the detail of an Exit begins where a child broke the protocol
 _GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a keeper to report
 
 
@@ -75,7 +76,7 @@ class Child:
             raise ChildEnded(self._wait(_GRACE_SECONDS)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self.kill()
-            self._exit = Exit(kind="error", code=1, detail=f"unexpected answer: {error}")
+            self._exit = Exit(kind="error", code=1, detail=f"{UNEXPECTED}: {error}")
             raise ChildEnded(self._exit) from None
 
     def stop(self) -> Exit:

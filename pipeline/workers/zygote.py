@@ -25,8 +25,7 @@ from pipeline.workers.keeper import keep, renew_streams
 
 IDLE_SECONDS = 60.0
 PRELOAD = ("numpy", "torch")
-PRELOAD_OF_STAGE = {"profile": ("torch._inductor.compile_fx",)}
-"""Imported before the first job of a stage is forked: two seconds that its `torch.compile` baseline needs."""
+# Not triton, nor what imports it: it is either a compiler or an interpreter from its import on.
 
 
 class Job(Record, frozen=True, kw_only=True):
@@ -78,8 +77,6 @@ def _fork_job(connection: socket.socket, listener: socket.socket) -> int | None:
     except (OSError, EOFError, msgspec.DecodeError):
         connection.close()
         return None
-    for name in PRELOAD_OF_STAGE.get(job.stage, ()):
-        importlib.import_module(name)
     keeper = os.fork()
     if keeper == 0:
         listener.close()
