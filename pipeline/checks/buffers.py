@@ -6,6 +6,7 @@ are poisoned. Patterns of inputs are NaN, so that reading beyond them shows in t
 outputs differ from them, so that a value copied from one guard into another is seen.
 """
 
+import fcntl
 import mmap
 import os
 from types import TracebackType
@@ -121,8 +122,11 @@ class Arena:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._descriptor = os.memfd_create("kernelmill", os.MFD_CLOEXEC)
+        self._descriptor = os.memfd_create("kernelmill", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self._descriptor, size)
+        # A candidate that cut the file would end its judge with a bus error.
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, seals)
         self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
         self._memory = mmap.mmap(self._descriptor, size)
 

@@ -5,6 +5,7 @@ come here; what the candidate wrote is read by the judge from the shared buffers
 """
 
 import faulthandler
+import functools
 import mmap
 import os
 import traceback
@@ -80,7 +81,7 @@ def serve(channel: Channel) -> None:
         channel.send(_refused(error))
         return
     channel.send(Ready())
-    run = _on_host if load.device == "cpu" else _on_device
+    run = _on_host if load.device == "cpu" else functools.partial(_on_device, load.device)
     while True:
         try:
             call: Call = channel.receive(Call)
@@ -104,19 +105,20 @@ def _on_host(launch: _Launch, memory: mmap.mmap, layout: Layout) -> tuple[Seen, 
     return _seen(tensors, addresses, layout)
 
 
-def _on_device(launch: _Launch, memory: mmap.mmap, layout: Layout) -> tuple[Seen, ...]:
+def _on_device(device: str, launch: _Launch, memory: mmap.mmap, layout: Layout) -> tuple[Seen, ...]:
     """The same layout in one allocation of the device: guards and poison go there and back with the rest."""
     host = torch.frombuffer(memory, dtype=torch.uint8, count=layout.size)
-    device = host.to("cuda")
+    there = torch.empty(layout.size, dtype=torch.uint8, device=device)
+    there.copy_(host)
     tensors: dict[str, torch.Tensor] = {}
     for slot in layout.slots:
-        dtype = getattr(torch, slot.dtype)
-        flat = device[slot.offset : slot.offset + max(slot.span, 1) * slot.itemsize].view(dtype)
-        tensors[slot.name] = flat.as_strided(slot.shape, slot.strides)
+        span = there[slot.offset : slot.offset + max(slot.span, 1) * slot.itemsize]
+        tensors[slot.name] = span.view(getattr(torch, slot.dtype)).as_strided(
+            slot.shape, slot.strides, slot.offset // slot.itemsize
+        )
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     launch(tensors)
-    torch.cuda.synchronize()
-    host.copy_(device)
+    host.copy_(there)  # waits for the device
     return _seen(tensors, addresses, layout)
 
 

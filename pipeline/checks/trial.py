@@ -4,6 +4,7 @@ In: what to load, and the cases. Out: a `Trial`: passed with how much of the bou
 failure.
 """
 
+import tempfile
 import time
 from pathlib import Path
 from typing import Literal
@@ -21,12 +22,10 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Verify
 from pipeline.records.verified import CheckResult, Verified
-from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
+from pipeline.workers.sandbox import UNEXPECTED, Child, ChildEnded, Exit, ForkServer, Limits
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in the last call
-BACKSTOP = (
-    4.0  # the sandbox's own clock counts the judge's time as well, so it gets this many times the limit
-)
+BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
 LOG = "log.txt"
 EVERY_THIRD = 3  # the cases that are called on several threads
 
@@ -67,18 +66,10 @@ def try_variant(
     steps = [_step(book.prepare(case), number, subject) for number, case in enumerate(cases)]
     size = max(step.layout.size for step in steps) + 2 * SHIFT
     gate = Gate()
-    with Arena(size) as arena:
-        candidate = _Candidate(server, subject, arena, folder / LOG)
+    with Arena(size) as arena, tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
+        candidate = _Candidate(server, subject, arena, log=folder / LOG, scratch=Path(scratch))
         attempt = _Attempt(candidate, gate, subject)
-        try:
-            failure = candidate.load() or attempt.run(steps)
-            ended = candidate.stop()
-            if failure is None and ended.kind != "ok":
-                failure = _how_it_ended(ended, "after the last call")
-        except ChildEnded as ending:
-            failure = _how_it_ended(ending.exit, attempt.label)
-        finally:
-            candidate.stop()
+        failure = _try(candidate, attempt, steps)
     tried = tuple(step.prepared.case for step in steps[: attempt.cases])
     if failure is not None:
         logged = (folder / LOG).is_file() and (folder / LOG).stat().st_size > 0
@@ -92,6 +83,20 @@ def try_variant(
     return Trial(result=verified, checks=gate.results(), cases=tried)
 
 
+def _try(candidate: "_Candidate", attempt: "_Attempt", steps: list["_Step"]) -> Failure | None:
+    """All calls; however it ends, the child does not outlive it."""
+    try:
+        failure = candidate.load() or attempt.run(steps)
+        ended = candidate.stop()
+    except ChildEnded as ending:
+        return _how_it_ended(ending.exit, attempt.label)
+    finally:
+        candidate.stop()
+    if failure is None and ended.kind != "ok":
+        return _how_it_ended(ended, "after the last call")
+    return failure
+
+
 def _step(prepared: Prepared, number: int, subject: Subject) -> "_Step":
     layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
     return _Step(prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads)
@@ -100,17 +105,20 @@ def _step(prepared: Prepared, number: int, subject: Subject) -> "_Step":
 class _Candidate:
     """The child process, with a clock that counts only its own time."""
 
-    def __init__(self, server: ForkServer, subject: Subject, arena: Arena, log: Path) -> None:
+    def __init__(
+        self, server: ForkServer, subject: Subject, arena: Arena, *, log: Path, scratch: Path
+    ) -> None:
         self.arena = arena
         self._subject = subject
         settings = subject.settings
         self._limit = self._left = settings.time_limit
         limits = Limits(
             seconds=BACKSTOP * settings.time_limit,
-            memory=settings.memory_limit + arena.size,
+            # A CUDA context reserves more address space than any limit on it would let pass.
+            memory=settings.memory_limit + arena.size if subject.device == "cpu" else None,
             output=settings.output_limit,
         )
-        self._child: Child = server.start(TARGET, limits=limits, log=log)
+        self._child: Child = server.start(TARGET, limits=limits, log=log, scratch=scratch)
 
     def load(self) -> Failure | None:
         subject = self._subject
@@ -248,6 +256,8 @@ def _unexpected(answer: Answer) -> Failure:
 
 def _how_it_ended(ended: Exit, when: str) -> Failure:
     """A child that is gone before its last answer was read."""
+    if ended.detail.startswith(UNEXPECTED):
+        return Failure(outcome=Outcome.TAMPERED, reason=f"its process sent an {ended.detail} ({when})")
     reason = ended.detail or "its process ended without an answer"
     return Failure(outcome=_OUTCOMES[ended.kind], reason=f"{reason} ({when})")
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pipeline.checks.trial import Trial
 
 
+DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
 THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
 
@@ -172,22 +173,30 @@ def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:
         judge = _Judge(spec, server, options.root)
-        workers = min(options.workers, len(plans))
-        with (
-            _torch_threads(max(1, options.workers // workers)),
-            concurrent.futures.ThreadPoolExecutor(workers) as pool,
-        ):
-            records = list(pool.map(judge.verdict, plans))
+        at_once = options.workers if where_run(spec) in ("cpu", "interpreter") else DEVICE_CANDIDATES
+        workers = min(options.workers, at_once, len(plans))
+        with _one_torch_thread():
+            records = _all_verdicts(judge, plans, workers)
     return {record.entry: record for record in records}
 
 
+def _all_verdicts(judge: "_Judge", plans: list[_Plan], workers: int) -> list[VerifyRecord]:
+    """Verdicts in order; the first exception (a bug, or an error of the user's) leaves the rest undone."""
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(judge.verdict, plan) for plan in plans]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
 @contextlib.contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
-    """So many threads for each judge, as there are several."""
+def _one_torch_thread() -> Iterator[None]:
+    """For each judge, as there are several; and no thread pool that a later fork would break."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    torch.set_num_threads(1)
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ HEAD = """
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 static uint32_t chance() { uint32_t bits; getrandom(&bits, 4, 0); return bits; }
 static void softmax_row(const float* x, float* y, int64_t cols) {
@@ -169,6 +170,15 @@ WRONG = {
     "prints_without_end": (
         "output_limit",
         source('for (;;) puts("0123456789 0123456789 0123456789 0123456789 0123456789 0123456789");'),
+    ),
+    "speaks_for_its_harness": (
+        "tampered",
+        source(
+            r"""
+  struct stat s;
+  for (int fd = 3; fd < 64; ++fd)
+    if (fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) && write(fd, "\0\0\0\1\xc1", 5) < 0) return 1;"""
+        ),
     ),
     "refuses": ("launch_error", source(instead="return 3;")),
 }

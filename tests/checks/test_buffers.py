@@ -88,6 +88,15 @@ def test_another_process_sees_the_same(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_file_cannot_be_cut() -> None:
+    """Else a candidate could end its judge with a bus error."""
+    with Arena(4096) as arena:
+        descriptor = os.open(arena.path, os.O_RDWR)
+        with pytest.raises(PermissionError):
+            os.ftruncate(descriptor, 0)
+        os.close(descriptor)
+
+
 def test_where_it_was_written() -> None:
     """The text names the tensor, the side and the distance."""
     layout = lay_out(problem(), padded=True)
