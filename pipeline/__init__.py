@@ -1,1 +1,1 @@
-"""Kernelmill: declare kernels, workloads, targets and optimizations; get verified, profiled, comparable results."""
+"""Kernelmill: declare kernels, workloads and targets; get verified, profiled, reproducible results."""

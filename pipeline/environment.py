@@ -44,6 +44,7 @@ def mlflow_defaults() -> None:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # two lines for each run
 
+
 def mlflow_server_defaults() -> None:
     """The same for the server, whose libraries' warnings are not for the user's terminal."""
     mlflow_defaults()
