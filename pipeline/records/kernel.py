@@ -9,7 +9,7 @@ TunableValue = bool | int | float | str
 
 
 class Tensor(Record, frozen=True, kw_only=True):
-    """One tensor argument, in the order of the C ABI and by name everywhere else."""
+    """One tensor argument; the C ABI has inputs first, then outputs, each in declared order."""
 
     role: Literal["input", "output"]
     shape: tuple[str, ...]
