@@ -13,7 +13,7 @@ class Problem(Record, frozen=True, kw_only=True):
     dimensions: dict[str, int]
     """In declared order, which is the order of the C ABI."""
     tensors: dict[str, Tensor]
-    """`dtype` is concrete here (`float32`, never `element`); the C ABI has inputs first, then outputs, in this order."""
+    """`dtype` is concrete here (`float32`, never `element`); the C ABI has inputs first, then outputs."""
     scalars: dict[str, float]
     attributes: dict[str, TunableValue]
     element: str
