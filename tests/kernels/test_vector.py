@@ -1,0 +1,127 @@
+"""kernels/vector.hpp: conversions bit for bit as torch's, and the exponential's error, on every path."""
+
+import ctypes
+import functools
+import platform
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.backends.cpp import compiler
+
+ROOT = Path(__file__).parents[2]
+SOURCE = """
+#include "vector.hpp"
+extern "C" void widen(const vec::Element* from, float* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) vec::store_raw(to + i, vec::load(from + i));
+}
+extern "C" void narrow(const float* from, vec::Element* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) vec::store(to + i, vec::load_raw<vec::Floats>(from + i));
+}
+extern "C" void narrow_each(const float* from, vec::Element* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = vec::to_element(from[i]);
+}
+extern "C" void exponential(const float* from, float* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_raw(to + i, vec::exp(vec::load_raw<vec::Floats>(from + i)));
+    }
+}
+extern "C" void reductions(const float* from, float* to) {
+    to[0] = vec::reduce_sum(vec::load_raw<vec::Floats>(from));
+    to[1] = vec::reduce_maximum(vec::load_raw<vec::Floats>(from));
+}
+"""
+PATHS = [(1, "native"), (8, "native"), (16, "native"), (8, "x86-64"), (16, "x86-64-v3")]
+SPECIAL = [
+    0.0,
+    -0.0,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    65504.0,
+    65519.9,
+    65520.0,
+    3.4e38,
+    6e-8,
+    1e-45,
+]
+
+
+@pytest.fixture(scope="module", params=PATHS, ids=str)
+def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """Compile for an element type on one path; portable paths have no intrinsics to fall back on."""
+    lanes, architecture = request.param
+    if architecture != "native" and platform.machine() != "x86_64":
+        pytest.skip("an instruction set of x86-64")
+    folder = tmp_path_factory.mktemp("vector")
+    (folder / "vector.cpp").write_text(SOURCE)
+
+    @functools.cache
+    def compile_for(element: str) -> ctypes.CDLL:
+        arguments = [f"-DLANES={lanes}", f"-DELEMENT_{element.upper()}", f"-I{ROOT / 'kernels'}"]
+        arguments += [f"-march={architecture}", "-o", f"{element}.so", "vector.cpp"]
+        assert compiler.run(arguments, folder=folder, log=folder / "log.txt", seconds=30) is None
+        return ctypes.CDLL(str(folder / f"{element}.so"))
+
+    return compile_for
+
+
+def call(function, source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Apply to a tensor whose size is a multiple of 16."""
+    result = torch.empty(source.shape, dtype=dtype)
+    pointers = ctypes.c_void_p(source.data_ptr()), ctypes.c_void_p(result.data_ptr())
+    function(*pointers, ctypes.c_int64(source.numel()))
+    return result
+
+
+def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Equal bits, but any NaN is as good as another."""
+    integers = {2: torch.int16, 4: torch.int32}[got.element_size()]
+    equal = got.view(integers) == expected.view(integers)
+    return bool((equal | (got.isnan() & expected.isnan())).all())
+
+
+@pytest.mark.parametrize("element", ["float16", "bfloat16"])
+def test_conversions(build, element: str):
+    """All 65,536 values widen exactly; floats narrow to the nearest, ties to even."""
+    library = build(element)
+    dtype = getattr(torch, element)
+    every = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)
+    assert same(call(library.widen, every, torch.float32), every.to(torch.float32))
+    random = torch.randint(-(1 << 31), (1 << 31) - 1, (1 << 16,), dtype=torch.int64).to(torch.int32)
+    wide = every.to(torch.float32)
+    ties = ((wide[1:].double() + wide[:-1].double()) / 2).float()
+    moderate = torch.randn(1 << 14) * 1e-6
+    floats = torch.cat([random.view(torch.float32), ties, moderate, torch.tensor(SPECIAL)])
+    floats = torch.nn.functional.pad(floats, (0, -floats.numel() % 16))
+    assert same(call(library.narrow, floats, dtype), floats.to(dtype))
+    assert same(call(library.narrow_each, floats, dtype), floats.to(dtype))
+
+
+def test_exponential(build):
+    """Within 1.1 units in the last place where the result is normal, gradual underflow, NaN and infinity."""
+    library = build("float32")
+    x = torch.linspace(-87.3, 88.0, 1 << 20)
+    got = call(library.exponential, x, torch.float32).double()
+    exact = x.double().exp()
+    unit = torch.exp2(torch.floor(torch.log2(exact)) - 23)
+    assert ((got - exact) / unit).abs().max() <= 1.1
+    small = torch.linspace(-110.0, -87.3, 1 << 16)
+    error = call(library.exponential, small, torch.float32).double() - small.double().exp()
+    assert error.abs().max() <= 2.0**-148
+    special = torch.tensor([float("-inf"), float("nan"), 0.0, -0.0] * 4)
+    assert same(call(library.exponential, special, torch.float32), special.exp())
+
+
+def test_reductions(build):
+    """Every lane counts once."""
+    library = build("float32")
+    lanes = torch.tensor([2.0**power for power in range(16)])
+    for shift in range(16):
+        source, result = lanes.roll(shift), torch.empty(2)
+        library.reductions(ctypes.c_void_p(source.data_ptr()), ctypes.c_void_p(result.data_ptr()))
+        # As many lanes as the path has: the sum is exact, so it says which ones were in it.
+        fitting = [count for count in (1, 8, 16) if source[:count].sum() == result[0]]
+        assert fitting
+        assert result[1] == source[: fitting[0]].max()
