@@ -15,7 +15,7 @@ run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the
 	@python -m pipeline experiment=default
 
 test: $(VENV)/.dev  ## the tests (a few minutes)
-	@python -m pytest -q -m "not slow"
+	@python -m pytest -q -n 2 -m "not slow"
 
 test-all: $(VENV)/.dev  ## the tests, the slow ones too
 	@python -m pytest -q

@@ -38,7 +38,7 @@ class Backend(Protocol):
     kinds: frozenset[BackendKind]
     """Targets that it can compile for."""
     shape_matters: bool
-    """Whether the artifact depends on the workload's dimensions (just-in-time compilers specialise on them)."""
+    """Whether the artifact depends on the workload's dimensions, as with just-in-time compilers."""
     preload: tuple[str, ...]
     """Modules worth importing once before workers are forked."""
 

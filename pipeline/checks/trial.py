@@ -72,8 +72,8 @@ def try_variant(
         failure = _try(candidate, attempt, steps)
     tried = tuple(step.prepared.case for step in steps[: attempt.cases])
     if failure is not None:
-        logged = (folder / LOG).is_file() and (folder / LOG).stat().st_size > 0
-        failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG if logged else None)
+        _conclude(folder / LOG, failure)
+        failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG)
         return Trial(result=failure, checks=gate.results(), cases=tried)
     gate.require_all(attempt.calls)
     weak = summarize({step.label: step.prepared.trivial for step in steps if not step.prepared.empty})
@@ -100,6 +100,12 @@ def _try(candidate: "_Candidate", attempt: "_Attempt", steps: list["_Step"]) -> 
 def _step(prepared: Prepared, number: int, subject: Subject) -> "_Step":
     layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
     return _Step(prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads)
+
+
+def _conclude(log: Path, failure: Failure) -> None:
+    """End the log with the verdict: a crash prints nothing itself, and a reader starts from the log."""
+    with log.open("a") as stream:
+        stream.write(f"\nverify: {failure.outcome}: {failure.reason}\n")
 
 
 class _Candidate:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, Self
 import msgspec
 
 from pipeline.errors import WorkerError
-from pipeline.records.record import Record, from_plain, to_json
+from pipeline.records.record import Record, to_json
 from pipeline.workers.channel import Channel
 from pipeline.workers.keeper import KILL, Exit, Limits, die_with_parent, keep
 
@@ -213,14 +213,18 @@ def _serve(control: socket.socket) -> NoReturn:
         if not message:
             os._exit(0)
         if os.fork() == 0:
-            control.close()
-            _start_child(from_plain(msgspec.json.decode(message), _Request), *descriptors)
+            try:
+                control.close()
+                _start_child(msgspec.json.decode(message, type=_Request), *descriptors)
+            finally:  # whatever goes wrong: never back into the code of the owner, of which this is a copy
+                os._exit(1)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
 def _start_child(request: _Request, channel: int, owner: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _disconnect({0, 1, 2, channel, owner})
 
     def run() -> None:
         os.environ.update(request.environment)
@@ -231,3 +235,16 @@ def _start_child(request: _Request, channel: int, owner: int) -> NoReturn:
 
     connection = socket.socket(fileno=owner)
     keep(run, connection, request.limits, Path(request.log))
+
+
+def _disconnect(kept: set[int]) -> None:
+    """Point every other inherited descriptor at nothing: a candidate could write to what its owner has open.
+
+    They are not closed, because objects that own them would close whatever takes their numbers.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
+        if descriptor not in kept and descriptor != nothing:
+            with contextlib.suppress(OSError):  # the one that listed them is closed already
+                os.fstat(descriptor)
+                os.dup2(nothing, descriptor)

@@ -11,7 +11,7 @@ from tests.end_to_end.checkout import Checkout
 STAGES = ("compile", "verify", "profile")
 OVERRIDES = (
     "overrides=kernel=softmax workload=awkward hardware=cpu optimization=baseline "
-    "verify=fast profile=quick tracking=disabled"
+    "verify=fast profile=quick profile.baselines=[eager] tracking=disabled"
 )
 KERNEL = "conf/kernel/softmax.yaml"
 

@@ -21,7 +21,8 @@ EXPECTED = {
 }
 OVERRIDES = (
     "kernel=faulty workload=bert_base hardware=cpu optimization=full verify=fast profile=quick "
-    "workload.dimensions.tokens=64 verify.time_limit=4 tracking=disabled"
+    "workload.dimensions.tokens=64 verify.time_limit=4 verify.memory_limit=268435456 "
+    "profile.baselines=[eager] tracking=disabled"
 )
 
 

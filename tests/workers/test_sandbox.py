@@ -120,3 +120,12 @@ def test_preload_is_for_children_only(tmp_path: Path) -> None:
         assert start(server, "preloaded", tmp_path).receive(10) == [True, "yes"]
     assert "colorsys" not in sys.modules
     assert "KERNELMILL_TEST" not in os.environ
+
+
+def test_nothing_of_the_owner_is_open(tmp_path: Path) -> None:
+    """A file that the owner has open when it forks the server cannot be reached from a child."""
+    secret = tmp_path / "secret"
+    with secret.open("w"), ForkServer() as server:
+        leads = start(server, "descriptors", tmp_path).receive(10)
+    assert str(secret) not in leads
+    assert sum(lead.startswith("socket:") for lead in leads) == 1, "only the channel"
