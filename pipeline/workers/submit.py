@@ -18,6 +18,7 @@ from pathlib import Path
 
 # Only the standard library, and little of it: this module is the cost of a job.
 
+LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 START_SECONDS = 120.0  # importing torch from a cold disk
 
 
@@ -60,7 +61,10 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 def _socket_path() -> Path:
     """One per user, checkout, interpreter and environment of the libraries."""
-    folder = Path(tempfile.gettempdir()) / f"kernelmill-{os.getuid()}"
+    folder = Path(tempfile.gettempdir())
+    if len(os.fsencode(folder)) > LONGEST_FOLDER:
+        folder = Path("/tmp")
+    folder /= f"kernelmill-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")

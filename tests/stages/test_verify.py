@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,15 +43,26 @@ TRITON = Implementation(
 )
 
 
+def main_in_new_process(arguments: list[str]) -> int:
+    """The stage in a process that has not imported Triton, to compile with it, as another test may have."""
+    command = [sys.executable, "-m", "pipeline.stages.verify", *arguments]
+    return subprocess.run(command, check=False, timeout=120).returncode
+
+
 def run(
-    spec: VerifySpec, compiled: list[CompileRecord], root: Path, *, workers: int = 2
+    spec: VerifySpec,
+    compiled: list[CompileRecord],
+    root: Path,
+    *,
+    workers: int = 2,
+    main: Callable[[list[str]], int] = verify.main,
 ) -> tuple[VerifyRecord, ...]:
     """Call the stage as its command line does."""
     files = {"--spec": root / "spec.json", "--compiled": root / "compiled.json", "--out": root / "out.json"}
     files["--spec"].write_bytes(to_json(spec))
     files["--compiled"].write_bytes(to_json(CompileOutput(key="c", round=3, records=tuple(compiled))))
     arguments = [str(part) for pair in files.items() for part in pair]
-    assert verify.main([*arguments, "--root", str(root), "--workers", str(workers)]) == 0
+    assert main([*arguments, "--root", str(root), "--workers", str(workers)]) == 0
     output = read_record(files["--out"], VerifyOutput)
     assert (output.key, output.round) == ("spec", 3)
     return output.records
@@ -224,12 +236,12 @@ def test_absent_device_means_interpreter(tmp_path: Path) -> None:
     """Triton for an absent GPU is interpreted on reduced shapes, and the record says so; targets share it."""
     implementations = {"triton": TRITON}
     there = spec(target=H200, device_present=False, settings=QUICK, implementations=implementations)
-    (record,) = run(there, [triton_record()], tmp_path)
+    (record,) = run(there, [triton_record()], tmp_path, main=main_in_new_process)
     assert isinstance(record.result, Verified), record.result
     assert record.where == "interpreter"
     assert record.shapes[0] == {"rows": 32, "cols": 64}
     other = msgspec.structs.replace(there, target=Target(kind="hip", architecture="gfx942", limits={}))
-    assert run(other, [triton_record()], tmp_path) == (record,)
+    assert run(other, [triton_record()], tmp_path, main=main_in_new_process) == (record,)
 
 
 def test_backend_without_interpreter(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def where(channel: Channel) -> None:
 
 def preloaded(channel: Channel) -> None:
     """Tells whether a module was there from the start, and one environment variable."""
-    channel.send(["colorsys" in sys.modules, os.environ.get("KERNELMILL_TEST")])
+    channel.send(["tabnanny" in sys.modules, os.environ.get("KERNELMILL_TEST")])
 
 
 def descriptors(channel: Channel) -> None:

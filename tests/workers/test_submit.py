@@ -4,16 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """A private folder for the worker's socket, so that every test starts its own."""
-    return {**os.environ, "TMPDIR": str(tmp_path)}
+def environment() -> Iterator[dict[str, str]]:
+    """A private and short folder for the worker's socket, so that every test starts its own."""
+    with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
+        yield {**os.environ, "TMPDIR": folder}
 
 
 def submit(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,13 +57,31 @@ def test_without_a_stage() -> None:
     assert "usage" in ended.stderr
 
 
+def open_when_read(fifo: Path) -> int:
+    """Open the writing end once the stage has opened the other one."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            assert time.monotonic() < deadline, "the stage never opened its spec"
+            time.sleep(0.01)
+
+
+def test_a_long_temporary_folder(environment: dict[str, str], tmp_path: Path) -> None:
+    """The path of a Unix socket is limited, a temporary folder's is not."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    assert submit(environment | {"TMPDIR": str(long)}, "compile", "--help").returncode == 0
+
+
 def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: Path) -> None:
     """A job does not outlive the one who wanted it, also after kill -9."""
     fifo = tmp_path / "spec.json"  # the stage blocks in reading its spec
     os.mkfifo(fifo)
     arguments = ["compile", "--spec", str(fifo), "--variants", str(fifo), "--out", str(tmp_path / "out")]
     client = subprocess.Popen([sys.executable, "-m", "pipeline.workers.submit", *arguments], env=environment)
-    writer = os.open(fifo, os.O_WRONLY)  # returns when the stage has opened the other end
+    writer = open_when_read(fifo)
     client.send_signal(signal.SIGKILL)
     client.wait(timeout=10)
     with pytest.raises(BrokenPipeError):
