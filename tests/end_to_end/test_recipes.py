@@ -41,7 +41,14 @@ def run_shell(checkout: Checkout, script: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+# Each takes a whole run: the longest one is always tried, the others by `make test-all`.
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem == "kernel" else pytest.mark.slow)
+        for path in RECIPES
+    ],
+)
 def test_recipe(checkout: Checkout, recipe: Path) -> None:
     """Every variant of the recipe's task ends without a failure of its own."""
     blocks = BLOCK.findall(recipe.read_text())
