@@ -230,7 +230,7 @@ def test_missing_entry_names_what_there_is(root: Path, folder: Path):
 
 
 def test_compiler_that_does_not_end(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """The time limit ends the compiler, and the outcome is a timeout; every N costs anew, nothing is memoized."""
+    """The time limit ends the compiler; every N costs it anew, nothing is memoized."""
     monkeypatch.setattr("pipeline.backends.cpp.TIME_LIMIT", 0.5)
     (root / "part.hpp").write_text(
         "inline float part(float value) { return value; }\n"
