@@ -59,7 +59,7 @@ class Request(Record, frozen=True, kw_only=True):
     """What the child measures."""
 
     kind: BackendKind
-    library: str
+    folder: str
     """Folder in which the compiled part is kept."""
 
 
@@ -85,7 +85,7 @@ def measured_again(server: ForkServer, kind: BackendKind, device: str, cache: Pa
         log = Path(folder) / "log.txt"
         child = server.start(TARGET, limits=Limits(seconds=TIME_LIMIT), log=log)
         try:
-            child.send(Request(kind=kind, library=str(path.parent.absolute())))
+            child.send(Request(kind=kind, folder=str(path.parent.absolute())))
             found: DeviceCeilings = child.receive(TIME_LIMIT, DeviceCeilings)
         except ChildEnded as ended:
             raise WorkerError(f"the ceilings of {device} cannot be measured: {ended}") from ended
@@ -134,7 +134,7 @@ def serve(channel: Channel) -> None:
         from pipeline.measure.ceilings_cpu import measure
     else:
         from pipeline.measure.ceilings_gpu import measure
-    channel.send(measure(Path(request.library)))
+    channel.send(measure(Path(request.folder)))
 
 
 def envelope(points: list[tuple[int, float]]) -> tuple[Point, ...]:
