@@ -4,23 +4,32 @@ snakemake --cores all                                       the default experime
 snakemake --cores all verify                                up to a stage
 snakemake --cores all --config experiment=smoke             another experiment
 snakemake --cores all --config overrides="kernel=softmax"   a part of it; `python -m pipeline --help` explains
+snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.judge`
 """
 
+from pipeline.judge import open_judging
 from pipeline.workflow import open_workflow
 
-run = open_workflow(config, main=workflow.is_main_process, dryrun=workflow.output_settings.dryrun)
+asked = {"main": workflow.is_main_process, "dryrun": workflow.output_settings.dryrun}
 
+if "problems" in config:
+    judging = open_judging(config, **asked)
 
-rule all:
-    default_target: True
-    input:
-        run.report,
+    include: "workflows/rules/judge.smk"
 
+else:
+    run = open_workflow(config, **asked)
 
-include: "workflows/rules/generate.smk"
-include: "workflows/rules/compile.smk"
-include: "workflows/rules/verify.smk"
-include: "workflows/rules/profile.smk"
-include: "workflows/rules/aggregate.smk"
-include: "workflows/rules/track.smk"
-include: "workflows/rules/report.smk"
+    rule all:
+        default_target: True
+        input:
+            run.report,
+
+    include: "workflows/rules/generate.smk"
+    include: "workflows/rules/compile.smk"
+    include: "workflows/rules/verify.smk"
+    include: "workflows/rules/mutation.smk"
+    include: "workflows/rules/profile.smk"
+    include: "workflows/rules/aggregate.smk"
+    include: "workflows/rules/track.smk"
+    include: "workflows/rules/report.smk"

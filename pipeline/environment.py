@@ -3,6 +3,11 @@
 import os
 from pathlib import Path
 
+# Variables that begin so change what Triton, LLVM or ptxas emit, or whether Triton compiles at all.
+COMPILER_SETTINGS = (
+    "TRITON_", "AMDGCN_", "PTXAS_", "NVPTX_", "LLVM_", "MLIR_", "USE_IR_LOC", "DISABLE_",
+)  # fmt: skip
+
 
 def compiler() -> str | None:
     """$CXX: the C++ compiler that the user prefers, as build tools everywhere take it."""
@@ -49,3 +54,9 @@ def mlflow_server_defaults() -> None:
     """The same for the server, whose libraries' warnings are not for the user's terminal."""
     mlflow_defaults()
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
+
+
+def forget_compiler_settings() -> None:
+    """Forget $TRITON_INTERPRET and its like: a result must not depend on the user's shell."""
+    for name in [name for name in os.environ if name.startswith(COMPILER_SETTINGS)]:
+        del os.environ[name]

@@ -126,6 +126,7 @@ def _paths(plan: Plan) -> Iterator[str]:
         for key in dict.fromkeys(getattr(task.row, stage) for task in plan.tasks):
             rounds = next(task.row.rounds for task in plan.tasks if getattr(task.row, stage) == key)
             yield from (str(output_path(ROOT, stage, key, number)) for number in range(rounds))
+    yield from (str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations)
     yield str(ROOT / "aggregate" / plan.aggregate / "summary.json")
     yield str(ROOT / "report" / plan.aggregate / "report.html")
     yield str(ROOT / "track" / plan.aggregate / "tracked.json")

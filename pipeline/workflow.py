@@ -36,7 +36,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     """
     if main and not dryrun:
         only_progress()
-    looking = dryrun or any(argument.startswith(LOOKING) for argument in sys.argv[1:])
+    looking = dryrun or is_looking()
     # `python` in the rules is the interpreter that runs Snakemake, also where its environment is not active.
     prefer_programs_in(Path(sys.executable).parent)
     try:
@@ -48,6 +48,11 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     return Workflow(plan, lock)
+
+
+def is_looking() -> bool:
+    """Whether Snakemake was only asked to show something."""
+    return any(argument.startswith(LOOKING) for argument in sys.argv[1:])
 
 
 def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -79,6 +84,10 @@ class Workflow:
         self.plan = plan
         self._lock = lock  # held as long as this object lives
         self._tasks = {stage: {getattr(task.row, stage): task for task in plan.tasks} for stage in STAGES}
+        made = {each.key: str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations}
+        self.mutations = list(made.values())
+        self.reported_mutations = [made[each.key] for each in plan.mutations if each.reported]
+        self.cores = os.cpu_count() or 1
         self.aggregate = str(ROOT / "aggregate" / plan.aggregate / "summary.json")
         self.aggregate_spec = str(spec_path(ROOT, "aggregate", plan.aggregate))
         self.report = str(ROOT / "report" / plan.aggregate / "report.html")

@@ -61,7 +61,7 @@ def test_paths(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """The files that can be asked for, in the order of the stages; shared ones once."""
     output = lines(capsys, "hardware=h100,h200", "--paths")
     assert [path.split("/")[1] for path in output] == [
-        "generate", "compile", "verify", "profile", "aggregate", "report", "track",
+        "generate", "compile", "verify", "profile", "mutate", "aggregate", "report", "track",
     ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.analyze import quantities
 from pipeline.analyze.columns import COLUMNS
+from pipeline.analyze.mutants import scores
 from pipeline.analyze.page_data import page_data
 from pipeline.analyze.page_inputs import Links, Tables
 from pipeline.analyze.page_sections import FACTS, causes, facts_tables, left_out, verification
@@ -76,6 +77,7 @@ def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any
         "facts": FACTS,
         "causes": causes(tables, links),
         "verification": verification(tables),
+        "mutation": scores(tables.read("mutants").to_pylist()),
         "cells": cells,
         "constraints": constraints,
         "columns": COLUMNS,

@@ -122,13 +122,13 @@ class Arena:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._descriptor = os.memfd_create("kernelmill", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self._descriptor, size)
+        self.descriptor = os.memfd_create("kernelmill", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, size)
         # A candidate that cut the file would end its judge with a bus error.
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, seals)
-        self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
-        self._memory = mmap.mmap(self._descriptor, size)
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        self.path = f"/proc/{os.getpid()}/fd/{self.descriptor}"
+        self._memory = mmap.mmap(self.descriptor, size)
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +136,7 @@ class Arena:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._descriptor)  # the mapping goes with the last tensor that refers to it
+        os.close(self.descriptor)  # the mapping goes with the last tensor that refers to it
 
     def view(self, slot: Slot) -> torch.Tensor:
         """The tensor in its declared dtype, shape and strides."""

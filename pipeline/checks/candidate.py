@@ -1,69 +1,33 @@
-"""Runs in the candidate's process: map the buffers, load the artifact, launch when told, and answer.
+"""Runs in the candidate's process: map the buffers, give up all rights, load the artifact, launch when told.
 
-In: `Load`, then `Call`s over a channel. Out: `Ready`, then `Done`, or `Refused`. Expected values never
-come here; what the candidate wrote is read by the judge from the shared buffers.
+In: `Load`, then `Call`s over a channel. Out: `Confined`, `Ready`, then `Done`s, or `Refused`. Expected values
+never come here; what the candidate wrote is read by the judge from the shared buffers.
 """
 
 import faulthandler
 import functools
 import mmap
 import os
+import time
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Literal
 
 import torch
 
-from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.checks.buffers import Layout, view
+from pipeline.checks.messages import Call, Confined, Done, Load, Ready, Refused
 from pipeline.checks.observation import Seen
-from pipeline.records.compiled import Compiled
-from pipeline.records.record import Record
+from pipeline.checks.protection import protected
+from pipeline.checks.uninitialised import Poisoned
+from pipeline.checks.watch import Watch
 from pipeline.workers.channel import Channel
+from pipeline.workers.confine import confine
 
 TARGET = "pipeline.checks.candidate:serve"
-
-
-class Load(Record, frozen=True, kw_only=True):
-    """What to load, and where the buffers are."""
-
-    job: CompileJob
-    compiled: Compiled
-    root: str
-    folder: str
-    arena: str
-    """Path of the shared memory."""
-    size: int
-    device: Literal["cpu", "cuda"]
-
-
-class Call(Record, frozen=True, kw_only=True):
-    """Launch on these buffers."""
-
-    layout: Layout
-    threads: int
-    """Of torch, and of kernels that share its OpenMP runtime."""
-
-
-class Ready(Record, frozen=True, kw_only=True, tag="ready"):
-    """The artifact is loaded."""
-
-
-class Done(Record, frozen=True, kw_only=True, tag="done"):
-    """The launch returned and its work is finished."""
-
-    outputs: tuple[Seen, ...]
-
-
-class Refused(Record, frozen=True, kw_only=True, tag="refused"):
-    """Loading or launching raised."""
-
-    reason: str
-
-
-Answer = Ready | Done | Refused
+_DISTURBANCES = (1 << 10, 1 << 14, 1 << 18)  # elements
 
 
 def serve(channel: Channel) -> None:
@@ -73,6 +37,8 @@ def serve(channel: Channel) -> None:
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
+    channel.send(Confined(isolation=confine(Path.cwd()), process=os.getpid()))
+    watch = Watch(_counter(load), threads=load.threads)
     try:
         launch = backend(load.job.variant.backend).load(
             load.job, load.compiled, Path(load.root), Path(load.folder)
@@ -89,24 +55,41 @@ def serve(channel: Channel) -> None:
             return
         torch.set_num_threads(call.threads)
         try:
-            channel.send(Done(outputs=run(launch, memory, call.layout)))
+            seen = run(launch, memory, call, watch)
         except Exception as error:
             channel.send(_refused(error))
             return
+        noticed = watch.noticed(inspect=call.inspect, native=load.device == "cpu")
+        channel.send(Done(outputs=seen, noticed=noticed))
+
+
+def _counter(load: Load) -> Callable[[], int] | None:
+    """The C ABI is called by this process itself, so there is nothing to count."""
+    if load.job.variant.backend != "triton":
+        return None
+    from pipeline.backends.triton.launches import count_launches
+
+    return count_launches()
 
 
 _Launch = Callable[[dict[str, torch.Tensor]], None]
 
 
-def _on_host(launch: _Launch, memory: mmap.mmap, layout: Layout) -> tuple[Seen, ...]:
-    tensors = {slot.name: view(memory, slot) for slot in layout.slots}
+def _on_host(launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tuple[Seen, ...]:
+    tensors = {slot.name: view(memory, slot) for slot in call.layout.slots}
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-    launch(tensors)
-    return _seen(tensors, addresses, layout)
+    kept = _disturb("cpu") if call.disturb else None
+    inputs = [slot for slot in call.layout.slots if slot.role == "input"]
+    outputs = _outputs(tensors, call.layout)
+    with protected(memory, inputs) if call.protect else nullcontext(), watch.call(), Poisoned(outputs):
+        launch(tensors)
+    del kept
+    return _seen(tensors, addresses, call.layout)
 
 
-def _on_device(device: str, launch: _Launch, memory: mmap.mmap, layout: Layout) -> tuple[Seen, ...]:
+def _on_device(device: str, launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tuple[Seen, ...]:
     """The same layout in one allocation of the device: guards and poison go there and back with the rest."""
+    layout = call.layout
     host = torch.frombuffer(memory, dtype=torch.uint8, count=layout.size)
     there = torch.empty(layout.size, dtype=torch.uint8, device=device)
     there.copy_(host)
@@ -117,9 +100,41 @@ def _on_device(device: str, launch: _Launch, memory: mmap.mmap, layout: Layout) 
             slot.shape, slot.strides, slot.offset // slot.itemsize
         )
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-    launch(tensors)
-    host.copy_(there)  # waits for the device
-    return _seen(tensors, addresses, layout)
+    kept = _disturb(device) if call.disturb else None
+    with watch.call(), Poisoned(_outputs(tensors, layout)):
+        launch(tensors)
+    host.copy_(there)  # waits for the stream that the launch was made on, not for others
+    seen = _seen(tensors, addresses, layout)
+    del kept
+    if not call.settle:
+        return seen
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    time.sleep(call.settle)
+    changed = there.cpu() != host
+    late = {slot.name for slot in layout.slots if bool(changed[slot.start : slot.end].any())}
+    return tuple(_late(output) if output.name in late else output for output in seen)
+
+
+def _outputs(tensors: dict[str, torch.Tensor], layout: Layout) -> list[torch.Tensor]:
+    """As the judge poisoned them."""
+    return [tensors[slot.name] for slot in layout.slots if slot.role == "output"]
+
+
+def _late(output: Seen) -> Seen:
+    return Seen(
+        name=output.name,
+        dtype=output.dtype,
+        shape=output.shape,
+        strides=output.strides,
+        moved=output.moved,
+        changed_later=True,
+    )
+
+
+def _disturb(device: str) -> list[torch.Tensor]:
+    """Memory that was free a moment ago belongs to somebody else now, and holds other numbers."""
+    return [torch.full((count,), float("nan"), device=device) for count in _DISTURBANCES]
 
 
 def _seen(tensors: dict[str, torch.Tensor], addresses: dict[str, int], layout: Layout) -> tuple[Seen, ...]:

@@ -29,6 +29,8 @@ class Gate:
         self._failed = False
         self.worst_share = 0.0
         self.worst_error = 0.0
+        self.differing = 0
+        self.compared = 0
 
     def judge(self, observation: Observation) -> Failure | None:
         """Ask every check about one call; the first failure ends it."""
@@ -43,6 +45,8 @@ class Gate:
                 self._passed[name] += 1
                 self.worst_share = max(self.worst_share, judgement.share)
                 self.worst_error = max(self.worst_error, judgement.error)
+                self.differing += judgement.differing
+                self.compared += judgement.compared
             elif not isinstance(judgement, NotApplicable):
                 self._failed = True
                 raise GateBug(

@@ -23,7 +23,7 @@ def draw_seeds(count: int) -> tuple[int, ...]:
 
 
 def make_inputs(problem: Problem, distribution: Distribution, seed: int) -> dict[str, torch.Tensor]:
-    """Fresh inputs by name; equal arguments give equal bits."""
+    """Fresh inputs by name; equal arguments give equal bits. `integers` come from `pipeline.checks.exact`."""
     return {name: _make(problem, name, distribution, seed) for name in problem.names("input")}
 
 
@@ -34,7 +34,9 @@ def _make(problem: Problem, name: str, distribution: Distribution, seed: int) ->
     generator = torch.Generator().manual_seed(own_seed)
     if dtype.is_floating_point:
         return DISTRIBUTIONS[distribution](shape, generator).to(dtype)
-    return torch.randint(0, 2, shape, generator=generator).to(dtype)
+    below = problem.tensors[name].below
+    end = 2 if below is None else max(problem.dimensions[below], 1)
+    return torch.randint(0, end, shape, generator=generator).to(dtype)
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -67,8 +69,18 @@ def _ties(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return values
 
 
+def _constant(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """One value everywhere, often zero, but for a few elements: who looks at some of them sees a constant."""
+    value = torch.randint(-1, 3, (), generator=generator).clamp(min=0) * torch.rand((), generator=generator)
+    values = torch.full(shape, float(value))
+    count = values.numel() // _ONE_IN + 1 if values.numel() else 0
+    places = torch.randint(0, max(values.numel(), 1), (count,), generator=generator)
+    values.view(-1)[places] = torch.randn(count, generator=generator)
+    return values
+
+
 def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Normal, but a few rows hold NaN or an infinity, and one ends in minus infinity (a causal mask)."""
+    """Normal, but a few rows hold NaN or an infinity, one ends and one begins with minus infinity (masks)."""
     values = _normal(shape, generator)
     if not values.numel():
         return values
@@ -80,6 +92,10 @@ def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor
     if rows.shape[0] > 3 and rows.shape[1] > 1:
         first = int(torch.randint(1, rows.shape[1], (), generator=generator))
         rows[chosen[3], first:] = float("-inf")
+    if rows.shape[0] > 4 and rows.shape[1] > 1:
+        # A short sequence, padded on its left: whole blocks of a running maximum see nothing else.
+        left = int(torch.randint(1, max(rows.shape[1] // 16, 1) + 1, (), generator=generator))
+        rows[chosen[4], :-left] = float("-inf")
     return values
 
 
@@ -89,6 +105,8 @@ def _row_scale(shape: tuple[int, ...], generator: torch.Generator, low: float, h
     return torch.exp2(torch.rand(rows, generator=generator) * (high - low) + low)
 
 
+_ONE_IN = 4096  # elements of `constant` is another one
+
 DISTRIBUTIONS: dict[Distribution, Values] = {
     "normal": _normal,
     "large": _large,
@@ -96,4 +114,5 @@ DISTRIBUTIONS: dict[Distribution, Values] = {
     "one_signed": _one_signed,
     "ties": _ties,
     "special": _special,
+    "constant": _constant,
 }

@@ -10,8 +10,18 @@ from pipeline.checks.cases import Prepared
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 
-Turn = Literal["first", "again", "elsewhere"]
-"""`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses."""
+Turn = Literal["first", "again", "elsewhere", "protected"]
+"""`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;
+`protected`: inputs cannot be written."""
+
+
+CALLS: Mapping[Turn, str] = {
+    "first": "",
+    "again": ", second call",
+    "elsewhere": ", later call",
+    "protected": ", call with read-only inputs",
+}
+"""How a reason names a turn."""
 
 
 class Seen(Record, frozen=True, kw_only=True):
@@ -23,6 +33,23 @@ class Seen(Record, frozen=True, kw_only=True):
     strides: tuple[int, ...]
     moved: bool
     """Whether it no longer lies where it was given."""
+    changed_later: bool = False
+    """Whether it changed on the device after the call had returned."""
+
+
+class Noticed(Record, frozen=True, kw_only=True):
+    """What was noticed in the candidate's process during one call."""
+
+    launches: int | None
+    """Kernels that were launched; None where the backend has no launches to count."""
+    operations: tuple[str, ...] = ()
+    """Operators of PyTorch that computed: `aten::softmax`."""
+    tampering: tuple[str, ...] | None = None
+    """What was changed outside of the candidate, one line each; None where nobody looked."""
+    threads: int = 0
+    """Threads that run now and did not before it was loaded, those of a thread pool left out."""
+    children: int = 0
+    """The same for processes."""
 
 
 class Observation(Record, frozen=True, kw_only=True, eq=False):
@@ -40,11 +67,15 @@ class Observation(Record, frozen=True, kw_only=True, eq=False):
     """Contiguous copies, taken when the candidate had answered."""
     first: Mapping[str, torch.Tensor] | None = None
     """Outputs of the first call on equal inputs, in a later turn."""
+    noticed: Noticed
+    uses_torch: tuple[str, ...] = ()
+    """Operators of PyTorch that the implementation declares to use."""
+    later: Mapping[str, torch.Tensor] | None = None
+    """The outputs as they were some time after the call had returned; None where nobody waited."""
 
     def fail(self, outcome: Outcome, reason: str) -> Failure:
         """A failure whose reason says on which inputs and in which call."""
-        call = {"first": "", "again": ", second call", "elsewhere": ", later call"}[self.turn]
-        return Failure(outcome=outcome, reason=f"{reason} ({self.prepared.case.label}{call})")
+        return Failure(outcome=outcome, reason=f"{reason} ({self.prepared.case.label}{CALLS[self.turn]})")
 
 
 class Passed(Record, frozen=True, kw_only=True):
@@ -54,6 +85,10 @@ class Passed(Record, frozen=True, kw_only=True):
     """Largest error as a share of its bound, where the check measures one."""
     error: float = 0.0
     """Largest absolute error, where the check measures one."""
+    differing: int = 0
+    """Elements that differ bitwise from an earlier call on equal inputs, where the check compares them."""
+    compared: int = 0
+    """Elements that it compared so."""
 
 
 class NotApplicable(Record, frozen=True):

@@ -4,15 +4,19 @@ In: inputs of one case. Out: per output an `Expected`. The functions are the one
 names.
 """
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from pipeline.checks.tolerance import Expected, Precision, expect
+from pipeline.checks.exact import exact_expectation
+from pipeline.checks.gradient import Backward
+from pipeline.checks.rounding import expectation
+from pipeline.checks.tolerance import Expected, Precision, expect, widened
 from pipeline.errors import ConfigError
-from pipeline.records.kernel import Tolerance
+from pipeline.records.kernel import DERIVED, GradientOf, Tolerance
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record
 
@@ -23,13 +27,21 @@ class Oracle(Record, frozen=True, kw_only=True, eq=False):
     """What knows the right answer and how far from it a result may be."""
 
     reference: Function
-    magnitude: Function
+    magnitude: Function | None
+    """None: the bound is sampled from the rounding errors of the reference's own operations."""
     tolerance: Tolerance
+    gradient_of: GradientOf | None = None
+    """The reference is that of a forward kernel, and what is expected are its gradients."""
     terms: Callable[[Problem], float]
     """How many terms are accumulated into one output, on a problem's dimensions."""
 
     def expected(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
         """Expected values of every output."""
+        if self.gradient_of is not None:
+            found = Backward(self.reference, self.gradient_of).expected(problem, inputs)
+            return {name: widened(each, self.tolerance.factor) for name, each in found.items()}
+        if self.magnitude is None:
+            return self._derived(problem, inputs)
         references = _outputs(self.reference, problem, inputs)
         magnitudes = _outputs(self.magnitude, problem, inputs)
         terms = max(self.terms(problem), 1.0)
@@ -46,6 +58,52 @@ class Oracle(Record, frozen=True, kw_only=True, eq=False):
             )
             for name in references
         }
+
+    def exact(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
+        """On integer inputs: what must come out bit for bit; the usual bound where sums are too large."""
+        if self.magnitude is None:
+            return self.expected(problem, inputs)
+        references = _outputs(self.reference, problem, inputs)
+        magnitudes = _outputs(self.magnitude, problem, inputs)
+        accumulate = self.tolerance.accumulate
+        found = {
+            name: exact_expectation(
+                references[name], magnitudes[name], output=problem.tensors[name].dtype, accumulate=accumulate
+            )
+            for name in references
+        }
+        exact = {name: expected for name, expected in found.items() if expected is not None}
+        return exact if exact.keys() == found.keys() else self.expected(problem, inputs)
+
+    def check(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> None:
+        """Once per kernel: is the reference of a backward kernel what finite differences say?
+
+        Raises
+        ------
+        ConfigError
+            It is not.
+        """
+        if self.gradient_of is not None:
+            Backward(self.reference, self.gradient_of).check_slopes(problem, inputs)
+
+    def _derived(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
+        """From the reference in the workload's types, operation by operation."""
+        constants = {**problem.scalars, **problem.attributes}
+        call = functools.partial(self.reference, **constants)
+        found = dict(zip(problem.names("output"), expectation(call, tuple(inputs.values())), strict=True))
+        for name, expected in found.items():
+            got, wanted = (expected.dtype, tuple(expected.reference.shape)), problem.shape(name)
+            if got != (problem.tensors[name].dtype, wanted):
+                raise ConfigError(
+                    f"{problem.kernel}: the reference returned {name} as {got[0]} of shape {got[1]}, expected"
+                    f" {problem.tensors[name].dtype} of shape {wanted}: a derived bound needs its type"
+                )
+        return {name: widened(expected, self.tolerance.factor) for name, expected in found.items()}
+
+
+def find_magnitude(name: str) -> Function | None:
+    """The callable behind a tolerance's magnitude; None where the bound is derived."""
+    return None if name == DERIVED else find_function(name)
 
 
 def find_function(name: str) -> Function:

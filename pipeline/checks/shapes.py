@@ -41,13 +41,25 @@ def plan(problem: Problem, budget: Budget, allowed: Callable[[Dimensions], bool]
     """The workload's shape, scaled, then edges, for a variant whose constraints allow these dimensions.
 
     The workload's own dimensions are allowed by construction, so there is always a shape; edges that the
-    constraints exclude are outside of what the variant promises.
+    constraints exclude also with one dimension as in the workload are outside of what the variant promises.
     """
     ways = scalings(problem, budget)
     base = next((way for way in ways if allowed(way)), ways[-1])
     found = edges(problem, base, budget.edges, max(budget.elements // EDGE_FRACTION, 1))
-    kept = tuple(shape for shape in found if allowed(shape.dimensions))
-    return (Shape(edge="workload", dimensions=base), *kept)
+    kept = {_key(shape): shape for each in found if (shape := _fitting(each, base, allowed))}
+    kept.pop(_key(Shape(edge="workload", dimensions=base)), None)
+    return (Shape(edge="workload", dimensions=base), *kept.values())
+
+
+def _fitting(shape: Shape, base: Dimensions, allowed: Callable[[Dimensions], bool]) -> Shape | None:
+    """The edge, or where a constraint forbids one of its dimensions with that one as in the workload."""
+    ways = [shape.dimensions, *(shape.dimensions | {name: base[name]} for name in shape.dimensions)]
+    fitting = next((dimensions for dimensions in ways if allowed(dimensions)), None)
+    return None if fitting is None else Shape(edge=shape.edge, dimensions=fitting, padded=shape.padded)
+
+
+def _key(shape: Shape) -> tuple[object, ...]:
+    return (*sorted(shape.dimensions.items()), shape.padded)
 
 
 def largest_tensor(problem: Problem, dimensions: Dimensions) -> int:
@@ -180,6 +192,21 @@ def _one_column(problem: Problem, base: Dimensions, elements: int) -> _Derived |
     return _Derived(shrink(problem, base | {inner[0]: 1}, elements), True)
 
 
+def _narrow(problem: Problem, base: Dimensions, elements: int) -> _Derived | None:
+    """All dimensions but the outermost of the outputs are 3: bounds are tightest for few terms."""
+    outer = _outermost(problem)
+    small = {name: size if name == outer else min(size, 3) for name, size in base.items()}
+    return _Derived(shrink(problem, small, elements), True)
+
+
+def _few_rows(problem: Problem, base: Dimensions, elements: int) -> _Derived | None:
+    """The outermost dimension of the outputs is 3: kernels for few rows meet more than their first one."""
+    outer = _outermost(problem)
+    if outer is None or base[outer] < 2:
+        return None
+    return _Derived(shrink(problem, base | {outer: min(base[outer], 3)}, elements), True)
+
+
 EDGES: dict[str, _Edge] = {
     "strided": _strided,
     "above": _above,
@@ -189,6 +216,8 @@ EDGES: dict[str, _Edge] = {
     "below": _below,
     "one_row": _one_row,
     "one_column": _one_column,
+    "narrow": _narrow,
+    "few_rows": _few_rows,
 }
 
 

@@ -14,6 +14,7 @@ The bound is `factor * (u_out |reference| + terms u_acc magnitude) + tiny` with
 
 import math
 
+import msgspec
 import torch
 
 from pipeline.records.record import Record
@@ -44,6 +45,12 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """float64, positive and finite, same shape."""
     plain: bool
     """All references are finite and none is near the largest number of the output type."""
+    spread: torch.Tensor | None = None
+    """Standard deviation of each element's rounding error, where it was sampled: positive, same shape."""
+    limit: float = math.inf
+    """The root mean square of error / `spread` over all elements may not exceed it."""
+    accepted: tuple[torch.Tensor, ...] = ()
+    """Other right values of exact outputs, float64, same shape: any of them passes where it stands."""
 
 
 class Deviation(Record, frozen=True, kw_only=True):
@@ -58,6 +65,8 @@ class Deviation(Record, frozen=True, kw_only=True):
     total: int
     where: tuple[int, ...] | None
     """Index of the worst element; None for an output without elements."""
+    overall: float = 0.0
+    """Root mean square of errors in units of their spread, as a share of its limit; part of `share`."""
 
     @property
     def passed(self) -> bool:
@@ -78,7 +87,7 @@ def expect(reference: torch.Tensor, magnitude: torch.Tensor, precision: Precisio
     # A magnitude that is not finite says nothing about a finite reference: only the last rounding is left.
     bound = torch.nan_to_num(magnitude.abs(), nan=0.0, posinf=0.0).mul_(accumulated)
     bound.add_(torch.nan_to_num(reference.abs(), nan=0.0, posinf=0.0), alpha=rounding)
-    bound.mul_(precision.factor).add_(_tiny(dtype))
+    bound.mul_(precision.factor).add_(tiny(dtype))
     # NaN compares false, so a reference that is not finite makes this false as well.
     plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
     return Expected(
@@ -86,12 +95,23 @@ def expect(reference: torch.Tensor, magnitude: torch.Tensor, precision: Precisio
     )
 
 
+def widened(expected: Expected, factor: float) -> Expected:
+    """The same with bounds and spread `factor` times as large."""
+    if factor == 1.0:
+        return expected
+    bound = expected.bound * factor
+    plain = bool((expected.reference.abs() + bound < torch.finfo(getattr(torch, expected.dtype)).max).all())
+    spread = None if expected.spread is None else expected.spread * factor
+    return msgspec.structs.replace(expected, bound=bound, plain=plain, spread=spread)
+
+
 def unit_roundoff(dtype: torch.dtype) -> float:
     """Largest relative error of rounding to nearest: half the distance from 1 to the next number."""
     return float(torch.finfo(dtype).eps) / 2
 
 
-def _tiny(dtype: torch.dtype) -> float:
+def tiny(dtype: torch.dtype) -> float:
+    """What flushing to zero may lose in an output type."""
     limits = torch.finfo(dtype)
     smallest = float(limits.smallest_normal)
     return smallest if smallest < _SMALLEST_HARMLESS else smallest * float(limits.eps)
@@ -102,21 +122,38 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     reference = expected.reference
     if reference.numel() == 0:
         return Deviation(share=0.0, error=0.0, wrong=0, total=0, where=None)
-    error = got.to(torch.float64).sub_(reference).abs_()
+    got = torch.view_as_real(got) if got.is_complex() else got
+    error = got.to(torch.float64).sub(reference).abs_()
+    for other in expected.accepted:
+        error = torch.minimum(error, (got - other).abs_())
     shares = error / expected.bound
     if not expected.plain:
         shares = _with_special_values(got.to(torch.float64), expected, shares)
     worst = _not_nan(shares.max().item())
+    overall = _overall(error, expected)
     if worst <= 1.0:
         largest = error.max().item() if expected.plain else _largest_finite(error)
-        return Deviation(share=worst, error=largest, wrong=0, total=error.numel(), where=_index(shares))
+        wrong = 0
+    else:
+        largest, wrong = _largest_finite(error), int((~(shares <= 1.0)).sum().item())
     return Deviation(
-        share=worst,
-        error=_largest_finite(error),
-        wrong=int((~(shares <= 1.0)).sum().item()),
+        share=max(worst, overall),
+        error=largest,
+        wrong=wrong,
         total=error.numel(),
         where=_index(shares),
+        overall=overall,
     )
+
+
+def _overall(error: torch.Tensor, expected: Expected) -> float:
+    """Small errors that are systematic: each within its bound, all together more than rounding explains."""
+    if expected.spread is None:
+        return 0.0
+    squares = (error / expected.spread).square_()
+    if not expected.plain:
+        squares = squares[squares.isfinite() & expected.reference.isfinite()]
+    return math.sqrt(squares.mean().item()) / expected.limit if squares.numel() else 0.0
 
 
 def _with_special_values(got: torch.Tensor, expected: Expected, shares: torch.Tensor) -> torch.Tensor:

@@ -75,7 +75,26 @@ def _same_rows(_inputs: Mapping[str, torch.Tensor], expected: Expected) -> Itera
         yield "first row", expected.reference[:1].expand(expected.reference.shape)
 
 
-ANSWERS: tuple[Answer, ...] = (_zeros, _ones, _mean, _input, _same_rows)
+def _permuted(_inputs: Mapping[str, torch.Tensor], expected: Expected) -> Iterator[tuple[str, torch.Tensor]]:
+    """Right rows in wrong places: each one row further, and neighbours in each other's place."""
+    rows = expected.reference
+    if rows.dim() and len(rows) > 1:
+        yield "rows rolled", rows.roll(1, 0)
+        order = torch.arange(len(rows)) ^ 1
+        order[-1] = min(int(order[-1]), len(rows) - 1)
+        yield "rows swapped", rows[order]
+
+
+def _half(_inputs: Mapping[str, torch.Tensor], expected: Expected) -> Iterator[tuple[str, torch.Tensor]]:
+    """Only the first half of the rows is computed, the rest is zero."""
+    rows = expected.reference
+    if rows.dim() and len(rows) > 1:
+        half = rows.clone()
+        half[len(rows) // 2 :] = 0
+        yield "half of the rows", half
+
+
+ANSWERS: tuple[Answer, ...] = (_zeros, _ones, _mean, _input, _same_rows, _permuted, _half)
 
 
 class Weakness(Record, frozen=True, kw_only=True):

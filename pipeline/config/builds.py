@@ -44,6 +44,13 @@ class Builds:
             toolchain={**library_versions(stage), **self._toolchains[key].versions},
         )
 
+    def judge(self, target: Target) -> Build:
+        """Of judge: candidates may be Triton's or come with C++ that is compiled here."""
+        versions = library_versions("judge")
+        for name in ("triton", "cpp"):
+            versions |= find_tools(name, target).versions
+        return Build(code=self._code("pipeline.stages.judge"), toolchain=versions)
+
     def aggregate(self) -> Build:
         """Of aggregate, report and track together: they share one spec."""
         stages = (f"pipeline.stages.{stage}" for stage in ("aggregate", "report", "track"))

@@ -81,6 +81,8 @@ def spec_keys(plan: Plan) -> Iterator[tuple[str, str]]:
     for task in plan.tasks:
         for stage in STAGES:
             yield stage, getattr(task.row, stage)
+    for mutation in plan.mutations:
+        yield "mutate", mutation.key
     yield "aggregate", plan.aggregate
 
 

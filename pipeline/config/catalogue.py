@@ -13,6 +13,7 @@ from pipeline.errors import ConfigError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel
+from pipeline.records.mutated import Mutation
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
@@ -28,6 +29,7 @@ class Settings(Record, frozen=True, kw_only=True):
     experiment: Experiment
     search: Search
     verify: Verify
+    mutation: Mutation
     profile: Profile
     tracking: Tracking
 
@@ -88,6 +90,14 @@ class Catalogue:
                 every = self._declared("kernel", Kernel)
                 check_optimization(optimization, [*every.values(), *kernels], where)
         return found
+
+    def presets(self, names: Iterable[str], where: str) -> dict[str, Verify]:
+        """Presets of verify by name, without overrides; `where` says who names them."""
+        wanted = tuple(names)
+        for name in wanted:
+            check_option(self._conf, "verify", name, where)
+        plain = self._composer.chosen("verify", wanted, ())
+        return {name: self._checked(plain[name], "verify", name, Verify) for name in wanted}
 
     def _declared(self, group: str, kind: type[R]) -> dict[str, R]:
         """All options of an axis, without overrides."""

@@ -8,6 +8,7 @@ from pipeline.errors import ConfigError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel
+from pipeline.records.mutated import Mutation
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
@@ -25,6 +26,7 @@ AXES: dict[str, type[Record]] = {
 SETTINGS: dict[str, type[Record]] = {
     "search": Search,
     "verify": Verify,
+    "mutation": Mutation,
     "profile": Profile,
     "tracking": Tracking,
     "experiment": Experiment,

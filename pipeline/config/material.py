@@ -11,6 +11,7 @@ from pipeline.config.select import Cell, cells
 from pipeline.records.kernel import Kernel
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
+from pipeline.records.settings import Verify
 from pipeline.records.workload import Workload
 
 
@@ -23,6 +24,8 @@ class Material(Record, frozen=True, kw_only=True):
     workloads: dict[str, Workload]
     devices: dict[str, Device]
     optimizations: dict[str, Optimization]
+    presets: dict[str, Verify]
+    """Those by which mutants are judged."""
 
 
 def gather(lines: tuple[str, ...], root: Path, machine: Machine) -> Material:
@@ -53,6 +56,10 @@ def gather(lines: tuple[str, ...], root: Path, machine: Machine) -> Material:
             devices={name: resolve(each, {**known, **declared}, machine) for name, each in declared.items()},
             optimizations=catalogue.optimizations(
                 (cell.optimization for cell in chosen), tuple(kernels.values())
+            ),
+            presets=catalogue.presets(
+                settings.mutation.presets,
+                f"{option_file(conf, 'mutation', settings.mutation.name)}: presets",
             ),
         )
 

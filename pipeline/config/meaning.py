@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pipeline.backends import registry as backends
+from pipeline.config.calls import CALLING, call_problems, gradient_problems
 from pipeline.config.groups import hint
 from pipeline.errors import ConfigError, FormulaError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import Implementation, Kernel, Tunable, TunableValue
+from pipeline.records.kernel import DERIVED, Implementation, Kernel, Tensor, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
@@ -85,18 +86,16 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
         if role not in roles:
             yield f"tensors: expected at least one {role}"
     for name, tensor in kernel.tensors.items():
-        for axis in tensor.shape:
-            if axis not in kernel.dimensions:
-                yield f"tensors.{name}.shape: unknown dimension '{axis}' {hint(axis, kernel.dimensions)}"
-        if tensor.dtype not in DTYPES:
-            yield f"tensors.{name}.dtype: unknown type '{tensor.dtype}' {hint(tensor.dtype, DTYPES)}"
-        if tensor.layout == "row_strided" and len(tensor.shape) < 2:
-            yield f"tensors.{name}.layout: row_strided needs two axes, got {len(tensor.shape)}"
+        yield from _tensor(kernel, tensor, f"tensors.{name}")
     yield from _twice([*kernel.tensors, *kernel.dimensions, *kernel.scalars, *kernel.attributes])
     for key, path in (("reference", kernel.reference), ("tolerance.magnitude", kernel.tolerance.magnitude)):
+        if key == "tolerance.magnitude" and path == DERIVED:
+            continue
         module, _, function = path.partition(":")
         if not module or not function.isidentifier():
             yield f"{key}: expected module:function, got '{path}'"
+    if kernel.gradient_of is not None:
+        yield from gradient_problems(kernel, kernel.gradient_of)
     known = {*kernel.dimensions, *kernel.attributes, "itemsize"}
     yield from _formula(kernel.cost.flops, "cost.flops", known)
     yield from _formula(kernel.cost.bytes, "cost.bytes", known)
@@ -107,18 +106,48 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
         yield "implementations: expected at least one"
 
 
+def _tensor(kernel: Kernel, tensor: Tensor, path: str) -> Iterator[str]:
+    for axis in tensor.shape:
+        if axis not in kernel.dimensions:
+            yield f"{path}.shape: unknown dimension '{axis}' {hint(axis, kernel.dimensions)}"
+    if tensor.dtype not in DTYPES:
+        yield f"{path}.dtype: unknown type '{tensor.dtype}' {hint(tensor.dtype, DTYPES)}"
+    if tensor.layout == "row_strided" and len(tensor.shape) < 2:
+        yield f"{path}.layout: row_strided needs two axes, got {len(tensor.shape)}"
+    below = tensor.below
+    if below is not None and below not in kernel.dimensions:
+        yield f"{path}.below: unknown dimension '{below}' {hint(below, kernel.dimensions)}"
+
+
 def _implementation(kernel: Kernel, implementation: Implementation, path: str, root: Path) -> Iterator[str]:
     if implementation.backend not in backends.NAMES:
         name = implementation.backend
         yield f"{path}.backend: unknown backend '{name}' {hint(name, backends.NAMES)}"
-    if not (root / implementation.source).is_file():
-        yield f"{path}.source: there is no file {implementation.source}"
+    yield from _origin(kernel, implementation, path, root)
     for name, tunable in implementation.tunables.items():
         yield from _tunable(tunable, f"{path}.tunables.{name}")
     taken = [*kernel.tensors, *kernel.dimensions, *kernel.scalars, *kernel.attributes]
     yield from _twice([*implementation.tunables, *taken], f"{path}.tunables: ")
     for number, constraint in enumerate(implementation.constraints):
         yield from _formula(constraint.rule, f"{path}.constraints[{number}].rule", None)
+
+
+def _origin(kernel: Kernel, implementation: Implementation, path: str, root: Path) -> Iterator[str]:
+    """Where its code comes from: a source here, or a package that need not be installed to be declared."""
+    call = implementation.call
+    if call is None:
+        for key in ("source", "entry"):
+            if not getattr(implementation, key):
+                yield f"{path}: missing key '{key}' (or 'call', for a callable of an installed package)"
+        if implementation.source and not (root / implementation.source).is_file():
+            yield f"{path}.source: there is no file {implementation.source}"
+        return
+    if implementation.source or implementation.entry:
+        yield f"{path}: 'call' stands in place of 'source' and 'entry'"
+    if implementation.backend not in CALLING:
+        known = ", ".join(CALLING)
+        yield f"{path}.call: the backend {implementation.backend} compiles sources (known: {known})"
+    yield from (f"{path}.call.{problem}" for problem in call_problems(kernel, implementation, call))
 
 
 def _tunable(tunable: Tunable, path: str) -> Iterator[str]:

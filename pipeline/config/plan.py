@@ -6,17 +6,18 @@ from pathlib import Path
 from pipeline.config.builds import Builds
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, gather, kernel_file
+from pipeline.config.mutations import explanations, mutate_specs
 from pipeline.config.resolve import Impossible, Spaces, fitting, limits_of, problem_of, target_of
 from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
 from pipeline.config.spec_files import write_spec
-from pipeline.config.specs import Task, specs_of
+from pipeline.config.specs import Specs, Task, specs_of
 from pipeline.config.toolchain import Toolchain
 from pipeline.errors import ConfigError
-from pipeline.records.plan import Plan, PlannedTask, PrunedCell
+from pipeline.records.plan import Plan, PlannedMutation, PlannedTask, PrunedCell
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.records.specs import AggregateSpec, TaskRow, key_of
+from pipeline.records.specs import AggregateSpec, MutationRow, TaskRow, key_of
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
 
@@ -55,6 +56,7 @@ def make_plan(lines: tuple[str, ...], *, root: Path, store: Path, machine: Machi
         experiment=material.settings.experiment.name,
         tasks=tuple(tasks),
         pruned=tuple(pruned),
+        mutations=planner.mutations(),
         aggregate=planner.aggregate(tasks, pruned),
     )
     return Made(plan=plan, files=planner.files(), toolchains=planner.builds.toolchains)
@@ -71,6 +73,8 @@ class _Planner:
         self.builds = Builds()
         self._spaces = Spaces()
         self._sources = Sources(root)
+        self._specs: list[Specs] = []
+        self._mutations: list[MutationRow] = []
         self._problem = functools.cache(self._make_problem)
         self._source_digest = functools.cache(self._make_source_digest)
         self._reference_digest = functools.cache(self._make_reference_digest)
@@ -108,6 +112,17 @@ class _Planner:
             proposed=total if budget is None else min(total, budget),
         )
 
+    def mutations(self) -> tuple[PlannedMutation, ...]:
+        """Write the specs of mutate, over all tasks so far."""
+        planned = []
+        for spec in mutate_specs(self._specs, self._material, self.builds):
+            key = key_of(f"{spec.kernel}-{spec.implementation}", spec)
+            write_spec(self._store, "mutate", key, spec)
+            names = {"key": key, "kernel": spec.kernel, "implementation": spec.implementation}
+            planned.append(PlannedMutation(**names, reported=self._material.settings.mutation.report))
+            self._mutations.append(MutationRow(**names, explained=explanations(spec.declared, self._root)))
+        return tuple(planned)
+
     def aggregate(self, tasks: list[PlannedTask], pruned: list[PrunedCell]) -> str:
         """Write the spec of aggregate, report and track; its key."""
         settings = self._material.settings
@@ -116,6 +131,7 @@ class _Planner:
             description=settings.experiment.description,
             tasks=tuple(task.row for task in tasks),
             pruned=tuple(str(cell) for cell in pruned),
+            mutations=tuple(self._mutations) if settings.mutation.report else (),
             tracking=settings.tracking,
             build=self.builds.aggregate(),
         )
@@ -129,6 +145,7 @@ class _Planner:
 
     def _written(self, task: Task) -> dict[str, str]:
         specs = specs_of(task, self.builds)
+        self._specs.append(specs)
         keys = specs.keys()
         for stage, key in keys.items():
             write_spec(self._store, stage, key, getattr(specs, stage))

@@ -6,10 +6,11 @@ import importlib.util
 import os
 from pathlib import Path
 
+from pipeline.backends.packages import package_files
 from pipeline.backends.registry import backend
 from pipeline.config.code import code_digest
 from pipeline.errors import ConfigError
-from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.kernel import DERIVED, Implementation, Kernel
 from pipeline.records.record import digest_bytes, digest_parts
 
 
@@ -23,7 +24,18 @@ class Sources:
         self._digest = functools.cache(self._read)
 
     def implementation(self, implementation: Implementation) -> str:
-        """Of an implementation's source with all local files that it includes or imports."""
+        """Of an implementation's source with all local files that it includes or imports.
+
+        Files of an installed package are named as it names them, wherever it lies.
+
+        Raises
+        ------
+        ToolchainError
+            The package is missing.
+        """
+        if implementation.call is not None:
+            named = package_files(implementation.call)
+            return digest_parts({name: self._digest(file) for name, file in named.items()})
         files = backend(implementation.backend).sources(implementation, self.root)
         return digest_parts({os.path.relpath(file, self.root): self._digest(file) for file in files})
 
@@ -37,6 +49,8 @@ class Sources:
         """
         parts: dict[str, str] = {}
         named = {"reference": kernel.reference, "tolerance.magnitude": kernel.tolerance.magnitude}
+        if kernel.tolerance.magnitude == DERIVED:
+            del named["tolerance.magnitude"]
         for key, path in named.items():
             parts |= self._module(path.partition(":")[0], f"{where}: {key}")
         return digest_parts(parts)

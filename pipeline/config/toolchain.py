@@ -12,6 +12,8 @@ _PACKAGES = {
     "generate": ("python", "python-constraint2", "simpleeval"),
     "compile": (),
     "verify": ("numpy", "torch"),
+    "judge": ("numpy", "python", "torch"),
+    "mutate": ("numpy", "python", "torch"),
     "profile": ("numpy", "python", "scipy", "torch"),
     "aggregate": ("jinja2", "mlflow", "numpy", "pandas", "plotly", "pyarrow", "scipy"),
 }

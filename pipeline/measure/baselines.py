@@ -4,6 +4,8 @@ import random
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from pipeline.measure.child import Reference, SetUp
 from pipeline.measure.member import Member, MemberGone, Place
 from pipeline.records.outcome import Outcome
@@ -86,7 +88,7 @@ class Baselines:
         )
         # A compiler too old for the processor's vector instructions fails; the second start tries them out.
         how: Literal["trusting", "trying"] = "trusting" if self._starts[name] == 1 else "trying"
-        reference = Reference(function=hosted.function, compiled=how if compiled else "no")
+        reference = msgspec.structs.replace(hosted, compiled=how if compiled else "no")
         set_up = SetUp(
             hosted=reference,
             problem=scene.set_up.problem,

@@ -41,7 +41,7 @@ class Bench:
         self._device_name = "cpu" if spec.target.kind == "cpu" else spec.device
         self._server = ForkServer(preload=PRELOAD)
         scene = Scene(
-            set_up=self._set_up(Reference(function=spec.reference)),
+            set_up=self._set_up(Reference(function=spec.reference, gradient_of=spec.gradient_of)),
             settings=spec.settings,
             environment=self._environment,
             inductor_cache=self._cache / "inductor",

@@ -16,12 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, assert_never
 
-from pipeline.backends.backend import CompileJob, LaunchError
+from pipeline.backends.backend import CompileJob, LaunchError, without_copies
 from pipeline.backends.registry import backend
 from pipeline.measure.content import Content
 from pipeline.measure.timer import Call, Timer, timer_for
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind
+from pipeline.records.kernel import GradientOf
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record
 from pipeline.workers.channel import Channel
@@ -43,10 +44,14 @@ class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):
 
 
 class Reference(Record, frozen=True, kw_only=True, tag="reference"):
-    """The kernel's reference in PyTorch: as it is, or through torch.compile."""
+    """The kernel's reference in PyTorch: as it is, or through torch.compile.
+
+    Of a backward kernel it is the forward's reference, called and differentiated in every call.
+    """
 
     function: str
     """`module:function`."""
+    gradient_of: GradientOf | None = None
     compiled: Literal["no", "trusting", "trying"] = "no"
     """Whether through torch.compile, and whether that takes the processor's word for the vector instructions
     that the compiler knows. Trying them out takes 8 s with a cold cache, 1 s with a warm one (2 cores)."""
@@ -229,9 +234,14 @@ def _binder(set_up: SetUp, content: Content) -> Callable[[], Call]:
             launch = backend(candidate.job.variant.backend).load(
                 candidate.job, candidate.compiled, Path(candidate.root), Path(candidate.folder)
             )
-            return lambda: functools.partial(launch, dict(content.tensors))
+            timed = without_copies(launch)
+            return lambda: functools.partial(timed, dict(content.tensors))
         case Reference() as reference:
             function = _reference(reference)
+            if reference.gradient_of is not None:
+                from pipeline.checks.gradient import differentiated
+
+                function = differentiated(function, reference.gradient_of, set_up.problem.names("input"))
             keywords = {**set_up.problem.scalars, **set_up.problem.attributes}
             return lambda: functools.partial(function, *content.inputs(), **keywords)
         case _:

@@ -8,6 +8,10 @@ TunableValue = bool | int | float | str
 """One value of a tunable or an attribute."""
 
 
+DERIVED = "derived"
+"""In place of a magnitude: see `Tolerance`."""
+
+
 class Tensor(Record, frozen=True, kw_only=True):
     """One tensor argument; the C ABI has inputs first, then outputs, each in declared order."""
 
@@ -18,6 +22,8 @@ class Tensor(Record, frozen=True, kw_only=True):
     """`element` (the workload's dtype) or a torch dtype name."""
     layout: Literal["contiguous", "row_strided"] = "contiguous"
     """`row_strided`: the last axis is contiguous, the one before it may be padded (its stride is passed)."""
+    below: str | None = None
+    """Integer inputs only: the dimension that they index; without it their values are 0 and 1."""
 
 
 class Tunable(Record, frozen=True, kw_only=True):
@@ -39,19 +45,72 @@ class Constraint(Record, frozen=True, kw_only=True):
     reason: str
 
 
+class Given(Record, frozen=True, kw_only=True):
+    """An argument of a call that is neither a name nor a number: exactly one of the two."""
+
+    literal: str | None = None
+    """A string that names nothing, for example `gemma`."""
+    copy: str | None = None
+    """A tensor that the callable overwrites: it gets a copy, whose making counts as the call's."""
+
+    def __post_init__(self) -> None:
+        """One of them, or nobody knows what is meant."""
+        if (self.literal is None) == (self.copy is None):
+            raise ValueError("an argument is a name, a number, true, false, null, {literal: …} or {copy: …}")
+
+
+Argument = str | bool | int | float | None | Given
+"""A string is the name of a tensor, scalar, attribute or tunable; numbers, truth values and null stand for
+themselves."""
+
+
+class Gradients(Record, frozen=True, kw_only=True):
+    """The results are gradients: the callable runs forward, then backward through autograd."""
+
+    of: tuple[str, ...]
+    """Names of the tensors among the arguments, in the order of the results."""
+    upstream: tuple[str, ...]
+    """Names of the tensors that hold the gradients of what the callable returns, in its order."""
+
+
+class Call(Record, frozen=True, kw_only=True):
+    """A callable of an installed package, and how its arguments and results map to the kernel's tensors."""
+
+    function: str
+    """`module:function`, or `module:Class.apply` of a `torch.autograd.Function`."""
+    arguments: tuple[Argument, ...]
+    keywords: dict[str, Argument] = {}
+    results: tuple[str | None, ...]
+    """The output that each returned tensor is; null for one that nobody wants, what follows is dropped."""
+    gradients: Gradients | None = None
+    package: str
+    """The distribution to install, as `pip` calls it."""
+    extra: str | None = None
+    """The extra of this project that brings it."""
+
+
 class Implementation(Record, frozen=True, kw_only=True):
-    """One way to compute the kernel."""
+    """One way to compute the kernel: a source of this repository, or a call of an installed package."""
 
     backend: str
     """A name of `pipeline.backends`."""
-    source: str
+    source: str = ""
     """Path of the source from the repository's root."""
-    entry: str
+    entry: str = ""
     """The function to call in it."""
+    call: Call | None = None
+    """In place of source and entry."""
+    uses_torch: tuple[str, ...] = ()
+    """Operators of PyTorch that compute a part of it (`aten::sum`); any other one is `tampered`."""
     tunables: dict[str, Tunable] = {}
     constraints: tuple[Constraint, ...] = ()
     origin: str
     licence: str
+
+    @property
+    def called(self) -> str | Call:
+        """What is called, for the identity of an artifact: its content is in the variant's source digest."""
+        return self.call or self.entry
 
 
 class Cost(Record, frozen=True, kw_only=True):
@@ -68,14 +127,26 @@ class Tolerance(Record, frozen=True, kw_only=True):
     """What the error bound is derived from; see `pipeline.checks.tolerance`."""
 
     magnitude: str
-    """`module:function`, called like the reference in float64: the magnitudes that entered each output."""
-    reduction: str
-    """Formula: how many terms are accumulated into one output."""
+    """`module:function`, called like the reference in float64: the magnitudes that entered each output. Or
+    `derived`: the bound is sampled from the rounding errors of the reference's own operations."""
+    reduction: str = "1"
+    """Formula: how many terms are accumulated into one output; a derived bound finds it itself."""
     accumulate: str = "float32"
     """Type in which terms are accumulated."""
     factor: float = 1.0
     """Documented widening beyond the derived bound; `reason` says why where it is not 1."""
     reason: str
+
+
+class GradientOf(Record, frozen=True, kw_only=True):
+    """Which gradients a backward kernel returns; its reference is autograd of the other kernel's."""
+
+    kernel: str
+    """The forward kernel, whose reference is named as `reference` of the backward one as well."""
+    inputs: tuple[str, ...]
+    """Inputs of the forward kernel, one for each output, in the order of the outputs."""
+    upstream: tuple[str, ...]
+    """Inputs that are the gradients of the forward kernel's outputs, in the order of those."""
 
 
 class Kernel(Record, frozen=True, kw_only=True):
@@ -93,10 +164,14 @@ class Kernel(Record, frozen=True, kw_only=True):
     """Choices fixed at compile time that change what is computed, for example `epilogue`."""
     reference: str
     """`module:function`: tensors in declared order (inputs only) and scalars, attributes by keyword."""
+    gradient_of: GradientOf | None = None
+    """This kernel is another one's backward: the reference is the other one's, and is differentiated."""
     deterministic: bool = True
     """Whether the kernel claims equal bits on equal inputs."""
     special_values: bool = True
     """Whether NaN and infinity propagate as in the reference."""
+    linear: bool = False
+    """Whether outputs are sums of products of inputs and nothing else: exact on small integers."""
     cost: Cost
     tolerance: Tolerance
     implementations: dict[str, Implementation]

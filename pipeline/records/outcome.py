@@ -27,6 +27,10 @@ class Outcome(StrEnum):
     UNSTABLE_TIMING = "unstable_timing"
     OVER_ROOFLINE = "over_roofline"
     DEVICE_UNAVAILABLE = "device_unavailable"
+    BAD_PROBLEM = "bad_problem"
+    """A problem from elsewhere that cannot be judged on: its candidates are not to blame."""
+    NOT_JUDGED = "not_judged"
+    """The judge itself did not come to a verdict."""
 
 
 class Failure(Record, frozen=True, kw_only=True, tag="failure"):

@@ -29,11 +29,22 @@ class PrunedCell(Record, frozen=True, kw_only=True):
         return f"{cell}: {self.reason}"
 
 
+class PlannedMutation(Record, frozen=True, kw_only=True):
+    """Mutants of one implementation of a kernel."""
+
+    key: str
+    kernel: str
+    implementation: str
+    reported: bool
+    """Whether the experiment's report waits for them."""
+
+
 class Plan(Record, frozen=True, kw_only=True):
     """An experiment, resolved; the specs of its stages lie under artifacts/plan/."""
 
     experiment: str
     tasks: tuple[PlannedTask, ...]
     pruned: tuple[PrunedCell, ...]
+    mutations: tuple[PlannedMutation, ...] = ()
     aggregate: str
     """Key of aggregate, report and track."""

@@ -4,7 +4,22 @@ from typing import Literal
 
 from pipeline.records.record import Record
 
-Distribution = Literal["normal", "large", "small", "one_signed", "ties", "special"]
+Distribution = Literal[
+    "normal", "large", "small", "one_signed", "ties", "special", "constant", "integers"
+]  # fmt: skip
+"""How inputs are drawn (`pipeline.checks.inputs`); `special`, `integers` only if a kernel promises them."""
+
+
+_AT_LEAST = {
+    "seeds": 1,
+    "edge_shapes": 1,
+    "inputs_per_shape": 1,
+    "elements_at_most": 64,
+    "interpreter_elements_at_most": 64,
+    "repetitions": 2,
+    "settle_seconds": 0.001,
+}
+"""Below this a preset would judge next to nothing."""
 
 
 class Verify(Record, frozen=True, kw_only=True):
@@ -17,10 +32,20 @@ class Verify(Record, frozen=True, kw_only=True):
     distributions: tuple[Distribution, ...]
     edge_shapes: int
     """How many derived shapes beside the workload's own."""
+    inputs_per_shape: int
+    """How many inputs each derived shape meets."""
     elements_at_most: int
     """Shapes are scaled down to at most this many elements in the largest tensor (device present)."""
     interpreter_elements_at_most: int
     """The same where the interpreter stands in for an absent device."""
+    repetitions: int
+    """Calls on equal inputs at equal addresses, the first one included: they show races and kept results."""
+    elsewhere: Literal["first", "every"]
+    """Which cases are called once more at other addresses, after other work."""
+    protect: Literal["first", "every"]
+    """Which cases are called once more with inputs that cannot be written (on the CPU)."""
+    settle_seconds: float
+    """How long after the first call the outputs must stay what they are."""
     time_limit: float
     """Seconds for one variant, start included."""
     memory_limit: int
@@ -30,15 +55,17 @@ class Verify(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """No preset may let everything pass: it must call each variant on some inputs, and end."""
-        usable = set(self.distributions) - {"special"}
+        usable = set(self.distributions) - {"special", "integers"}
         if self.seeds * len(usable) < 2:
             raise ValueError(
                 "seeds, distributions: expected at least two inputs of the workload's shape, so that a result"
-                f" which was only kept shows ('special' does not count); got {self.seeds} of {sorted(usable)}"
+                " which was only kept shows ('special' and 'integers' do not count);"
+                f" got {self.seeds} of {sorted(usable)}"
             )
-        at_least = {"seeds": 1, "edge_shapes": 1, "elements_at_most": 64, "interpreter_elements_at_most": 64}
-        for field, least in at_least.items():
-            if getattr(self, field) < least:
+        if "normal" not in usable:
+            raise ValueError(f"distributions: expected 'normal' among them; got {sorted(self.distributions)}")
+        for field, least in _AT_LEAST.items():
+            if not getattr(self, field) >= least:
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected at least {least}")
         for field in ("time_limit", "memory_limit", "output_limit"):
             if not getattr(self, field) > 0:

@@ -5,7 +5,8 @@ spec and of its parent's key, so tasks that differ only in what a later stage re
 """
 
 from pipeline.records.hardware import BackendKind, Quantity, Target
-from pipeline.records.kernel import Cost, Implementation, Tolerance
+from pipeline.records.kernel import Cost, GradientOf, Implementation, Tolerance
+from pipeline.records.mutated import Mutation
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
@@ -58,13 +59,49 @@ class VerifySpec(Record, frozen=True, kw_only=True):
     reference: str
     reference_digest: str
     """Of the module that holds the reference and the magnitude."""
+    gradient_of: GradientOf | None = None
     tolerance: Tolerance
     deterministic: bool
     special_values: bool
+    linear: bool = False
     target: Target
     device_present: bool
     settings: Verify
     builds: dict[str, Build]
+
+
+class MutateTask(Record, frozen=True, kw_only=True):
+    """A kernel on one workload and target."""
+
+    space: Implementation
+    """With all values of its tunables: mutants meet the whole space, whatever the optimization leaves."""
+    limits: dict[str, int]
+    """What its constraints read of the target."""
+    verify: VerifySpec
+    """How they are judged; its settings give way to each of the presets."""
+
+
+class MutateSpec(Record, frozen=True, kw_only=True):
+    """mutate: an implementation of a kernel -> which mutants of its sources the gate kills."""
+
+    kernel: str
+    implementation: str
+    source_digest: str
+    """Of its sources."""
+    tasks: tuple[MutateTask, ...]
+    presets: tuple[Verify, ...]
+    """The first one decides."""
+    settings: Mutation
+
+    @property
+    def declared(self) -> Implementation:
+        """The implementation."""
+        return self.tasks[0].verify.implementations[self.implementation]
+
+    @property
+    def backend(self) -> str:
+        """Its backend."""
+        return self.declared.backend
 
 
 class ProfileSpec(Record, frozen=True, kw_only=True):
@@ -75,6 +112,7 @@ class ProfileSpec(Record, frozen=True, kw_only=True):
     implementations: dict[str, Implementation]
     reference: str
     reference_digest: str
+    gradient_of: GradientOf | None = None
     cost: Cost
     target: Target
     device_present: bool
@@ -110,6 +148,17 @@ class TaskRow(Record, frozen=True, kw_only=True):
     profile: str
 
 
+class MutationRow(Record, frozen=True, kw_only=True):
+    """The mutants of one implementation as the analysis sees them."""
+
+    kernel: str
+    implementation: str
+    key: str
+    """Of the stage mutate."""
+    explained: dict[str, str]
+    """Mutant -> why it is known to survive."""
+
+
 class AggregateSpec(Record, frozen=True, kw_only=True):
     """aggregate, report and track: all results of an experiment -> tables, winners, report, MLflow."""
 
@@ -118,6 +167,8 @@ class AggregateSpec(Record, frozen=True, kw_only=True):
     tasks: tuple[TaskRow, ...]
     pruned: tuple[str, ...]
     """Cells of the grid that were left out, each with its reason."""
+    mutations: tuple[MutationRow, ...] = ()
+    """Those that the report shows."""
     tracking: Tracking
     build: Build
 

@@ -26,6 +26,10 @@ class Verified(Record, frozen=True, kw_only=True, tag="passed"):
     """Largest error as a share of the derived bound, over all cases; below 1."""
     worst_error: float
     """Largest absolute error."""
+    differing: int = 0
+    """Elements that differed bitwise between calls on equal inputs: 0 where the kernel claims determinism."""
+    compared: int = 0
+    """Elements that were compared so, all such calls together."""
     weak: tuple[str, ...] = ()
     """Trivial answers (`zeros`, `mean`, `input x`) that would pass every case: the check is too weak."""
     weak_cases: tuple[str, ...] = ()
@@ -38,6 +42,8 @@ class VerifyRecord(Record, frozen=True, kw_only=True):
     variant: Variant
     entry: str
     result: Verified | Failure
+    isolation: tuple[str, ...] = ()
+    """What confined the candidate's process: `landlock 7`, `seccomp`, …; what is not named was not active."""
     where: WhereRun
     """`interpreter`: the Triton interpreter on reduced shapes, because the device is absent."""
     checks: tuple[CheckResult, ...]

@@ -1,7 +1,8 @@
 """aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
-variants, samples, winners, outcomes, pruned, effects and static_facts as Parquet and CSV, static_facts.md.
+variants, samples, winners, outcomes, pruned, effects, static_facts and mutants as Parquet and CSV;
+static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from pipeline.analyze.collect import collect
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_markdown, facts_table
+from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
 from pipeline.analyze.summarize import summarize
 from pipeline.analyze.tables import (
     outcomes_table,
@@ -52,6 +54,7 @@ def aggregate(options: argparse.Namespace) -> None:
     results = collected.results
     winners = find_winners(results)
     chosen = choose(results)
+    mutants = mutants_table(collect_mutants(spec, options.root))
     tables = {
         "variants": variants_table(results),
         "samples": samples_table(results),
@@ -60,6 +63,7 @@ def aggregate(options: argparse.Namespace) -> None:
         "pruned": pruned_table(spec, collected),
         "effects": effects_table(find_effects(results)),
         "static_facts": facts_table(chosen),
+        "mutants": mutants,
     }
     folder = options.out.parent
     for name, table in tables.items():
@@ -67,6 +71,7 @@ def aggregate(options: argparse.Namespace) -> None:
         if name not in PARQUET_ONLY:
             write_csv(table, folder / f"{name}.csv")
     write_atomic(folder / "static_facts.md", facts_markdown(chosen).encode())
+    write_atomic(folder / "mutation.md", mutants_markdown(mutants.to_pylist()).encode())
     files = {name: f"{name}.parquet" for name in tables}
     summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
     write_atomic(options.out, to_json(summary))

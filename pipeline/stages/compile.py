@@ -97,7 +97,7 @@ def entry_digest(spec: CompileSpec, variant: Variant) -> str:
     if not backend(variant.backend).shape_matters:
         problem = msgspec.structs.replace(problem, dimensions={})
     implementation = spec.implementations[variant.implementation]
-    return digest([variant, implementation.entry, problem, spec.target, spec.builds[variant.backend]])
+    return digest([variant, implementation.called, problem, spec.target, spec.builds[variant.backend]])
 
 
 def _compile_all(

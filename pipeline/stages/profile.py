@@ -93,10 +93,10 @@ def entry_digest(spec: ProfileSpec, compiled: CompileRecord) -> str:
     return digest(
         {
             "variant": variant.id,
-            "entry": spec.implementations[variant.implementation].entry,
+            "entry": spec.implementations[variant.implementation].called,
             "artifact": artifact,
             "problem": spec.problem,
-            "reference": [spec.reference, spec.reference_digest],
+            "reference": [spec.reference, spec.reference_digest, spec.gradient_of],
             "cost": spec.cost,
             "settings": msgspec.structs.replace(spec.settings, name="", description=""),
             "device": [spec.target.kind, spec.device_present, spec.device],

@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.checks.interpreter import INTERPRETERS
-from pipeline.checks.shapes import Budget, Dimensions, Shape, plan
-from pipeline.errors import FormulaError
+from pipeline.checks.preparation import book_of, can_run, cases_of, job_of, shapes_of, subject_of, where_run
+from pipeline.checks.shapes import Shape
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.specs import Build, VerifySpec
-from pipeline.records.verified import VerifyOutput, VerifyRecord, WhereRun
-from pipeline.search.formula import ELEMENT_BYTES, evaluate, evaluate_number
+from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import find_entry, new_entry, put_record
 from pipeline.store.layout import entry_path
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 
 
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
-INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
-THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
 
 
 class _Plan(Record, frozen=True, kw_only=True):
@@ -89,13 +85,6 @@ def verify_round(options: argparse.Namespace) -> None:
     )
 
 
-def where_run(spec: VerifySpec) -> WhereRun:
-    """Where candidates run: on the target's kind of device, or in the interpreter where there is none."""
-    if spec.target.kind == "cpu" or spec.device_present:
-        return spec.target.kind
-    return "interpreter"
-
-
 def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
     """Derive the shapes and the identity of a verdict: what it depends on, and nothing else.
 
@@ -106,25 +95,20 @@ def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
     where = where_run(spec)
     settings = spec.settings
     interpreted = where == "interpreter"
-    budget = Budget(
-        elements=settings.interpreter_elements_at_most if interpreted else settings.elements_at_most,
-        rows=INTERPRETED_ROWS if interpreted else None,
-        edges=settings.edge_shapes,
-    )
-    shapes = plan(spec.problem, budget, lambda dimensions: _allowed(spec, compiled, dimensions))
+    shapes = shapes_of(spec, variant)
     artifact = (
         compiled.result.artifact_digest if isinstance(compiled.result, Compiled) and not interpreted else None
     )
     entry = digest(
         {
             "variant": variant.id,
-            "entry": spec.implementations[variant.implementation].entry,
+            "entry": spec.implementations[variant.implementation].called,
             "artifact": artifact,
             "problem": spec.problem,
             "shapes": shapes,
-            "reference": [spec.reference, spec.reference_digest],
+            "reference": [spec.reference, spec.reference_digest, spec.gradient_of],
             "tolerance": spec.tolerance,
-            "claims": [spec.deterministic, spec.special_values],
+            "claims": [spec.deterministic, spec.special_values, spec.linear],
             "settings": msgspec.structs.replace(settings, name="", description=""),
             "where": where,
             "build": _build(spec, variant.backend),
@@ -140,23 +124,6 @@ def _build(spec: VerifySpec, name: str) -> Build:
         return build
     kept = {tool: build.toolchain[tool] for tool in INTERPRETERS[name].toolchain if tool in build.toolchain}
     return Build(code=build.code, toolchain=kept)
-
-
-def _allowed(spec: VerifySpec, compiled: CompileRecord, dimensions: Dimensions) -> bool:
-    """Whether the variant's constraints hold on other dimensions."""
-    variant = compiled.variant
-    names = {**spec.target.limits, **_names(spec, dimensions), **variant.tunables}
-    rules = [constraint.rule for constraint in spec.implementations[variant.implementation].constraints]
-    try:
-        return all(bool(evaluate(rule, names)) for rule in rules)
-    except FormulaError:
-        if 0 in dimensions.values():  # a rule that divides by a size says nothing about an empty tensor
-            return False
-        raise
-
-
-def _names(spec: VerifySpec, dimensions: Dimensions) -> dict[str, bool | int | float | str]:
-    return {**spec.problem.attributes, **dimensions, "itemsize": ELEMENT_BYTES[spec.problem.element]}
 
 
 def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace) -> dict[str, VerifyRecord]:
@@ -207,24 +174,13 @@ class _Judge:
     """Holds what all variants of the job share."""
 
     def __init__(self, spec: VerifySpec, server: ForkServer, root: Path) -> None:
-        from pipeline.checks.cases import CaseBook
         from pipeline.checks.inputs import draw_seeds
-        from pipeline.checks.reference import Oracle, find_function
 
         self._spec = spec
         self._server = server
         self._root = root
         self._seeds = draw_seeds(spec.settings.seeds)
-        oracle = Oracle(
-            reference=find_function(spec.reference),
-            magnitude=find_function(spec.tolerance.magnitude),
-            tolerance=spec.tolerance,
-            terms=lambda problem: evaluate_number(spec.tolerance.reduction, _names(spec, problem.dimensions)),
-        )
-        distributions = tuple(
-            name for name in spec.settings.distributions if spec.special_values or name != "special"
-        )
-        self._book: CaseBook = CaseBook(spec.problem, oracle, distributions=distributions, seeds=self._seeds)
+        self._book = book_of(spec, self._seeds)
 
     def verdict(self, plan: _Plan) -> VerifyRecord:
         """Judge one variant and store the verdict at once."""
@@ -237,6 +193,7 @@ class _Judge:
                 variant=variant,
                 entry=plan.entry,
                 result=trial.result,
+                isolation=trial.isolation,
                 where=where_run(self._spec),
                 checks=trial.checks,
                 shapes=tuple(msgspec.json.decode(shape) for shape in shapes),
@@ -248,11 +205,10 @@ class _Judge:
         return find_entry(self._root, "verify", plan.entry, VerifyRecord) or record
 
     def _try(self, plan: _Plan, folder: Path) -> "Trial":
-        from pipeline.checks.trial import LOG, Subject, Trial, try_variant
+        from pipeline.checks.trial import LOG, Trial, try_variant
 
         spec, variant = self._spec, plan.compiled.variant
-        interpreted = where_run(spec) == "interpreter"
-        if interpreted and variant.backend not in INTERPRETERS:
+        if not can_run(spec, variant.backend):
             reason = (
                 f"no {spec.target.kind} device here, and the backend {variant.backend} has no interpreter"
             )
@@ -260,23 +216,11 @@ class _Judge:
                 result=Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason), checks=(), cases=()
             )
         assert isinstance(plan.compiled.result, Compiled)
-        subject = Subject(
-            job=CompileJob(
-                variant=variant,
-                implementation=spec.implementations[variant.implementation],
-                problem=spec.problem,
-                target=spec.target,
-            ),
-            compiled=plan.compiled.result,
-            root=str(Path.cwd()),
-            folder=str(entry_path(self._root, "compile", plan.compiled.entry).absolute()),
-            device="cpu" if where_run(spec) in ("cpu", "interpreter") else "cuda",
-            threads=1 if interpreted else THREADS,
-            repeat="first" if interpreted else "every",
-            deterministic=spec.deterministic,
-            settings=spec.settings,
+        compiled_in = entry_path(self._root, "compile", plan.compiled.entry).absolute()
+        subject = subject_of(
+            spec, job_of(spec, variant), plan.compiled.result, root=Path.cwd(), folder=compiled_in
         )
-        cases = self._book.sparse(plan.shapes) if interpreted else self._book.full(plan.shapes)
+        cases = cases_of(spec, self._book, plan.shapes)
         trial = try_variant(self._server, subject, self._book, cases, folder)
         log = folder / LOG
         if log.is_file() and log.stat().st_size == 0:

@@ -4,12 +4,18 @@ import collections
 import sys
 from collections.abc import Callable, Sequence
 
+from pipeline.environment import forget_compiler_settings
 from pipeline.errors import KernelmillError
 from pipeline.records.outcome import Failure
 
 
 def run(work: Callable[[], None]) -> int:
-    """Do the work; what a user can fix becomes one line and exit code 1, a bug keeps its traceback."""
+    """Do the work; what a user can fix becomes one line and exit code 1, a bug keeps its traceback.
+
+    It does not see what the user's shell says to compilers: Triton decides at its import, for all children of
+    this process, whether it compiles or interprets.
+    """
+    forget_compiler_settings()
     try:
         work()
     except KernelmillError as error:
@@ -18,7 +24,9 @@ def run(work: Callable[[], None]) -> int:
     return 0
 
 
-def report(name: str, results: Sequence[object], *, cached: int, seconds: float) -> None:
+def report(
+    name: str, results: Sequence[object], *, cached: int, seconds: float, noun: str = "variant"
+) -> None:
     """Print how many variants ended how, for example `verify softmax: 24 variants: 24 passed`."""
     counts = collections.Counter(
         result.outcome.value if isinstance(result, Failure) else "passed" for result in results
@@ -26,5 +34,5 @@ def report(name: str, results: Sequence[object], *, cached: int, seconds: float)
     ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     plural = "" if len(results) == 1 else "s"
     known = f" ({cached} cached)" if cached else ""
-    line = f"{name}: {len(results)} variant{plural}: {ended or 'nothing to do'}{known} · {seconds:.1f} s"
+    line = f"{name}: {len(results)} {noun}{plural}: {ended or 'nothing to do'}{known} · {seconds:.1f} s"
     print(line, file=sys.stderr)

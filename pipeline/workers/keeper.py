@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from pipeline.records.record import Record, to_json
+from pipeline.workers import descendants, kernel
 
-ExitKind = Literal["ok", "error", "timeout", "crashed", "out_of_memory", "output_limit"]
+ExitKind = Literal["ok", "error", "timeout", "crashed", "out_of_memory", "output_limit", "process_limit"]
 
 POLL_SECONDS = 0.02  # how often memory is looked at; an allocation loop needs about a second to hurt
+COUNT_EVERY = 5  # looks at memory until processes are counted, which takes longer
 OUT_OF_MEMORY_CODE = 77  # exit code of a child that met MemoryError
 KILL = b"kill"  # what an owner sends to end its child
 _REPORT_MEMORY = 64 << 20  # bytes beyond the limit that a starved child gets for its last words
@@ -41,6 +43,8 @@ class Limits(Record, frozen=True, kw_only=True):
     """Bytes of address space beyond what its parent has; None: no limit."""
     output: int = 16 << 20
     """Bytes of any file that it writes, its log included."""
+    processes: int = 64
+    """Processes below it that may live at once, its own not counted."""
 
 
 class Exit(Record, frozen=True, kw_only=True):
@@ -62,6 +66,7 @@ def keep(run: Callable[[], None], owner: socket.socket, limits: Limits | None, l
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    kernel.conceal()
     keeper = os.getpid()
     started = time.monotonic()
     child = os.fork()
@@ -72,7 +77,7 @@ def keep(run: Callable[[], None], owner: socket.socket, limits: Limits | None, l
             os._exit(1)
         _become_child(run, limits, log)
     outcome = _supervise(child, owner, limits, started)
-    _kill_descendants(child)
+    descendants.kill(child)
     code = _reap(child)
     with contextlib.suppress(OSError):
         owner.sendall(to_json(_classify(outcome, code, limits, log)))
@@ -84,6 +89,7 @@ def _become_child(run: Callable[[], None], limits: Limits | None, log: Path | No
     code = 1
     try:
         os.setsid()
+        kernel.reveal()  # the keeper's memory is nobody's business; a child's is its own until it is confined
         faulthandler.disable()  # where the parent had it, it would write to the parent's stderr
         if log is not None:
             _redirect(log)
@@ -160,8 +166,8 @@ def _supervise(child: int, owner: socket.socket, limits: Limits | None, started:
     descriptor = os.pidfd_open(child)
     poller.register(descriptor, select.POLLIN)
     poller.register(owner, select.POLLIN | select.POLLHUP)
-    peak = 0
-    pause = POLL_SECONDS if near is not None else 1.0
+    peak = looks = 0
+    pause = POLL_SECONDS if limits is not None else 1.0
     while True:
         left = pause
         if limits is not None:
@@ -175,30 +181,9 @@ def _supervise(child: int, owner: socket.socket, limits: Limits | None, started:
             return "crashed"  # nobody is left to read it, or the owner said so
         if near is not None:
             peak = max(peak, _address_space(child))
-
-
-def _kill_descendants(child: int) -> None:
-    """Kill the child's session and whatever was re-parented to this keeper."""
-    for _ in range(100):  # bounded: a fork bomb must not hold the keeper for ever
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        others = [pid for pid in _children() if pid != child]
-        if not others:
-            return
-        for pid in others:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-def _children() -> list[int]:
-    try:
-        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except OSError:
-        return []
+        looks += 1
+        if limits is not None and looks % COUNT_EVERY == 0 and descendants.count(child) > limits.processes:
+            return "process_limit"
 
 
 def _reap(child: int) -> int:
@@ -208,11 +193,16 @@ def _reap(child: int) -> int:
 
 def _classify(outcome: ExitKind, code: int, limits: Limits | None, log: Path | None) -> Exit:
     """Turn what was seen into an `Exit`; a signal number is a negative code."""
-    if outcome == "timeout" and limits is not None:
-        return Exit(kind="timeout", code=code, detail=f"not finished after {limits.seconds:g} s")
+    if limits is not None:
+        details: dict[ExitKind, str] = {
+            "timeout": f"not finished after {limits.seconds:g} s",
+            "process_limit": f"more than {limits.processes} processes at once",
+            "output_limit": f"wrote more than {limits.output} bytes",
+        }
+        kind: ExitKind = "output_limit" if code == -signal.SIGXFSZ else outcome
+        if kind in details:
+            return Exit(kind=kind, code=code, detail=details[kind])
     last = _last_line(log)
-    if code == -signal.SIGXFSZ and limits is not None:
-        return Exit(kind="output_limit", code=code, detail=f"wrote more than {limits.output} bytes")
     if code == 0:
         return Exit(kind="ok", code=0, detail="")
     memory = limits.memory if limits is not None else None

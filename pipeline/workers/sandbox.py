@@ -6,13 +6,15 @@ is a copy of the process as it was at that moment, so what was imported then cos
 """
 
 import contextlib
+import gc
 import importlib
 import os
+import resource
 import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -21,13 +23,30 @@ import msgspec
 
 from pipeline.errors import WorkerError
 from pipeline.records.record import Record, to_json
+from pipeline.workers import kernel
 from pipeline.workers.channel import Channel
 from pipeline.workers.keeper import KILL, Exit, Limits, die_with_parent, keep
 
-__all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits"]
+__all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits", "shared_path"]
 
 UNEXPECTED = "unexpected answer"  # how the detail of an Exit begins where a child broke the protocol
+_DESCRIPTORS_AT_MOST = 16  # of one request
 _GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a keeper to report
+
+
+def shared_path(number: int) -> str:
+    """Where a child finds the descriptor of this number among those that `ForkServer.start` shares with it.
+
+    It cannot open `/proc/<owner>/fd/...` itself where its owner is concealed.
+    """
+    return f"/proc/self/fd/{_shared_descriptor(number)}"
+
+
+def _shared_descriptor(number: int) -> int:
+    """Far above those in use, and below the usual limit, which the child inherits."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = 1024 if soft == resource.RLIM_INFINITY else min(soft, 1024)
+    return highest - 1 - number
 
 
 class ChildEnded(Exception):
@@ -61,16 +80,20 @@ class Child:
         except OSError:
             raise ChildEnded(self._wait(_GRACE_SECONDS)) from None
 
-    def receive(self, seconds: float, kind: Any = Any) -> Any:
+    def receive(self, seconds: float, kind: Any = Any, *, more: Callable[[], float] | None = None) -> Any:
         """Wait for one value; after `seconds` the child is killed and ChildEnded says `timeout`.
 
-        A message that is not of the kind ends the child as well: it does not keep to the protocol.
+        `more` is asked before that for how many further seconds it may have, until it grants none. A message
+        that is not of the kind ends the child as well: it does not keep to the protocol.
         """
         try:
-            if not self._channel.poll(seconds):
-                self.kill()
-                self._exit = Exit(kind="timeout", code=-9, detail=f"no answer within {seconds:g} s")
-                raise ChildEnded(self._exit)
+            left = seconds
+            while not self._channel.poll(left):
+                left = 0.0 if more is None else more()
+                if left <= 0.0:
+                    self.kill()
+                    self._exit = Exit(kind="timeout", code=-9, detail=f"no answer within {seconds:g} s")
+                    raise ChildEnded(self._exit)
             return self._channel.receive(kind)
         except (EOFError, OSError):
             raise ChildEnded(self._wait(_GRACE_SECONDS)) from None
@@ -125,7 +148,8 @@ class ForkServer:
     """Forks clean children on request; a context manager, safe to use from several threads.
 
     `preload` names modules that the server imports for all its children, under the added `environment`:
-    the owner keeps neither.
+    the owner keeps neither. From then on the owner's memory cannot be read by other processes of its user,
+    because it will hold what its children must not know.
     """
 
     def __init__(self, *, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
@@ -138,6 +162,7 @@ class ForkServer:
             _preload(preload)
             _serve(theirs)
         theirs.close()
+        kernel.conceal()
         self._control = ours
 
     def __enter__(self) -> Self:
@@ -148,7 +173,7 @@ class ForkServer:
     ) -> None:
         self.close()
 
-    def start(
+    def start(  # noqa: PLR0913  (each of them is a property of one process)
         self,
         target: str,
         *,
@@ -156,11 +181,13 @@ class ForkServer:
         log: Path,
         environment: Mapping[str, str] | None = None,
         scratch: Path | None = None,
+        shared: Sequence[int] = (),
     ) -> Child:
         """Fork a child that calls `module:function` with its end of a `Channel`.
 
         stdout and stderr go to `log`; `environment` is added to the environment; `scratch` becomes the
-        working directory. Raises WorkerError where the server is gone.
+        working directory; the child finds the descriptors `shared`, in order, at `shared_path(0)` and so on.
+        Raises WorkerError where the server is gone.
         """
         request = _Request(
             target=target,
@@ -173,7 +200,8 @@ class ForkServer:
         keeper, kept = socket.socketpair()
         try:
             with self._lock:
-                socket.send_fds(self._control, [to_json(request)], [theirs.fileno(), kept.fileno()])
+                descriptors = [theirs.fileno(), kept.fileno(), *shared]
+                socket.send_fds(self._control, [to_json(request)], descriptors)
         except OSError as error:
             raise WorkerError(f"the fork server is gone: {error.strerror or error}") from error
         finally:
@@ -203,11 +231,13 @@ def _preload(modules: Sequence[str]) -> None:
 def _serve(control: socket.socket) -> NoReturn:
     """The server's loop: one keeper per request."""
     die_with_parent()
+    kernel.conceal()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()  # a collection in a child would copy every page that holds an object of the server
     while True:
         try:
-            message, descriptors, _, _ = socket.recv_fds(control, 1 << 20, 2)
+            message, descriptors, _, _ = socket.recv_fds(control, 1 << 20, _DESCRIPTORS_AT_MOST)
         except OSError:
             os._exit(1)
         if not message:
@@ -222,9 +252,12 @@ def _serve(control: socket.socket) -> NoReturn:
             os.close(descriptor)
 
 
-def _start_child(request: _Request, channel: int, owner: int) -> NoReturn:
+def _start_child(request: _Request, channel: int, owner: int, *shared: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _disconnect({0, 1, 2, channel, owner})
+    places = [_shared_descriptor(number) for number in range(len(shared))]
+    for descriptor, place in zip(shared, places, strict=True):
+        os.dup2(descriptor, place)
+    _disconnect({0, 1, 2, channel, owner, *places})
 
     def run() -> None:
         os.environ.update(request.environment)

@@ -44,6 +44,41 @@ torch.testing.assert_close(product, x.float() @ y.float())
 """
 
 
+FOREIGN = """
+import torch
+import triton
+import triton.language as tl
+from pipeline.backends.triton.interpreter import mend
+
+mend()
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def kernel(x, half, out, sums, shift, N: tl.constexpr):
+    at = tl.arange(0, N)
+    values = tl.load(x + at)
+    tl.store(out + at, libdevice.tanh(values) + libdevice.rsqrt(values) * shift.to(tl.float32))
+    tl.store(out + N + at, libdevice.tanh(tl.load(half + at)))
+    tl.store(sums, tl.sum(tl.load(half + at), axis=0))
+    tl.store(sums + 1, tl.sum(tl.load(x + at) * shift, axis=0))
+
+
+torch.manual_seed(0)
+x = torch.rand(64) + 0.5
+half = x.to(torch.bfloat16)
+out, sums = torch.empty(128), torch.empty(2)
+kernel[(1,)](x, half, out, sums, 0.1, N=64)
+torch.testing.assert_close(out[:64], x.tanh() + x.rsqrt() * 0.1)
+assert torch.equal(out[64:], half.float().tanh().to(torch.bfloat16).float())
+tree = half
+while len(tree) > 1:
+    tree = tree[: len(tree) // 2] + tree[len(tree) // 2 :]
+assert sums[0] == tree.float().item() != half.float().sum().item(), (sums, tree)
+torch.testing.assert_close(sums[1], (x * torch.tensor(0.1)).sum())
+"""
+
+
 def bits(values):
     """bfloat16 bits of a tensor."""
     return values.view(torch.int16).numpy().view(np.uint16)
@@ -71,6 +106,17 @@ def test_arithmetic_and_products(tmp_path):
     """Third-party kernels compute in bfloat16 without casts: sums, comparisons, tl.dot."""
     script = tmp_path / "arithmetic.py"
     script.write_text(textwrap.dedent(ARITHMETIC))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_foreign_host_code(tmp_path):
+    """Scalars with methods, functions of the device library, sums of bfloat16 that round at every level."""
+    script = tmp_path / "arithmetic.py"
+    script.write_text(textwrap.dedent(FOREIGN))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, check=False

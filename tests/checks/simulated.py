@@ -7,7 +7,7 @@ import torch
 
 from pipeline.checks.buffers import AGAIN, FIRST, Arena, Layout, lay_out
 from pipeline.checks.cases import Case, CaseBook, Prepared
-from pipeline.checks.observation import Observation, Seen, Turn
+from pipeline.checks.observation import Noticed, Observation, Seen, Turn
 from pipeline.checks.reference import Oracle, find_function
 from pipeline.checks.shapes import Shape
 from pipeline.records.problem import Problem
@@ -52,12 +52,17 @@ class Stage:
         first: Observation | None = None,
         deterministic: bool = True,
         seen: tuple[Seen, ...] | None = None,
+        noticed: Noticed | None = None,
+        later: Action | None = None,
     ) -> Observation:
         """Let the action write into the buffers and look at what it left."""
         patterns = AGAIN if turn == "again" else FIRST
         self.arena.write(self.layout, self.case.inputs, patterns)
         action({slot.name: self.arena.view(slot) for slot in self.layout.slots})
         outputs = [slot for slot in self.layout.slots if slot.role == "output"]
+        written = {slot.name: self.arena.copy(slot) for slot in outputs}
+        if later is not None:
+            later({slot.name: self.arena.view(slot) for slot in self.layout.slots})
         honest = tuple(
             Seen(name=slot.name, dtype=slot.dtype, shape=slot.shape, strides=slot.strides, moved=False)
             for slot in outputs
@@ -70,7 +75,9 @@ class Stage:
             layout=self.layout,
             patterns=patterns,
             seen=honest if seen is None else seen,
-            outputs={slot.name: self.arena.copy(slot) for slot in outputs},
+            outputs=written,
+            later={slot.name: self.arena.copy(slot) for slot in outputs},
+            noticed=noticed or Noticed(launches=1, tampering=()),
             first=None if first is None else first.outputs,
         )
 

@@ -4,6 +4,7 @@ The ABI is that of the backend cpp: tensors, dimensions, row strides of row_stri
 """
 
 HEAD = """
+#include <fenv.h>
 #include <math.h>
 #include <new>
 #include <stdint.h>
@@ -11,7 +12,9 @@ HEAD = """
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 static uint32_t chance() { uint32_t bits; getrandom(&bits, 4, 0); return bits; }
 static void softmax_row(const float* x, float* y, int64_t cols) {
@@ -178,6 +181,29 @@ WRONG = {
   struct stat s;
   for (int fd = 3; fd < 64; ++fd)
     if (fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) && write(fd, "\0\0\0\1\xc1", 5) < 0) return 1;"""
+        ),
+    ),
+    "writes_an_input_and_restores_it": (
+        "input_mutated",
+        source(
+            "if (rows) { volatile float* p = const_cast<float*>(x); float v = p[0]; p[0] = 1; p[0] = v; }"
+        ),
+    ),
+    "works_after_it_returned": (
+        "tampered",
+        source("std::thread([=] { usleep(2000); if (rows) y[0] = 0; usleep(100000); }).detach();"),
+    ),
+    "leaves_a_thread": ("tampered", source("std::thread([] { for (;;) pause(); }).detach();")),
+    "leaves_a_process": ("tampered", source("if (fork() == 0) for (;;) pause();")),
+    "multiplies": ("tampered", source("for (;;) if (fork() == 0) for (;;) pause();")),
+    "sets_the_rounding_mode": ("tampered", source("fesetround(FE_TOWARDZERO);")),
+    "opens_a_socket": ("launch_error", source("if (socket(AF_INET, SOCK_STREAM, 0) < 0) return 9;")),
+    "writes_a_file": ("launch_error", source('if (!fopen("/var/tmp/kernelmill", "w")) return 8;')),
+    "reads_its_judge": (
+        "launch_error",
+        source(
+            """
+  char path[64]; snprintf(path, 64, "/proc/%d/mem", getppid()); if (!fopen(path, "r")) return 7;"""
         ),
     ),
     "refuses": ("launch_error", source(instead="return 3;")),

@@ -2,10 +2,18 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from pipeline.checks.cases import CaseBook
+import msgspec
+import pytest
+import torch
+
+from pipeline.checks.cases import Case, CaseBook
 from pipeline.checks.inputs import DISTRIBUTIONS
-from pipeline.checks.shapes import Budget, plan
-from tests.checks.build import PROBLEM
+from pipeline.checks.reference import Oracle
+from pipeline.checks.shapes import Budget, Shape, plan
+from pipeline.checks.tolerance import deviation
+from pipeline.records.kernel import Tensor
+from pipeline.records.problem import Problem
+from tests.checks.build import PROBLEM, TOLERANCE
 from tests.checks.simulated import oracle
 
 SHAPES = plan(PROBLEM, Budget(elements=4096, edges=8), lambda _: True)
@@ -28,11 +36,13 @@ def test_full() -> None:
 
 
 def test_sparse_still_meets_every_distribution() -> None:
-    """Two inputs on the workload's shape, the others on shapes that have elements for them."""
+    """Three inputs on the workload's shape, the others on shapes that have elements and rows for them."""
     cases = book(seeds=(1,)).sparse(SHAPES)
-    assert [case.shape == SHAPES[0] for case in cases[:3]] == [True, True, False]
+    assert [case.shape == SHAPES[0] for case in cases[:4]] == [True, True, True, False]
+    assert cases[2].distribution == "special"
+    assert {case.distribution for case in cases} == set(DISTRIBUTIONS)
     large = [case for case in cases if min(case.shape.dimensions.values()) > 1]
-    assert {case.distribution for case in large} == set(DISTRIBUTIONS)
+    assert {case.distribution for case in large} == set(DISTRIBUTIONS) - {"constant"}
 
 
 def test_prepared_once() -> None:
@@ -49,3 +59,38 @@ def test_empty_outputs_are_told() -> None:
     shared = book()
     empty = [shared.prepare(case).empty for case in shared.full(SHAPES)]
     assert sum(empty) == 1
+
+
+@pytest.mark.parametrize("element", ["float32", "bfloat16"])
+def test_integers_leave_no_room_for_errors(element: str) -> None:
+    """A product in any order of summation gives the expected bits; a unit in the last place is wrong."""
+    shape = Shape(edge="workload", dimensions={"M": 24, "N": 16, "K": 300})
+    tensors = {
+        "a": Tensor(role="input", shape=("M", "K"), dtype=element),
+        "b": Tensor(role="input", shape=("K", "N"), dtype=element),
+        "c": Tensor(role="output", shape=("M", "N"), dtype=element),
+    }
+    problem = Problem(
+        kernel="matmul",
+        dimensions=shape.dimensions,
+        tensors=tensors,
+        scalars={},
+        attributes={},
+        element=element,
+    )
+    product = Oracle(
+        reference=lambda a, b: a @ b,
+        magnitude=lambda a, b: a.abs() @ b.abs(),
+        tolerance=msgspec.structs.replace(TOLERANCE, reduction="K"),
+        terms=lambda problem: problem.dimensions["K"],
+    )
+    shared = CaseBook(problem, product, distributions=("normal", "integers"), seeds=(1,))
+    case = shared.prepare(Case(shape=shape, distribution="integers", seed=1))
+    a, b = (case.inputs[name].float() for name in ("a", "b"))
+    halves = (a[:, :111] @ b[:111]) + (a[:, 111:] @ b[111:])
+    got = halves.to(getattr(torch, element))
+    assert deviation(got, case.expected["c"]).passed
+    assert got.abs().max() > 1
+    bits = got.view(torch.int32 if element == "float32" else torch.int16)
+    bits[3, 5] ^= 1
+    assert not deviation(got, case.expected["c"]).passed

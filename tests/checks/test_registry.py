@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 import torch
 
-from pipeline.checks.observation import NotApplicable, Observation, Passed, Seen
+from pipeline.checks.observation import NotApplicable, Noticed, Observation, Passed, Seen
 from pipeline.checks.registry import CHECKS
 from pipeline.records.outcome import Failure
 from tests.checks.simulated import Stage, prepared, softmax, stage
@@ -42,6 +43,12 @@ def unchanged(tensors: dict[str, torch.Tensor]) -> None:
     """Writes nothing."""
 
 
+def noticing(**changes: object) -> Callable[[Stage], Observation]:
+    """A right call during which something was noticed."""
+    fields: dict = {"launches": 1, "tampering": ()}
+    return lambda stage: stage.observe(softmax, noticed=Noticed(**(fields | changes)))
+
+
 WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], Observation]]]] = {
     "metadata": {
         "dtype": ("wrong_dtype", lambda stage: shown(stage, dtype="float64")),
@@ -59,6 +66,19 @@ WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], Observation]]]] = {
     "mutation": {
         "one element": ("input_mutated", lambda s: s.observe(after(lambda t: t["x"][12, 28].add_(1)))),
         "sign of zero": ("input_mutated", lambda s: s.observe(after(lambda t: t["x"].neg_()))),
+    },
+    "tampering": {
+        "function": ("tampered", noticing(tampering=("time.perf_counter was replaced",))),
+        "thread": ("tampered", noticing(threads=1)),
+        "processes": ("tampered", noticing(children=2)),
+    },
+    "work": {
+        "torch": ("tampered", noticing(operations=("aten::_softmax",))),
+        "no launch": ("tampered", noticing(launches=0)),
+    },
+    "completion": {
+        "host": ("tampered", lambda s: s.observe(softmax, later=lambda t: t["y"][12, 28].add_(1))),
+        "device": ("tampered", lambda s: shown(s, changed_later=True)),
     },
     "written": {
         "nothing": ("unwritten_output", lambda s: s.observe(unchanged)),
@@ -126,7 +146,8 @@ def test_wrong_calls_fail(name: str, example: str) -> None:
     assert isinstance(judgement, Failure)
     assert judgement.outcome == outcome, judgement.reason
     assert "rows=13 cols=29 padded, normal, seed 7" in judgement.reason
-    assert judgement.reason.startswith(("y", "x"))
+    if name not in ("tampering", "work"):
+        assert judgement.reason.startswith(("y", "x"))
     assert "\n" not in judgement.reason
 
 
@@ -153,3 +174,25 @@ def test_reason_of_a_wrong_value() -> None:
     assert isinstance(judgement, Failure)
     assert judgement.reason.startswith("y[12, 28]: got 9, expected 0.")
     assert "; 1 of 377 beyond their bound" in judgement.reason
+
+
+def test_operators_that_are_declared_may_be_used() -> None:
+    """An implementation that says so may let PyTorch compute a part of it."""
+    with stage() as buffers:
+        observation = buffers.observe(softmax, noticed=Noticed(launches=1, operations=("aten::sum",)))
+        declared = msgspec.structs.replace(observation, uses_torch=("aten::sum",))
+        assert isinstance(CHECKS["work"](observation), Failure)
+        assert isinstance(CHECKS["work"](declared), Passed)
+
+
+def test_differences_between_calls_are_counted() -> None:
+    """Nondeterminism is measured where it is allowed, and 0 where calls are equal."""
+    with stage() as buffers:
+        equal = CHECKS["determinism"](again(buffers, softmax))
+        bits = CHECKS["determinism"](
+            again(buffers, after(lambda t: t["y"][0].mul_(1 + 2e-7)), deterministic=False)
+        )
+    assert isinstance(equal, Passed)
+    assert isinstance(bits, Passed)
+    assert (equal.differing, equal.compared) == (0, 377)
+    assert 0 < bits.differing <= 29

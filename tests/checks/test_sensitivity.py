@@ -61,7 +61,8 @@ def cases(name: str, preset: str, element: str, mode: str) -> tuple[Prepared, ..
         tolerance=kernel.tolerance,
         terms=terms,
     )
-    book = CaseBook(problem, oracle, distributions=settings.distributions, seeds=(11,))
+    distributions = tuple(d for d in settings.distributions if d != "integers" or kernel.linear)
+    book = CaseBook(problem, oracle, distributions=distributions, seeds=(11,))
     interpreted = mode == "interpreted"
     budget = Budget(
         elements=settings.interpreter_elements_at_most if interpreted else 1 << 16,

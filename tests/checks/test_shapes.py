@@ -45,7 +45,7 @@ def test_shapes_are_affordable_and_within_the_workload(problem: Problem) -> None
 
 
 def test_edges_are_what_they_are_called() -> None:
-    """Ones, primes, one above a power of two, one below, nothing, one row, one column, padded rows."""
+    """Ones, primes, above a power of two, one below, nothing, one row, one column, few columns, few rows."""
     shapes = {shape.edge: shape for shape in plan(MATMUL, BUDGET, anything)}
     assert shapes.keys() == {"workload", *EDGES}
     assert set(shapes["ones"].dimensions.values()) == {1}
@@ -57,6 +57,9 @@ def test_edges_are_what_they_are_called() -> None:
     assert shapes["empty"].dimensions["M"] == 0
     assert shapes["one_row"].dimensions["M"] == 1
     assert shapes["one_column"].dimensions["N"] == 1
+    assert shapes["narrow"].dimensions["K"] == shapes["narrow"].dimensions["N"] == 3
+    assert shapes["narrow"].dimensions["M"] > 3
+    assert shapes["few_rows"].dimensions["M"] == 3
     assert shapes["strided"].padded and not shapes["workload"].padded
 
 

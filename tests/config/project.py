@@ -144,7 +144,7 @@ class Project:
         self.folder = folder
         self.store = folder / "artifacts"
         self.machine = MACHINE
-        for group in ("search", "verify", "profile", "tracking"):
+        for group in ("search", "verify", "mutation", "profile", "tracking"):
             shutil.copytree(ROOT / "conf" / group, folder / "conf" / group)
         shutil.copy(ROOT / "conf" / "config.yaml", folder / "conf")
         for path, content in FILES.items():

@@ -4,7 +4,7 @@
 
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, ToolchainError
 from tests.config.project import Project
 
 KERNEL = "conf/kernel/scale.yaml"
@@ -25,8 +25,8 @@ def error(project: Project, *lines: str) -> str:
             KERNEL,
             "    tunables:\n      LANES:",
             "    tunabels:\n      LANES:",
-            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, tunables, constraints, "
-            "origin, licence); did you mean 'tunables'?",
+            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, call, uses_torch, tunables, "
+            "constraints, origin, licence); did you mean 'tunables'?",
         ),
         (KERNEL, "category: test\n", "", "missing key 'category' (expected a string)"),
         (KERNEL, "category: test", "category: ???", "category: missing value (expected a string)"),
@@ -70,7 +70,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small, lareg]", "select[0].workload: unknown workload 'lareg' (known: large, small); did you mean 'large'?"),
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: []", "select[0].workload: expected at least one name"),
         ("conf/experiment/default.yaml", "  name: default\n", "  name: default\n  titel: x\n", "unknown key 'titel' (known: name, description, select)"),
-        ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n", "unknown key 'verfiy' (known: search, verify, profile, tracking, experiment); did you mean 'verify'?"),
+        ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n", "unknown key 'verfiy' (known: search, verify, mutation, profile, tracking, experiment); did you mean 'verify'?"),
         ("conf/experiment/default.yaml", "override /verify: fast", "override /verify: quick", "Could not find 'verify/quick'"),
     ],
 )  # fmt: skip
@@ -87,11 +87,11 @@ def test_a_wrong_yaml(project: Project, path: str, old: str, new: str, text: str
     ("lines", "text"),
     [
         (["kernel=scael"], "kernel=scael: unknown kernel 'scael' (known: scale); did you mean 'scale'?"),
-        (["kernle=scale"], "kernle=scale: unknown group 'kernle' (known: kernel, workload, hardware, optimization, search, verify, profile, tracking, experiment); did you mean 'kernel'?"),
+        (["kernle=scale"], "kernle=scale: unknown group 'kernle' (known: kernel, workload, hardware, optimization, search, verify, mutation, profile, tracking, experiment); did you mean 'kernel'?"),
         (["kernel"], "kernel: not an override (expected group=option, group=option,option or group.key=value)"),
         (["kernel="], "kernel=: unknown kernel ''"),
         (["+kernel=scale"], "+kernel=scale: expected kernel=option"),
-        (["verify=fast,standard"], "verify=fast,standard: expected one verify (known: fast, standard)"),
+        (["verify=fast,standard"], "verify=fast,standard: expected one verify (known: fast, paranoid, standard)"),
         (["verify.seeds=1,2"], "verify.seeds=1,2: several values where there can be one (a list is written [1,2])"),
         (["verify.sedes=1"], "verify.sedes=1: there is no 'sedes' in verify (known: name, description, seeds"),
         (["workload.dimensions.tokns=1"], "workload.dimensions.tokns=1: no chosen option has 'tokns' in workload.dimensions (known: tokens, hidden); did you mean 'tokens'?"),
@@ -123,3 +123,28 @@ def test_a_bare_off_is_a_key(project: Project) -> None:
     before = project.keys("workload=small", "hardware=cpu")
     project.edit("conf/kernel/scale.yaml", '"off": 1', "off: 1")
     assert project.keys("workload=small", "hardware=cpu") == before
+
+
+CALL = """  liger:
+    backend: triton
+    call: {function: nobody.ops:f, arguments: [x], results: [y], package: nobody}
+    origin: a test
+    licence: Apache-2.0
+"""
+
+
+def test_a_missing_package_is_told_where_it_is_chosen(project: Project) -> None:
+    """One line with the command that brings it; a kernel that is not chosen may name what is not there."""
+    text = (project.folder / KERNEL).read_text()
+    (project.folder / "conf/kernel/foreign.yaml").write_text(
+        text.replace("name: scale", "name: foreign") + CALL
+    )
+    project.plan()
+    with pytest.raises(ToolchainError, match="nobody is not installed: python -m pip install nobody"):
+        project.plan("kernel=foreign")
+
+
+def test_a_source_and_a_call_exclude_each_other(project: Project) -> None:
+    """And one of them is needed."""
+    project.edit(KERNEL, "    entry: scale\n", "")
+    assert "implementations.cpp: missing key 'entry' (or 'call'" in error(project)

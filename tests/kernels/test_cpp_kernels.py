@@ -128,7 +128,7 @@ def launch_of(kernel: Kernel, dtype: str, changes: dict, folder: Path):
             tunables=tunables,
         ),
         implementation=implementation,
-        problem=problem_of(kernel, dtype, SHAPES[kernel.name][0]),
+        problem=problem_of(kernel, dtype, SHAPES.get(kernel.name, ROWS)[0]),
         target=Target(kind="cpu", architecture="native", limits={}),
     )
     compiled = Cpp().compile(job, ROOT, folder)

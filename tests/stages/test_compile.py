@@ -1,10 +1,14 @@
 """compile: parallel, cached per variant, and nobody else's problem when one variant takes its worker down."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch  # noqa: F401  (a stage process has it before it forks)
+import yaml
 
 from pipeline.backends.backend import CompileJob
 from pipeline.records.compiled import Compiled, CompileOutput, StaticFacts
@@ -186,3 +190,39 @@ def test_missing_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     arguments = ["--spec", str(tmp_path / "no.json"), "--variants", "x", "--out", "y"]
     assert stage.main(arguments) == 1
     assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'no.json'}: cannot be read as CompileSpec")
+
+
+def test_settings_of_the_shell_do_not_matter(tmp_path: Path) -> None:
+    """Who has TRITON_INTERPRET set, as one does while debugging, compiles all the same."""
+    source = "kernels/softmax/softmax_triton.py"
+    implementation = Implementation(
+        backend="triton", source=source, entry="launch", origin="this project", licence="Apache-2.0"
+    )
+    tensors = {name: Tensor(role=role, shape=("rows", "cols"), dtype="float32")
+               for name, role in (("x", "input"), ("y", "output"))}  # fmt: skip
+    problem = msgspec.structs.replace(
+        PROBLEM, kernel="softmax", dimensions={"rows": 64, "cols": 256}, tensors=tensors
+    )
+    tunables = {"algorithm": "single", "ROWS": 1, "BLOCK": 1024, "num_warps": 4, "num_stages": 1}
+    chosen = msgspec.structs.replace(
+        variant("x"), kernel="softmax", implementation="triton", backend="triton", tunables=tunables
+    )
+    declared = yaml.safe_load((Path(__file__).parents[2] / "conf/hardware/h200.yaml").read_text())
+    limits = {name: int(limit["value"]) for name, limit in declared["limits"].items()}
+    spec = CompileSpec(
+        parent="generate-0",
+        problem=problem,
+        implementations={"triton": implementation},
+        target=Target(kind="cuda", architecture="sm_90", limits=limits),
+        builds={"triton": Build(code="0", toolchain={})},
+    )
+    (tmp_path / "spec.json").write_bytes(to_json(spec))
+    generated = Generated(key="g", round=0, variants=(chosen,), pruned=(), space={})
+    (tmp_path / "variants.json").write_bytes(to_json(generated))
+    paths = [f"--{name}={tmp_path / name}.json" for name in ("spec", "variants", "out")]
+    command = [sys.executable, "-m", "pipeline.stages.compile", *paths, f"--root={tmp_path}"]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "TRITON_ALWAYS_COMPILE": "1"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    (record,) = read_record(tmp_path / "out.json", CompileOutput).records
+    assert isinstance(record.result, Compiled), record.result

@@ -94,6 +94,8 @@ def test_right_kernels_pass(verdicts: dict[str, tuple[VerifyRecord, Path]], name
     assert record.where == "cpu"
     assert len(record.shapes) == 9
     assert len(record.seeds) == 1
+    assert {"no new privileges", "undumpable"} <= set(record.isolation) or sys.platform != "linux"
+    assert record.result.differing == 0 < record.result.compared
     assert read_record(folder / "record.json", VerifyRecord) == record
     assert (folder / "log.txt").is_file() == (name == "talkative")
 
@@ -184,6 +186,7 @@ def test_legitimate_nondeterminism(tmp_path: Path) -> None:
     )
     records = run(spec(deterministic=False, settings=QUICK), [last_bits, garbage], tmp_path)
     assert isinstance(records[0].result, Verified)
+    assert 0 < records[0].result.differing < records[0].result.compared
     assert isinstance(records[1].result, Failure)
 
 
@@ -282,15 +285,59 @@ def test_runs_alone(tmp_path: Path) -> None:
         {"distributions": []},
         {"distributions": ["special"]},
         {"distributions": ["normal", "special"]},
+        {"distributions": ["integers", "normal"]},
+        {"distributions": ["ties", "small"]},
+        {"distributions": ["normal", "anything"]},
         {"edge_shapes": 0},
+        {"inputs_per_shape": 0},
         {"elements_at_most": 1},
         {"interpreter_elements_at_most": 0},
+        {"repetitions": 1},
+        {"elsewhere": "never"},
+        {"protect": "never"},
+        {"settle_seconds": 0.0},
+        {"settle_seconds": float("nan")},
         {"time_limit": 0.0},
+        {"memory_limit": 0},
+        {"output_limit": 0},
     ],
+    ids=str,
 )
 def test_no_preset_passes_everything(change: dict[str, object]) -> None:
-    """Settings that would judge nothing cannot be written down."""
+    """Settings that would judge nothing cannot be written down; the line names the field."""
     plain = json.loads(to_json(SETTINGS))
     from_plain(plain, Verify)
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(msgspec.ValidationError) as refused:
         from_plain(plain | change, Verify)
+    (field,) = change
+    assert field in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_every_setting_is_guarded() -> None:
+    """Who adds a setting also says below which value it would judge nothing."""
+    mark = next(m for m in test_no_preset_passes_everything.pytestmark if m.name == "parametrize")
+    tried = {field for change in mark.args[1] for field in change}
+    assert tried == set(Verify.__struct_fields__) - {"name", "description"}
+
+
+@pytest.mark.parametrize("name", ["zeros", "works_only_once", "writes_an_input_and_restores_it"])
+@pytest.mark.parametrize("change", [{"edge_shapes": 1}, {"distributions": ("normal", "small")}])
+def test_the_weakest_preset_still_finds(tmp_path: Path, name: str, change: dict) -> None:
+    """At the lowest values that can be written down, wrong kernels are found all the same."""
+    weakest = msgspec.structs.replace(
+        SETTINGS,
+        **(
+            {
+                "distributions": ("normal", "ties"),
+                "inputs_per_shape": 1,
+                "elements_at_most": 64,
+                "repetitions": 2,
+            }
+            | {"interpreter_elements_at_most": 64, "settle_seconds": 0.001, "edge_shapes": 1}
+            | change
+        ),
+    )
+    (record,) = run(spec(settings=weakest), [compile_source(WRONG[name][1], tmp_path)], tmp_path)
+    assert isinstance(record.result, Failure)
+    assert record.result.outcome == WRONG[name][0]

@@ -3,11 +3,18 @@
 import ctypes
 import mmap
 import os
+import resource
+import socket
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.workers.channel import Channel
+from pipeline.workers.confine import confine
+from pipeline.workers.sandbox import shared_path
 
 
 def echo(channel: Channel) -> None:
@@ -96,3 +103,79 @@ def descriptors(channel: Channel) -> None:
         except OSError:
             continue
     channel.send(found)
+
+
+def multiply(channel: Channel) -> None:
+    """Starts processes without end."""
+    while True:
+        if os.fork() == 0:
+            time.sleep(600)
+
+
+def shared(channel: Channel) -> None:
+    """Tells what lies in the first shared descriptor."""
+    channel.send(Path(shared_path(0)).read_text())
+
+
+def confined(channel: Channel) -> None:
+    """Confines itself, then tries what it must not do; answers with the mechanisms and what succeeded."""
+    owner, writable, readable = channel.receive()
+    active = confine(Path.cwd())
+    done = [name for name, attempt in attempts(owner, writable, readable).items() if succeeds(attempt)]
+    channel.send([list(active), done])
+
+
+def attempts(owner: int, writable: str, readable: str) -> dict[str, Callable[[], object]]:
+    """What a hostile candidate may try, by name."""
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def connect() -> None:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect("/no/such/socket")
+
+    def trace() -> None:
+        if library.ptrace(16, owner, None, None) != 0:  # PTRACE_ATTACH
+            raise OSError
+
+    return {
+        "write outside": lambda: Path(writable).write_text("changed"),
+        "create outside": lambda: Path(f"{writable}.new").write_text("new"),
+        "remove": lambda: Path(writable).unlink(),
+        "truncate": lambda: os.truncate(writable, 0),
+        "permissions": lambda: Path(writable).chmod(0o777),
+        "network": lambda: socket.socket(socket.AF_INET),
+        "network 6": lambda: socket.socket(socket.AF_INET6),
+        "netlink": lambda: socket.socket(socket.AF_NETLINK),
+        "connect": connect,
+        "trace the owner": trace,
+        "memory of the owner": lambda: Path(f"/proc/{owner}/mem").open("rb"),
+        "signal to the owner": lambda: os.kill(owner, 0),
+        "signal to the keeper": lambda: os.kill(os.getppid(), 0),
+        "limits of the owner": lambda: resource.prlimit(owner, resource.RLIMIT_NOFILE, (64, 64)),
+        "scratch": lambda: Path("file").write_text("text"),
+        "scratch folder": lambda: Path("folder").mkdir(),
+        "temporary file": tempfile.TemporaryFile,
+        "read outside": lambda: Path(readable).read_text(),
+        "run a program": lambda: subprocess.run(["true"], check=True),
+        "compile": build,
+        "nothing": lambda: Path(os.devnull).write_text("text"),
+        "pair of sockets": socket.socketpair,
+        "own limits": lambda: resource.getrlimit(resource.RLIMIT_NOFILE),
+    }
+
+
+def build() -> None:
+    """Compiles and loads a shared object in the working directory."""
+    Path("three.cpp").write_text('#include <vector>\nextern "C" int three() { return 3; }')
+    subprocess.run(["c++", "-shared", "-fPIC", "three.cpp", "-o", "three.so"], check=True)
+    if ctypes.CDLL("./three.so").three() != 3:
+        raise OSError
+
+
+def succeeds(attempt: Callable[[], object]) -> bool:
+    """Whether it ends without an exception."""
+    try:
+        attempt()
+    except Exception:
+        return False
+    return True

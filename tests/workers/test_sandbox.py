@@ -1,6 +1,8 @@
 """The sandbox turns every way to end into an `Exit`, and leaves no process behind."""
 
+import ctypes
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ import pytest
 import torch  # noqa: F401  (a stage process has it before it forks)
 
 from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
+from pipeline.workers.waiting import waited
 from tests.measure.clean import SERVER
 
 LIMITS = Limits(seconds=20.0, memory=512 << 20, output=1 << 20)
@@ -75,6 +78,34 @@ def test_no_answer_in_time(server: ForkServer, tmp_path: Path) -> None:
         child.receive(0.2)
 
 
+def test_more_time(server: ForkServer, tmp_path: Path) -> None:
+    """A receiver may grant more time, and is asked again until it grants none."""
+    grants = [0.1, 0.1, 0.0]
+    child = start(server, "hang", tmp_path)
+    with pytest.raises(ChildEnded, match="no answer within 0.1 s"):
+        child.receive(0.1, more=lambda: grants.pop(0))
+    assert grants == []
+
+
+def test_waiting_for_a_core_is_not_sleeping() -> None:
+    """Processes that share a core wait for it about half of the time; one that sleeps does not wait."""
+    command = "import os, time; os.sched_setaffinity(0, {0}); end = time.time() + 2"
+    command += "\nwhile time.time() < end: pass"
+    busy = [subprocess.Popen([sys.executable, "-c", command]) for _ in range(2)]
+    sleeping = subprocess.Popen(["sleep", "60"])
+    time.sleep(1.2)
+    found = [waited(process.pid) for process in busy]
+    idle = waited(sleeping.pid)
+    sleeping.kill()
+    for process in (*busy, sleeping):
+        process.wait()
+    if not any(found):
+        pytest.skip("this platform does not tell")
+    assert max(found) > 0.2
+    assert idle < 0.1
+    assert waited(busy[0].pid) == 0.0
+
+
 def test_unexpected_answer(server: ForkServer, tmp_path: Path) -> None:
     """An answer of another type ends the child instead of reaching its judge."""
     with pytest.raises(ChildEnded, match="unexpected answer"):
@@ -130,3 +161,32 @@ def test_nothing_of_the_owner_is_open(tmp_path: Path) -> None:
         leads = start(server, "descriptors", tmp_path).receive(10)
     assert str(secret) not in leads
     assert sum(lead.startswith("socket:") for lead in leads) == 1, "only the channel"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux")
+def test_the_owner_is_concealed() -> None:
+    """Who has a fork server cannot be traced by its children: its memory is for itself."""
+    with ForkServer():
+        assert ctypes.CDLL(None).prctl(3, 0, 0, 0, 0) == 0  # PR_GET_DUMPABLE
+
+
+def test_shared_descriptors(server: ForkServer, tmp_path: Path) -> None:
+    """What an owner shares is there, and nothing else of it."""
+    (tmp_path / "file").write_text("text")
+    with (tmp_path / "file").open() as stream:
+        child = server.start(
+            "tests.workers.children:shared", limits=LIMITS, log=tmp_path / "log", shared=[stream.fileno()]
+        )
+        assert child.receive(10) == "text"
+
+
+def test_too_many_processes(server: ForkServer, tmp_path: Path) -> None:
+    """A child that starts processes without end is stopped with all of them, soon."""
+    limits = Limits(seconds=20.0, processes=16)
+    child = start(server, "multiply", tmp_path, limits)
+    with pytest.raises(ChildEnded) as ended:
+        child.receive(10)
+    assert (ended.value.exit.kind, ended.value.exit.detail) == (
+        "process_limit",
+        "more than 16 processes at once",
+    )

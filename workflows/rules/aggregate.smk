@@ -7,6 +7,7 @@ rule aggregate:
         run.outputs("compile"),
         run.outputs("verify"),
         run.outputs("profile"),
+        run.reported_mutations,
         spec=run.aggregate_spec,
     output:
         run.aggregate,

@@ -32,10 +32,14 @@ class Triton:
         return versions(target)
 
     def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
-        """The module and what it imports from the repository, directly or not."""
-        from pipeline.backends.triton.source import local_sources
+        """The module and what it imports from the repository, directly or not; of a package all its own."""
+        if implementation.call is not None:
+            from pipeline.backends.packages import package_files
 
-        return local_sources(root / implementation.source, root)
+            return tuple(package_files(implementation.call).values())
+        from pipeline.backends.imports import closure
+
+        return closure([root / implementation.source], root)
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile every kernel that one launch on the workload's shape starts."""

@@ -34,22 +34,20 @@ def compile_offline(job: CompileJob, root: Path, folder: Path) -> Compiled | Fai
             return failure
         kernels = recorder.kernels()
         if not kernels:
-            reason = f"{job.implementation.entry}(...) launched no Triton kernel on the workload's shape"
+            call = job.implementation.call
+            name = call.function if call else job.implementation.entry
+            reason = f"{name}(...) launched no Triton kernel on the workload's shape"
             return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason, log=LOG)
         return _keep(kernels, job.target, folder)
 
 
 def _launch(job: CompileJob, root: Path, log: Path) -> Failure | None:
     """Call the implementation as on a device."""
-    import torch
+    from pipeline.backends.triton.presence import device_present, tensors_of
 
-    problem = job.problem
-    tensors = {
-        name: torch.empty(problem.shape(name), dtype=getattr(torch, tensor.dtype), device="meta")
-        for name, tensor in problem.tensors.items()
-    }
     try:
-        load_entry(job, root)(**tensors, **constants(job))
+        with device_present(job.target):
+            load_entry(job, root)(**tensors_of(job.problem), **constants(job))
     except OutOfResources as error:  # Triton compares the finished binary with the device's limits
         reason = f"{error.name}: got {error.required}, {job.target.architecture} has {error.limit}"
         return Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason, log=LOG)

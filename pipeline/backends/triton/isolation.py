@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# Variables that change what Triton, LLVM or ptxas emit: a result must not depend on the user's shell.
-PREFIXES = ("TRITON_", "AMDGCN_", "PTXAS_", "NVPTX_", "LLVM_", "MLIR_", "USE_IR_LOC", "DISABLE_")
+from pipeline.environment import forget_compiler_settings
 
 # Contraction of a * b + c into one rounding: Triton's long-standing default, which 3.9 wants to be asked for.
 FP_FUSION = {"TRITON_DEFAULT_FP_FUSION": "1"}
@@ -46,8 +45,7 @@ def own_settings(cache: Path, *, keep: tuple[str, ...] = ()) -> Iterator[None]:
 
 def settle_environment(cache: Path) -> None:
     """Only our own settings for Triton in this process, and a cache of its own."""
-    for name in [name for name in os.environ if name.startswith(PREFIXES)]:
-        del os.environ[name]
+    forget_compiler_settings()
     os.environ.update(FP_FUSION, TRITON_CACHE_DIR=str(cache))
 
 

@@ -11,6 +11,7 @@ from triton.runtime.cache import get_cache_manager
 from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.backend import CompileJob, LaunchError
+from pipeline.backends.calling import CalledEntry
 from pipeline.backends.triton.compilation import KEPT, kept_name
 from pipeline.backends.triton.isolation import settle_environment
 from pipeline.backends.triton.mode import interpreting
@@ -37,8 +38,7 @@ def load(job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Laun
         from pipeline.backends.triton.interpreter import mend
 
         mend()
-        entry, rest = load_entry(job, root), constants(job)
-        return lambda tensors: entry(**tensors, **rest)
+        return _plain(load_entry(job, root), constants(job))
     import torch
 
     if not torch.cuda.is_available():
@@ -70,13 +70,27 @@ def _on_device(job: CompileJob, compiled: Compiled, root: Path, folder: Path) ->
             _check(loaded, known)
         loaded.clear()
 
+    if isinstance(entry, CalledEntry):
+        launch.timed = lambda tensors: _call(entry.bare, tensors, rest)  # type: ignore[attr-defined]
     launch.cache = cache  # type: ignore[attr-defined]  # lives as long as the launch, then is removed
     return launch
 
 
+def _plain(entry: Entry, rest: dict[str, Any]) -> "Launch":
+    def launch(tensors: "dict[str, torch.Tensor]") -> None:
+        _take(entry(**tensors, **rest), tensors)
+
+    return launch
+
+
+def _take(strange: "dict[str, torch.Tensor] | None", tensors: "dict[str, torch.Tensor]") -> None:
+    """Show what did not fit in place of its output, so that whoever looks at the outputs sees it."""
+    tensors.update(strange or {})
+
+
 def _call(entry: Entry, tensors: "dict[str, torch.Tensor]", rest: dict[str, Any]) -> None:
     try:
-        entry(**tensors, **rest)
+        _take(entry(**tensors, **rest), tensors)
     except OutOfResources as error:
         raise LaunchError(f"{error.name}: got {error.required}, the device has {error.limit}") from error
     except RuntimeError as error:

@@ -1,0 +1,94 @@
+"""NVIDIA's and AMD's device libraries for Triton's interpreter, which leaves their functions without a body.
+
+Names are those of `triton.language.extra.libdevice`. Each function is NumPy's in the operands' type, float32
+for bfloat16; error functions go through Python's `math`, in float64.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as of_cuda
+from triton.language.extra.hip import libdevice as of_hip
+from triton.runtime import interpreter
+
+_MENDED = "_kernelmill_mended"
+
+Function = Callable[..., Any]
+
+
+def _away(values: np.ndarray) -> np.ndarray:
+    """Nearest integer, halves away from zero, as C's `round`."""
+    rounded: np.ndarray = np.copysign(np.floor(np.abs(values) + 0.5), values)
+    return rounded
+
+
+def _inverse_root(values: np.ndarray) -> np.ndarray:
+    inverse: np.ndarray = 1.0 / np.sqrt(values)
+    return inverse
+
+
+_FUNCTIONS: dict[str, Function] = {
+    **{name: getattr(np, name) for name in (
+        "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh",
+        "cosh", "tanh", "hypot", "floor", "ceil", "trunc", "rint", "copysign", "fmod",
+    )},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in (
+        "sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2",
+    )},
+    **{name: np.vectorize(getattr(math, name), otypes=[np.float64]) for name in ("erf", "erfc", "lgamma")},
+    "abs": np.abs, "fabs": np.abs, "pow": np.power, "round": _away, "nearbyint": np.rint,
+    "rsqrt": _inverse_root, "rsqrt_rn": _inverse_root, "sqrt_rn": np.sqrt,
+    "add_rn": np.add, "sub_rn": np.subtract, "mul_rn": np.multiply, "div_rn": np.divide,
+    "fma": lambda a, b, c: a * b + c, "fma_rn": lambda a, b, c: a * b + c,
+    "rcp_rn": lambda a: 1.0 / a, "fmin": np.fmin, "fmax": np.fmax,
+    "isnan": np.isnan, "isinf": np.isinf, "isfinited": np.isfinite, "finitef": np.isfinite,
+    "signbit": np.signbit, "exp10": lambda a: np.power(10.0, a),
+    "fast_expf": np.exp, "fast_exp10f": lambda a: np.power(10.0, a), "fast_logf": np.log,
+    "fast_log2f": np.log2, "fast_log10f": np.log10, "fast_sinf": np.sin, "fast_cosf": np.cos,
+    "fast_tanf": np.tan, "fast_powf": np.power, "fast_dividef": np.divide,
+}  # fmt: skip
+
+
+def mend(widen: Callable[[Any], Any], narrow: Callable[[Any], Any]) -> None:
+    """Give the functions bodies; `widen` and `narrow` convert handles of bfloat16 to float32 and back."""
+    if getattr(libdevice, _MENDED, False):
+        return
+    for name, function in _FUNCTIONS.items():
+        for library in (libdevice, of_cuda, of_hip):  # a kernel may name the library of one vendor
+            if hasattr(library, name):
+                setattr(library, name, _interpreted(name, function, widen, narrow))
+    setattr(libdevice, _MENDED, True)
+
+
+def _interpreted(
+    name: str, function: Function, widen: Callable[[Any], Any], narrow: Callable[[Any], Any]
+) -> Function:
+    def call(*operands: Any, **_: Any) -> Any:
+        tensors = [item for item in operands if isinstance(item, tl.tensor)]
+        kind = tensors[0].type
+        handles = [item.handle if isinstance(item, tl.tensor) else item for item in operands]
+        plain = [_data(widen(handle)) for handle in handles]
+        with np.errstate(all="ignore"):
+            result = np.asarray(function(*plain))
+        if result.dtype == np.bool_:
+            return _tensor(result.astype(np.int32), tl.int32, kind)
+        if kind.scalar == tl.bfloat16:
+            handle = interpreter.TensorHandle(result.astype(np.float32), tl.float32)
+            return tl.tensor(narrow(handle), kind)
+        return _tensor(result.astype(plain[0].dtype), kind.scalar, kind)
+
+    call.__name__ = name
+    return call
+
+
+def _tensor(values: np.ndarray, scalar: Any, like: Any) -> Any:
+    kind = tl.block_type(scalar, list(like.shape)) if like.is_block() else scalar
+    return tl.tensor(interpreter.TensorHandle(values, scalar), kind)
+
+
+def _data(handle: Any) -> Any:
+    return handle.data if isinstance(handle, interpreter.TensorHandle) else np.float32(handle)

@@ -1,0 +1,173 @@
+"""The JSON of flashinfer-bench, as its documentation describes it: definitions, workloads, solutions.
+
+In: the folder of a data set (`definitions/`, `workloads/`, `solutions/`, each with any folders inside). Out:
+records. Unknown fields are passed over: the format is another project's, and grows.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from pipeline.errors import ConfigError
+
+FILE = "definition.json"
+ELEMENTS_AT_MOST = 1 << 22
+"""Of the largest tensor of a workload; larger ones are not tried, except where all are."""
+
+T = TypeVar("T")
+
+
+class Foreign(msgspec.Struct, frozen=True, kw_only=True):
+    """Another project's record."""
+
+
+class Axis(Foreign, frozen=True, kw_only=True):
+    """`const` with its value, or `var`, which workloads give one."""
+
+    type: str
+    value: int | None = None
+
+
+class TensorSpec(Foreign, frozen=True, kw_only=True):
+    """A tensor by the names of its axes; without a shape a plain number."""
+
+    shape: tuple[str, ...] | None
+    dtype: str
+
+
+class Definition(Foreign, frozen=True, kw_only=True):
+    """A task: what is computed, on which shapes."""
+
+    name: str
+    axes: dict[str, Axis]
+    inputs: dict[str, TensorSpec]
+    outputs: dict[str, TensorSpec]
+    reference: str
+    """Python source with a function `run`, inputs in order."""
+    description: str | None = None
+    constraints: tuple[str, ...] | None = None
+
+    def shape(self, tensor: TensorSpec, sizes: dict[str, int]) -> tuple[int, ...]:
+        """Concrete shape; KeyError for an axis without a value."""
+        known = {name: axis.value for name, axis in self.axes.items() if axis.value is not None} | sizes
+        return tuple(known[axis] for axis in tensor.shape or ())
+
+
+class Workload(Foreign, frozen=True, kw_only=True):
+    """One set of inputs of a definition."""
+
+    uuid: str
+    axes: dict[str, int]
+    inputs: dict[str, dict[str, Any]]
+    """`{type: random}`, `{type: scalar, value}` or `{type: safetensors, path, tensor_key}`."""
+
+
+class WorkloadLine(Foreign, frozen=True, kw_only=True):
+    """A line of `workloads/…/*.jsonl`."""
+
+    definition: str
+    workload: Workload
+
+
+class SourceFile(Foreign, frozen=True, kw_only=True):
+    """One file of a solution."""
+
+    path: str
+    content: str
+
+
+class Build(Foreign, frozen=True, kw_only=True):
+    """How a solution is built and called."""
+
+    language: str
+    entry_point: str
+    """`file::function`."""
+    destination_passing_style: bool = True
+    """Outputs come as the last arguments and are written in place."""
+    binding: str | None = None
+    """Of C++ and CUDA: `torch`, or `tvm-ffi` where it is not given."""
+
+
+class Solution(Foreign, frozen=True, kw_only=True):
+    """A candidate."""
+
+    name: str
+    definition: str
+    spec: Build
+    sources: tuple[SourceFile, ...]
+
+
+class Imported(Foreign, frozen=True, kw_only=True):
+    """What convert leaves beside a problem."""
+
+    root: str
+    definition: Definition
+    workloads: tuple[Workload, ...]
+    """In the order of their size."""
+
+
+def is_data_set(folder: Path) -> bool:
+    """Whether a folder is laid out as theirs."""
+    return (folder / "definitions").is_dir() and not (folder / "definitions" / "problem.py").is_file()
+
+
+def definitions(folder: Path) -> Iterator[tuple[Path, Definition | ConfigError]]:
+    """Every definition with its file, or what is wrong with it."""
+    return _each(folder / "definitions", Definition)
+
+
+def solutions(folder: Path) -> Iterator[tuple[Path, Solution | ConfigError]]:
+    """Every solution with its file, or what is wrong with it."""
+    return _each(folder / "solutions", Solution)
+
+
+def workloads(folder: Path) -> dict[str, list[Workload]]:
+    """Definition -> its workloads in order; lines that are none are left out.
+
+    Raises
+    ------
+    ConfigError
+        A line is no JSON of a workload; names file and line.
+    """
+    found: dict[str, list[Workload]] = {}
+    for path in sorted((folder / "workloads").rglob("*.jsonl")):
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                read = msgspec.json.decode(line, type=WorkloadLine)
+            except msgspec.DecodeError as error:
+                raise ConfigError(f"{path}:{number}: not a workload: {error}") from None
+            found.setdefault(read.definition, []).append(read.workload)
+    return found
+
+
+def _each(folder: Path, kind: type[T]) -> Iterator[tuple[Path, T | ConfigError]]:
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            yield path, msgspec.json.decode(path.read_bytes(), type=kind)
+        except (OSError, msgspec.DecodeError) as error:
+            yield path, ConfigError(f"{path}: not a {kind.__name__.lower()}: {error}")
+
+
+def read(folder: Path) -> Imported:
+    """Of the problem in a folder."""
+    return msgspec.json.decode((folder / FILE).read_bytes(), type=Imported)
+
+
+def order(definition: Definition, found: list[Workload]) -> tuple[Workload, ...]:
+    """Smallest first, without those that are too large to be tried; at least one."""
+    ranked = sorted(found, key=lambda each: _elements(definition, each))
+    small = [each for each in ranked if _elements(definition, each) <= ELEMENTS_AT_MOST]
+    return tuple(small or ranked[:1])
+
+
+def _elements(definition: Definition, workload: Workload) -> int:
+    tensors = [*definition.inputs.values(), *definition.outputs.values()]
+    try:
+        return max(math.prod(definition.shape(tensor, workload.axes)) for tensor in tensors)
+    except KeyError:  # told when the problem asks for its inputs
+        return 0

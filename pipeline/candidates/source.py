@@ -1,0 +1,30 @@
+"""Import a candidate's file. In: its path, a private folder. Out: its module, which has a `ModelNew`."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_NAME = "candidate_module"
+_CLASS = "ModelNew"
+
+
+def import_candidate(source: Path, scratch: Path) -> ModuleType:
+    """Import a copy of the file: what it finds beside itself is its own.
+
+    Raises
+    ------
+    AttributeError
+        It has no `ModelNew`.
+    """
+    copy = scratch / f"{_NAME}.py"
+    copy.write_bytes(source.read_bytes())
+    specification = importlib.util.spec_from_file_location(_NAME, copy)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[_NAME] = module
+    specification.loader.exec_module(module)
+    if not isinstance(getattr(module, _CLASS, None), type):
+        raise AttributeError(f"{source.name}: no class {_CLASS}")
+    return module

@@ -1,0 +1,177 @@
+"""Other inputs of the kind that a problem shows: same signs, same range, none of their structure broken.
+
+In: inputs drawn under several seeds. Out: which of them are free (continuous, without structure), and
+variations of those; every value lies between the smallest and the largest that was shown. What is not plainly
+free keeps its values: a mask, a one-hot vector or a triangular matrix stays one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from pipeline.records.record import Record
+
+FEWEST = 16  # elements; below, nothing can be said about structure
+_SMALLEST_SCALE = 2.0**-8
+_SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+class Range(Record, frozen=True, kw_only=True):
+    """Of the values that one free input showed."""
+
+    low: float
+    high: float
+    signed: bool
+    """Whether both signs were shown, each by more than a few elements."""
+
+
+Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
+"""A free input, its range, a generator in the same state for each input of a call -> another input."""
+
+
+def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
+    """Inputs whose values may be varied, by name, with the range they showed.
+
+    `samples` are the inputs under at least two seeds, of equal names and shapes.
+    """
+    first = samples[0]
+    free = {
+        name
+        for name, tensor in first.items()
+        if tensor.is_floating_point() and tensor.numel() >= FEWEST and _free(tensor, samples[1][name])
+    }
+    free -= _ordered(first, free)
+    return {name: _range([sample[name] for sample in samples]) for name in first if name in free}
+
+
+def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) -> dict[str, torch.Tensor]:
+    """New inputs: free ones varied, the others as they are; equal arguments give equal bits."""
+    varied = {}
+    for name, tensor in inputs.items():
+        if name not in free:
+            varied[name] = tensor
+            continue
+        # The same state for all: what two inputs of one shape have in common is kept.
+        generator = torch.Generator().manual_seed(seed)
+        values = VARIATIONS[variation](tensor.to(torch.float32), free[name], generator)
+        kept = values.clamp_(free[name].low, free[name].high).to(tensor.dtype)
+        varied[name] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(kept)
+    return varied
+
+
+def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool:
+    """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
+    if variation == "constant rows" and not ties:
+        return False
+    if variation in ("one sign", "negative"):
+        return any(each.signed for each in free.values())
+    return bool(free)
+
+
+def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    """Continuous and without a structure that a variation would break."""
+    values = tensor.to(torch.float64)
+    if not bool(values.isfinite().all()) or torch.equal(tensor, other) or 0 in tensor.stride():
+        return False
+    count = values.numel()
+    few = torch.unique(values).numel() < min(count / 4, 64)
+    whole = (values == values.round()).sum().item() > count / 100
+    return not (few or whole or _sorted(values) or _normalised(values) or _square_structure(values))
+
+
+def _sorted(values: torch.Tensor) -> bool:
+    """Along any axis of some length."""
+    for axis in range(values.dim()):
+        if values.shape[axis] > 3:
+            steps = values.diff(dim=axis)
+            if bool((steps >= 0).all()) or bool((steps <= 0).all()):
+                return True
+    return False
+
+
+def _normalised(values: torch.Tensor) -> bool:
+    """Sums, sums of magnitudes or of squares are equal along an axis: probabilities, directions."""
+    for axis in range(values.dim()):
+        if values.shape[axis] < 2 or values.numel() == values.shape[axis]:
+            continue
+        for sums in (values.sum(axis), values.abs().sum(axis), values.square().sum(axis)):
+            if float(sums.std()) <= 5e-3 * float(sums.abs().mean()):
+                return True
+    if values.dim() != 1:
+        return False
+    return any(abs(float(total) - 1.0) < 1e-2 for total in (values.sum(), values.square().sum()))
+
+
+def _square_structure(values: torch.Tensor) -> bool:
+    """Symmetric or triangular in the last two axes (zeros elsewhere count as whole numbers already)."""
+    if values.dim() < 2 or values.shape[-1] != values.shape[-2] or values.shape[-1] < 2:
+        return False
+    return bool(torch.allclose(values, values.mT, rtol=1e-6, atol=0.0))
+
+
+def _ordered(tensors: Tensors, names: set[str]) -> set[str]:
+    """Inputs of one shape of which one is never above the other: bounds of something."""
+    bound: set[str] = set()
+    for name in names:
+        for other in names - {name}:
+            if tensors[name].shape == tensors[other].shape and bool((tensors[name] <= tensors[other]).all()):
+                bound |= {name, other}
+    return bound
+
+
+def _range(samples: Sequence[torch.Tensor]) -> Range:
+    values = torch.stack([sample.to(torch.float64).flatten() for sample in samples])
+    negative = float((values < 0).to(torch.float64).mean())
+    return Range(
+        low=float(values.min()),
+        high=float(values.max()),
+        signed=_SIGN_SHARE < negative < 1.0 - _SIGN_SHARE,
+    )
+
+
+def _permuted(values: torch.Tensor, _range: Range, generator: torch.Generator) -> torch.Tensor:
+    """The same values elsewhere."""
+    order = torch.randperm(values.numel(), generator=generator)
+    return values.flatten()[order].reshape(values.shape)
+
+
+def _scaled(values: torch.Tensor, range_: Range, generator: torch.Generator) -> torch.Tensor:
+    """Each row on a smaller scale of its own, down to 1/256; far from zero, nearer to the smallest value."""
+    rows = (*values.shape[:-1], 1) if values.dim() > 1 else (1,)
+    factor = torch.exp2(torch.rand(rows, generator=generator) * -8.0).clamp_(min=_SMALLEST_SCALE)
+    return (
+        values * factor if range_.low <= 0.0 <= range_.high else range_.low + (values - range_.low) * factor
+    )
+
+
+def _one_sign(values: torch.Tensor, range_: Range, generator: torch.Generator) -> torch.Tensor:
+    """All of one sign within each index of the first axis, where both signs were shown."""
+    if not range_.signed:
+        return _permuted(values, range_, generator)
+    first = (values.shape[0], *(1,) * (values.dim() - 1)) if values.dim() > 1 else (1,) * values.dim()
+    sign = torch.randint(0, 2, first, generator=generator) * 2.0 - 1.0
+    return values.abs() * sign
+
+
+def _negative(values: torch.Tensor, range_: Range, generator: torch.Generator) -> torch.Tensor:
+    """All below zero, where both signs were shown."""
+    return -values.abs() if range_.signed else _permuted(values, range_, generator)
+
+
+def _constant_rows(values: torch.Tensor, _range: Range, _generator: torch.Generator) -> torch.Tensor:
+    """One value within each index of the first axis: ties everywhere, no variance."""
+    if values.dim() < 2:
+        return values[:1].expand(values.shape).clone()
+    rows = values.flatten(1)
+    return rows[:, :1].expand(rows.shape).reshape(values.shape).clone()
+
+
+VARIATIONS: dict[str, Variation] = {
+    "permuted": _permuted,
+    "one sign": _one_sign,
+    "smaller scales": _scaled,
+    "negative": _negative,
+    "constant rows": _constant_rows,
+}

@@ -1,0 +1,145 @@
+"""Numbers that know how they would be rounded: a tensor of a nominal dtype that holds float64.
+
+In: tensors of any dtype. Out: `Rounded` wrappers that user code takes for tensors of that dtype, and
+reproducible noise to put rounding errors on them.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+
+WIDE = {
+    torch.float64: torch.float64,
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+    torch.complex128: torch.complex128,
+}
+"""Nominal dtype -> the dtype it is computed in. Types of eight bits are only converted from and to."""
+
+_POOL = 1 << 20  # random numbers that are drawn once and read from random places
+
+
+class Rounded(torch.Tensor):
+    """A tensor whose `dtype` is nominal and whose `value` is its value before any rounding.
+
+    Made by `wrap`; every operation on it goes to the `arithmetic` that made it.
+    """
+
+    value: torch.Tensor
+    arithmetic: Any
+    terms: float = 0.0
+    """Of the product of matrices that it is the result of: what is added to it may have been in the sum."""
+    __torch_function__: ClassVar[Any] = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(
+        cls: type["Rounded"],
+        value: torch.Tensor,
+        dtype: torch.dtype,
+        arithmetic: Any,
+        requires_grad: bool = False,
+    ) -> "Rounded":
+        """A wrapper of `value`, float64 or complex128, that is not copied."""
+        made: Rounded = torch.Tensor._make_wrapper_subclass(
+            cls,
+            value.size(),
+            strides=value.stride(),
+            storage_offset=value.storage_offset(),
+            dtype=dtype,
+            device=value.device,
+            requires_grad=requires_grad,
+        )
+        made.value = value
+        made.arithmetic = arithmetic
+        return made
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        return f"Rounded({self.value}, dtype={self.dtype})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Rounded":
+        return Rounded(self.value.clone(), self.dtype, self.arithmetic, self.requires_grad)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, function: Any, types: Any, arguments: Any = (), keywords: Any = None
+    ) -> Any:
+        """Outside of the mode, for example when it is printed: exactly, as nothing was asked for."""
+        first = next(item for item in flat((arguments, keywords or {})) if isinstance(item, Rounded))
+        return first.arithmetic.apply(function, arguments, keywords or {})
+
+
+def is_inexact(item: object) -> bool:
+    """Whether an item is a tensor whose elements may carry rounding errors."""
+    return isinstance(item, torch.Tensor) and (item.is_floating_point() or item.is_complex())
+
+
+def widen(item: Any) -> Any:
+    """The float64 value of a wrapper or of a plain tensor; anything else unchanged."""
+    if isinstance(item, Rounded):
+        return item.value
+    if isinstance(item, torch.Tensor) and (item.is_floating_point() or item.is_complex()):
+        return item.detach().to(wide(item.dtype))
+    return item
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """What a dtype is computed in."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return WIDE.get(dtype, torch.float64)
+    return dtype
+
+
+def unit(dtype: torch.dtype) -> float:
+    """Unit roundoff of a floating or complex dtype."""
+    return float(torch.finfo(dtype).eps) / 2
+
+
+def accumulation_unit(dtype: torch.dtype) -> float:
+    """Unit roundoff of what results of a dtype are accumulated in: float32, or float64 for itself."""
+    return unit(dtype) if dtype in (torch.float64, torch.complex128) else unit(torch.float32)
+
+
+def transform(item: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply a function to every leaf of nested tuples, lists and dicts."""
+    if isinstance(item, tuple):
+        leaves = [transform(part, function) for part in item]
+        return type(item)(*leaves) if hasattr(item, "_fields") else tuple(leaves)
+    if isinstance(item, list):
+        return [transform(part, function) for part in item]
+    if isinstance(item, dict):
+        return {key: transform(part, function) for key, part in item.items()}
+    return function(item)
+
+
+def flat(item: Any) -> list[Any]:
+    """The leaves of nested tuples, lists and dicts, in order."""
+    if isinstance(item, tuple | list):
+        return [leaf for part in item for leaf in flat(part)]
+    if isinstance(item, dict):
+        return [leaf for part in item.values() for leaf in flat(part)]
+    return [item]
+
+
+class Noise:
+    """Random numbers of mean 0 and variance 1, uniform, from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+        self._pool = self._fresh(_POOL)
+
+    def draw(self, shape: torch.Size) -> torch.Tensor:
+        """Numbers of a shape, float64; read-only, as small ones are views of one pool."""
+        count = shape.numel()
+        if count > _POOL // 2:
+            return self._fresh(count).view(shape)
+        start = int(torch.randint(0, _POOL - count, (), generator=self._generator))
+        return self._pool[start : start + count].view(shape)
+
+    def _fresh(self, count: int) -> torch.Tensor:
+        numbers = torch.empty(count, dtype=torch.float64)
+        return numbers.uniform_(-math.sqrt(3.0), math.sqrt(3.0), generator=self._generator)

@@ -1,0 +1,307 @@
+"""Did a candidate change what it shares with its harness? Compare this process with what it was before.
+
+In: a `snapshot` taken before the candidate's code ran. Out: one line per function that was replaced, removed
+or given other code in Python, PyTorch, Triton or this package, and which global settings have changed. What
+was added is fine: libraries import lazily. The judge never runs in this process, so nothing of this reaches
+it; but a candidate that does this is not what it seems.
+"""
+
+import ctypes
+import gc
+import importlib.util
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from pipeline.checks.watched import CLASSES, CLASSES_OF, MODULES
+from pipeline.records.record import Record
+
+_LAZY = "__annotations__"  # made when first asked for
+_CODE = ("__code__", "__defaults__", "__kwdefaults__")
+_DESCRIPTORS = (staticmethod, classmethod, property, types.ModuleType)
+_INTERPRETER = "triton/runtime/interpreter.py"  # puts its own functions into triton.language while it runs
+_WRAPPERS = ("torch/_compile.py", "torch/_dynamo/mutation_guard.py")  # wrap some functions when first needed
+# Dispatch keys under which an operator computes for a caller; PyTorch's own modules register others.
+_COMPUTING_KEYS = ("CPU", "CUDA", "Autograd", "Composite")
+
+
+class Surroundings(Record, frozen=True, kw_only=True, eq=False):
+    """What was there: holds the objects themselves, so that no other one takes their identity."""
+
+    modules: Mapping[str, Any]
+    names: Mapping[str, tuple[Any, Mapping[str, Any]]]
+    """Label of a module or class -> itself and its attributes."""
+    inherited: Mapping[str, frozenset[str]]
+    """Label of a class -> what it has from its bases, which an added attribute would hide."""
+    code: tuple[tuple[str, Any, tuple[Any, ...]], ...]
+    """Label of a function, itself, its code and defaults."""
+    hooks: Mapping[str, Any]
+    finders: tuple[Any, ...]
+    settings: Mapping[str, object]
+    overridden: frozenset[str]
+    """Operators of PyTorch that have other kernels than its own: `aten/softmax/CPU`."""
+
+
+class Running(Record, frozen=True, kw_only=True):
+    """What runs beside the main thread."""
+
+    threads: int
+    """Of Python."""
+    native: int
+    """Of the operating system, those of Python and of thread pools included."""
+    children: int
+    """Processes."""
+
+
+def snapshot() -> Surroundings:
+    """Remember the surroundings; some milliseconds."""
+    collecting = gc.isenabled()
+    gc.disable()  # thousands of new references would set off a search through everything else
+    try:
+        return _snapshot(collecting=collecting)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _snapshot(*, collecting: bool) -> Surroundings:
+    names = {label: (owner, dict(vars(owner))) for label, owner in _owners()}
+    return Surroundings(
+        modules={name: sys.modules.get(name) for name in MODULES if name in sys.modules},
+        names=names,
+        inherited={
+            label: _inherited(owner) for label, (owner, _) in names.items() if isinstance(owner, type)
+        },
+        code=tuple(_functions(names)),
+        hooks=_hooks(),
+        finders=tuple(sys.meta_path),
+        settings=settings() | {"garbage collection": collecting},
+        overridden=_overridden(),
+    )
+
+
+def changes(before: Surroundings) -> tuple[str, ...]:
+    """What was replaced, one line each: `time.perf_counter was replaced`; empty where nothing was."""
+    modules = before.modules.items()
+    found = [f"{name} was replaced" for name, module in modules if sys.modules.get(name) is not module]
+    for label, (owner, attributes) in before.names.items():
+        found += _replaced(label, vars(owner), attributes)
+        hidden = vars(owner).keys() - attributes.keys()
+        found += [
+            f"{label}.{name} was replaced" for name in sorted(hidden & before.inherited.get(label, set()))
+        ]
+    for label, function, code in before.code:
+        if not all(now is then for now, then in zip(_code(function), code, strict=True)):
+            found.append(f"{label} was given other code or defaults")
+    hooks = _hooks()
+    found += [f"{name} was set" for name, hook in before.hooks.items() if hooks[name] is not hook]
+    found += _new_finders(before.finders)
+    found += [
+        f"a kernel of PyTorch was replaced: {name}" for name in sorted(_overridden() - before.overridden)
+    ]
+    return tuple(found)
+
+
+def settings() -> dict[str, object]:
+    """Global settings of PyTorch, the processor and the process, by name."""
+    rounding = ctypes.CDLL(None).fegetround() if sys.platform != "win32" else 0
+    return {
+        "torch's default dtype": torch.get_default_dtype(),
+        "torch's default device": str(torch.get_default_device()),
+        "rounding of the processor": rounding,
+        "flushing of denormal numbers": sys.float_info.min / 2 == 0.0,
+        "torch's recording of gradients": torch.is_grad_enabled(),
+        "torch's inference mode": torch.is_inference_mode_enabled(),
+        "torch's deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "precision of torch's matrix products": torch.get_float32_matmul_precision(),
+        "garbage collection": gc.isenabled(),
+        "working directory": os.getcwd(),  # noqa: PTH109  (an object per call would be slower)
+    }
+
+
+HARMLESS = frozenset({
+    "flushing of denormal numbers",  # loading code that was built with -ffast-math is enough
+    "torch's recording of gradients",
+    "torch's inference mode",
+    "torch's deterministic algorithms",
+    "precision of torch's matrix products",
+    "working directory",
+})  # fmt: skip
+"""Settings that a right candidate may well change for itself."""
+
+
+def changed_settings(before: Surroundings) -> tuple[str, ...]:
+    """Names of the global settings that have another value than before."""
+    now = settings()
+    return tuple(name for name, value in before.settings.items() if now[name] != value)
+
+
+def running() -> Running:
+    """Count now; compare with an earlier count."""
+    return Running(
+        threads=len(sys._current_frames()) - 1,
+        native=_count("/proc/self/task") - 1,
+        children=len(_children()),
+    )
+
+
+def left_running(before: Running) -> Running:
+    """What runs now and did not before; a pool that shrank counts as nothing."""
+    now = running()
+    return Running(
+        threads=max(now.threads - before.threads, 0),
+        native=max(now.native - before.native, 0),
+        children=max(now.children - before.children, 0),
+    )
+
+
+def private() -> Any:
+    """A copy of this module that no other code knows by name: replacing its functions is not easily done."""
+    assert __spec__ is not None
+    spec = importlib.util.spec_from_file_location(__name__, __spec__.origin)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__["__builtins__"] = dict(vars(sys.modules["builtins"]))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _owners() -> Iterator[tuple[str, Any]]:
+    """Every module and class that is watched, with the name that a reader knows it by."""
+    for name in MODULES:
+        if name in sys.modules:
+            yield name, sys.modules[name]
+    own = {name: module for name, module in sys.modules.items() if name.startswith("pipeline.") and module}
+    yield from own.items()
+    seen: set[int] = set()
+    for label, owner in (*_classes(), *_classes_in(own)):
+        if id(owner) not in seen:
+            seen.add(id(owner))
+            yield label, owner
+
+
+def _classes() -> Iterator[tuple[str, type]]:
+    for name in CLASSES:
+        module, _, kind = name.rpartition(".")
+        owner = vars(sys.modules[module]).get(kind) if module in sys.modules else None
+        if isinstance(owner, type):
+            yield name, owner
+    yield from _classes_in({name: sys.modules[name] for name in CLASSES_OF if name in sys.modules})
+
+
+def _classes_in(modules: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
+    """Classes that a module shows and that belong to its package."""
+    for name, module in modules.items():
+        package = name.partition(".")[0]
+        for attribute, value in list(vars(module).items()):
+            if isinstance(value, type) and value.__module__.partition(".")[0] == package:
+                yield f"{name}.{attribute}", value
+
+
+def _inherited(owner: type) -> frozenset[str]:
+    """`object` is left out: everything may have its own `__init__` or `__eq__`."""
+    return frozenset(name for base in owner.__mro__[1:-1] for name in vars(base)) - {_LAZY}
+
+
+def _functions(
+    names: Mapping[str, tuple[Any, Mapping[str, Any]]],
+) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+    for label, (_, attributes) in names.items():
+        for name, value in attributes.items():
+            function = _function(value)
+            if function is not None:
+                yield f"{label}.{name}", function, _code(function)
+
+
+def _function(value: Any) -> types.FunctionType | None:
+    if isinstance(value, property):
+        value = value.fget
+    value = getattr(value, "__func__", value) if isinstance(value, staticmethod | classmethod) else value
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def _code(function: Any) -> tuple[Any, ...]:
+    return tuple(getattr(function, name) for name in _CODE)
+
+
+def _replaced(label: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in before.items():
+        if (name in now and now[name] is value) or name == _LAZY:
+            continue
+        if not (callable(value) or isinstance(value, _DESCRIPTORS)):
+            continue  # caches and counters are data
+        if name not in now:
+            yield f"{label}.{name} was removed"
+        elif not (_interpreters_own(label, now[name]) or _wrapped(now[name], value)):
+            yield f"{label}.{name} was replaced"
+
+
+def _interpreters_own(label: str, value: Any) -> bool:
+    if not label.startswith("triton.language"):
+        return False
+    return value is print or _source(getattr(value, "func", value)).endswith(_INTERPRETER)
+
+
+def _wrapped(value: Any, original: Any) -> bool:
+    """Whether PyTorch's own wrapper holds what was there before, and no other function."""
+    if not _source(value).endswith(_WRAPPERS):
+        return False
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    functions = [content for content in cells if callable(content)]
+    return len(functions) == 1 and functions[0] is original
+
+
+def _source(function: Any) -> str:
+    return getattr(getattr(function, "__code__", None), "co_filename", "")
+
+
+def _hooks() -> dict[str, Any]:
+    return {
+        "sys.settrace": sys.gettrace(),
+        "sys.setprofile": sys.getprofile(),
+        "threading.settrace": threading.gettrace(),
+        "threading.setprofile": threading.getprofile(),
+        "torch's dispatch mode": torch._C._len_torch_dispatch_stack(),
+        "torch's function mode": torch._C._len_torch_function_stack(),
+    }
+
+
+def _new_finders(before: tuple[Any, ...]) -> Iterator[str]:
+    """Hooks of the import system that no installed package has added, or that were taken away."""
+    yield from ("an import hook was removed" for finder in before if finder not in sys.meta_path)
+    for finder in sys.meta_path:
+        kind = finder if isinstance(finder, type) else type(finder)
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        if finder not in before and not file.startswith((sys.prefix, sys.base_prefix)):
+            yield f"an import hook was added: {kind.__name__}"
+
+
+def _overridden() -> frozenset[str]:
+    """What Python code has registered for PyTorch's own operators: `aten/softmax.int/CPU`."""
+    known: set[str] = getattr(torch.library, "_impls", set())
+    own = (name for name in known if name.startswith("aten/"))
+    return frozenset(name for name in own if name.rpartition("/")[2].startswith(_COMPUTING_KEYS))
+
+
+def _count(folder: str) -> int:
+    try:
+        return len(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return 1
+
+
+def _children() -> list[str]:
+    found: list[str] = []
+    try:
+        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208
+            with open(f"/proc/self/task/{thread}/children") as stream:  # noqa: PTH123
+                found += stream.read().split()
+    except OSError:
+        pass
+    return found

@@ -1,0 +1,277 @@
+"""judge: one problem in the format of KernelBench and its candidates -> verdicts.
+
+In: a JudgeSpec. Out: a JudgeOutput with one verdict per candidate. Each verdict is stored at once, so that a
+run that was killed resumes, and one more candidate costs only itself.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.errors import KernelmillError
+from pipeline.records.judged import CandidateFile, JudgedWhere, JudgeOutput, JudgeRecord, JudgeSpec, Verdict
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import digest, read_record, to_json
+from pipeline.store.atomic import write_atomic
+from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.provenance import provenance
+from pipeline.workers import command
+from pipeline.workers.sandbox import ForkServer
+
+if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
+    from pipeline.candidates.casebook import CaseBook
+    from pipeline.candidates.messages import Assembled
+    from pipeline.candidates.session import Subject
+    from pipeline.candidates.trial import Tried
+
+INTERPRETER = {"TRITON_INTERPRET": "1"}
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.judge", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="JudgeSpec as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="JudgeOutput to write")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    parser.add_argument(
+        "--workers", type=int, default=len(os.sched_getaffinity(0)), help="candidates at once"
+    )
+    options = parser.parse_args(arguments)
+    return command.run(lambda: judge_problem(options))
+
+
+def judge_problem(options: argparse.Namespace) -> None:
+    """Judge what the store does not hold yet, several candidates side by side."""
+    started = time.monotonic()
+    spec = read_record(options.spec, JudgeSpec)
+    found = {each.path: _known(spec, each, options.root) for each in spec.problem.candidates}
+    missing = [each for each in spec.problem.candidates if found[each.path] is None]
+    made = _judge_all(spec, missing, options) if missing else {}
+    verdicts = tuple(found[each.path] or made[each.path] for each in spec.problem.candidates)
+    write_atomic(options.out, to_json(JudgeOutput(key=options.spec.stem, verdicts=verdicts)))
+    results = [
+        verdict
+        if verdict.outcome is Outcome.PASSED
+        else Failure(outcome=verdict.outcome, reason=verdict.reason)
+        for verdict in verdicts
+    ]
+    command.report(
+        f"judge {spec.problem.name}",
+        results,
+        cached=len(verdicts) - len(made),
+        seconds=time.monotonic() - started,
+        noun="candidate",
+    )
+
+
+def entry_of(spec: JudgeSpec, candidate: CandidateFile) -> str:
+    """Identity of a verdict: what it depends on, and no name."""
+    return digest(
+        {
+            "problem": spec.problem.digest,
+            "candidate": candidate.digest,
+            "settings": msgspec.structs.replace(spec.settings, name="", description=""),
+            "target": spec.target,
+            "device_present": spec.device_present,
+            "build": spec.build,
+        }
+    )
+
+
+def _known(spec: JudgeSpec, candidate: CandidateFile, root: Path) -> Verdict | None:
+    """What a glance told, or the store holds."""
+    failure = spec.problem.failure or candidate.failure
+    if failure is not None:
+        return _failed(spec, candidate, failure)
+    record = find_entry(root, "judge", entry_of(spec, candidate), JudgeRecord)
+    if record is None:
+        return None
+    return msgspec.structs.replace(record.verdict, problem=spec.problem.name, solution=candidate.name)
+
+
+def _failed(spec: JudgeSpec, candidate: CandidateFile, failure: Failure) -> Verdict:
+    return Verdict(
+        problem=spec.problem.name,
+        solution=candidate.name,
+        outcome=failure.outcome,
+        reason=failure.reason,
+    )
+
+
+def _judge_all(
+    spec: JudgeSpec, candidates: list[CandidateFile], options: argparse.Namespace
+) -> dict[str, Verdict]:
+    """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
+    from pipeline.candidates.session import PRELOAD
+
+    environment = {} if _on_device(spec) else INTERPRETER
+    # Forked before this process computes anything: a child inherits no thread pool and no expected value.
+    with (
+        ForkServer(preload=PRELOAD, environment=environment) as server,
+        _compilers(spec) as compilers,
+    ):
+        import torch
+
+        torch.set_num_threads(1)  # there are several judges
+        book = _book(spec)
+        if isinstance(book, Failure):
+            return {each.path: _failed(spec, each, book) for each in candidates}
+        judge = _Judge(spec, book, options.root, server=server, compilers=compilers)
+        with ThreadPoolExecutor(max(1, min(options.workers, len(candidates)))) as pool:
+            futures: list[Future[Verdict]] = [pool.submit(judge.verdict, each) for each in candidates]
+            book.prepare()
+            verdicts = [future.result() for future in futures]
+    return {each.path: verdict for each, verdict in zip(candidates, verdicts, strict=True)}
+
+
+def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:
+    """Processes whose Triton compiles, where the target is absent."""
+    if spec.device_present:
+        return contextlib.nullcontext()
+    from pipeline.candidates.assembly import PRELOAD
+
+    return ForkServer(preload=PRELOAD)
+
+
+def _on_device(spec: JudgeSpec) -> bool:
+    return spec.device_present and spec.target.kind != "cpu"
+
+
+def _book(spec: JudgeSpec) -> "CaseBook | Failure":
+    """The cases of the problem, or what is wrong with it."""
+    from pipeline.candidates.casebook import PROBLEM_SECONDS, CaseBook
+    from pipeline.candidates.oracle import limited
+    from pipeline.candidates.problem import Problem, ProblemError
+
+    try:
+        with limited(PROBLEM_SECONDS, "importing it"):
+            problem = Problem(Path(spec.problem.path))
+        return CaseBook(problem, spec.settings)
+    except ProblemError as error:
+        return _bad_problem(spec, error)
+
+
+def _bad_problem(spec: JudgeSpec, error: Exception) -> Failure:
+    print(f"error: {spec.problem.path}: {error}", file=sys.stderr)
+    return Failure(outcome=Outcome.BAD_PROBLEM, reason=str(error))
+
+
+class _Judge:
+    """Holds what all candidates of the problem share."""
+
+    def __init__(
+        self,
+        spec: JudgeSpec,
+        book: "CaseBook",
+        root: Path,
+        *,
+        server: ForkServer,
+        compilers: ForkServer | None,
+    ) -> None:
+        self._spec = spec
+        self._server = server
+        self._compilers = compilers
+        self._book = book
+        self._root = root
+
+    def verdict(self, candidate: CandidateFile) -> Verdict:
+        """Judge one candidate; a bug of the judge's concerns this candidate only, and is told."""
+        from pipeline.candidates.problem import ProblemError
+
+        try:
+            return self._judged(candidate)
+        except ProblemError as error:
+            return _failed(self._spec, candidate, _bad_problem(self._spec, error))
+        except KernelmillError:
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            reason = f"the judge failed: {type(error).__name__}: {error}"
+            failure = Failure(outcome=Outcome.NOT_JUDGED, reason=" ".join(reason.split())[:300])
+            return _failed(self._spec, candidate, failure)
+
+    def _judged(self, candidate: CandidateFile) -> Verdict:
+        from pipeline.candidates.trial import try_candidate
+
+        started = time.monotonic()
+        entry = entry_of(self._spec, candidate)
+        with new_entry(self._root, "judge", entry) as folder:
+            subject = self._subject(candidate)
+            tried = try_candidate(self._server, subject, self._book, folder)
+            assembled = self._assembled(subject, tried, folder)
+            verdict = self._row(candidate, tried, subject, assembled)
+            verdict = msgspec.structs.replace(verdict, seconds=round(time.monotonic() - started, 3))
+            record = JudgeRecord(
+                verdict=verdict,
+                entry=entry,
+                conditions=tried.conditions,
+                isolation=tried.isolation,
+                provenance=provenance(self._spec.build),
+            )
+            put_record(folder, record)
+        return verdict
+
+    def _subject(self, candidate: CandidateFile) -> "Subject":
+        from pipeline.candidates.session import Subject
+
+        text = Path(candidate.path).read_text(errors="replace")
+        where: JudgedWhere = "interpreter" if "triton" in text else "host"
+        limits = {} if self._spec.target.kind == "cpu" else self._spec.target.limits
+        return Subject(
+            source=str(Path(candidate.path).absolute()),
+            text=text,
+            where="cuda" if _on_device(self._spec) else where,
+            limits=limits,
+            settings=self._spec.settings,
+        )
+
+    def _row(
+        self, candidate: CandidateFile, tried: "Tried", subject: "Subject", assembled: "Assembled"
+    ) -> Verdict:
+        from pipeline.candidates.assembly import facts_text
+
+        failure = tried.failure or assembled.failure
+        compiled = assembled.failure is None and not assembled.incomplete and bool(assembled.kernels)
+        notes = list(tried.notes)
+        if assembled.kernels or assembled.incomplete:
+            facts = [f"not compiled: {assembled.incomplete}" if assembled.incomplete else ""]
+            facts.append(facts_text(assembled))
+            notes.append(f"{self._spec.hardware}: {'; '.join(fact for fact in facts if fact)}")
+        where = subject.where
+        if where == "interpreter" and tried.launched and "triton" not in tried.launched:
+            where = "host"
+        return Verdict(
+            problem=self._spec.problem.name,
+            solution=candidate.name,
+            outcome=Outcome.PASSED if failure is None else failure.outcome,
+            reason="" if failure is None else failure.reason,
+            share=tried.share,
+            checks=tried.checks,
+            where=where,
+            device=self._spec.device,
+            calls=tried.calls,
+            compiled_for=self._spec.hardware if compiled else None,
+            notes=tuple(notes),
+        )
+
+    def _assembled(self, subject: "Subject", tried: "Tried", folder: Path) -> "Assembled":
+        """What is right in the interpreter is compiled for the target that is absent."""
+        from pipeline.candidates.assembly import assemble_for
+        from pipeline.candidates.messages import Assembled
+
+        if self._compilers is None or tried.failure is not None or "triton" not in subject.text:
+            return Assembled()
+        return assemble_for(self._compilers, subject, self._book.largest, self._spec.target, folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

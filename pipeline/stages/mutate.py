@@ -1,0 +1,260 @@
+"""mutate: small mistakes in a right kernel's sources -> which of them the gate finds.
+
+In: a MutateSpec. Out: a MutateOutput; the verdict on each mutant is kept in the store.
+
+    python -m pipeline.stages.mutate --spec S.json --out O.json [--root artifacts]
+"""
+
+import argparse
+import concurrent.futures
+import os
+import queue
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.backends.registry import backend
+from pipeline.checks.interpreter import INTERPRETERS
+from pipeline.checks.preparation import job_of, where_run
+from pipeline.mutation.compiling import Compiler
+from pipeline.mutation.grounds import Ground, Grounds, cover
+from pipeline.mutation.live import live_lines
+from pipeline.mutation.mutants import find_mutants, spread
+from pipeline.mutation.trying import Bench, Servers, describe
+from pipeline.records.mutated import EFFORT, Mutant, MutantRecord, MutateOutput
+from pipeline.records.optimization import Optimization
+from pipeline.records.record import digest, read_record, to_json
+from pipeline.records.specs import MutateSpec, MutateTask
+from pipeline.records.variant import Variant
+from pipeline.search.space import constants_of, subspace
+from pipeline.store.atomic import write_atomic
+from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.provenance import provenance
+from pipeline.workers import command
+from pipeline.workers.sandbox import ForkServer
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.mutate", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="MutateSpec as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="MutateOutput to write")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="mutants at once")
+    options = parser.parse_args(arguments)
+    return command.run(lambda: mutate(options))
+
+
+def mutate(options: argparse.Namespace) -> None:
+    """Try the mutants that the store does not know yet, several side by side."""
+    started = time.monotonic()
+    spec = read_record(options.spec, MutateSpec)
+    repository = Path.cwd()
+    grounds = _grounds(spec)
+    sites = find_mutants(backend(spec.backend).sources(spec.declared, repository), repository)
+    sites = _alive(spec, grounds, sites, repository)
+    orders = [spread(mutants) for mutants in sites.values()]
+    run = _Run(spec, grounds, options.root)
+    todo = [order for order in orders if run.look_up(order) is not None]
+    known = len(run.records)
+    if todo:
+        run.try_all(todo, repository, options.workers)
+    output = MutateOutput(
+        key=options.spec.stem,
+        kernel=spec.kernel,
+        implementation=spec.implementation,
+        preset=spec.presets[0].name,
+        records=tuple(run.records[each.id] for order in orders for each in order if each.id in run.records),
+        sites={name: len(each) for name, each in sites.items()},
+        unjudged=run.unjudged,
+        seconds=time.monotonic() - started,
+    )
+    write_atomic(options.out, to_json(output))
+    _print_line(output, cached=known)
+
+
+def _grounds(spec: MutateSpec) -> Grounds:
+    """On which variants mutants are tried, from the whole space of each task."""
+    defaults = {name: tunable.default for name, tunable in spec.declared.tunables.items()}
+    return cover([_variants(spec, task) for task in spec.tasks], defaults, spec.settings.variants_at_most)
+
+
+def _variants(spec: MutateSpec, task: MutateTask) -> list[Variant]:
+    everything = Optimization(name="", description="")
+    constants = constants_of(task.verify.problem, task.limits)
+    return [
+        Variant(
+            kernel=spec.kernel,
+            implementation=spec.implementation,
+            backend=spec.backend,
+            source_digest=spec.source_digest,
+            attributes=task.verify.problem.attributes,
+            tunables=tunables,
+        )
+        for tunables in subspace(spec.implementation, task.space, everything, constants).points()
+    ]
+
+
+def _alive(
+    spec: MutateSpec, grounds: Grounds, sites: dict[str, tuple[Mutant, ...]], repository: Path
+) -> dict[str, tuple[Mutant, ...]]:
+    """Without those in lines that the preprocessor takes out of every variant."""
+    if spec.backend != "cpp":
+        return sites
+    jobs = [job_of(spec.tasks[ground.task].verify, ground.variant) for ground in grounds.all]
+    lines = live_lines(jobs, repository)
+    return {
+        name: tuple(each for each in mutants if (each.file, each.line) in lines)
+        for name, mutants in sites.items()
+    }
+
+
+class _Run:
+    """Mutants of one implementation: those that the store knows, and those that are tried now."""
+
+    def __init__(self, spec: MutateSpec, grounds: Grounds, root: Path) -> None:
+        self._spec = spec
+        self._grounds = grounds
+        self._root = root
+        # How many others there are changes nothing for one of them.
+        self._context = digest([spec.tasks, spec.presets, spec.settings.time_limit, grounds])
+        self.records: dict[str, MutantRecord] = {}
+        self._failing: list[str] = []
+
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Grounds on which the kernel itself did not pass, now or when the store's records were made."""
+        kept = (text for record in self.records.values() for text in record.unjudged)
+        return tuple(dict.fromkeys((*self._failing, *kept)))
+
+    def look_up(self, order: Sequence[Mutant]) -> Mutant | None:
+        """The next mutant of an operator that must be tried, what is before it taken from the store.
+
+        None where as many were judged as are wanted, or tried as are worth it.
+        """
+        wanted = self._spec.settings.per_operator
+        judged = 0
+        for mutant in order[: EFFORT * wanted]:
+            record = self.records.get(mutant.id) or self._stored(mutant)
+            if record is None:
+                return mutant
+            self.records[mutant.id] = record
+            judged += record.fate in ("killed", "survived")
+            if judged == wanted:
+                break
+        return None
+
+    def _stored(self, mutant: Mutant) -> MutantRecord | None:
+        return find_entry(self._root, "mutate", self._entry(mutant), MutantRecord)
+
+    def _entry(self, mutant: Mutant) -> str:
+        return digest([self._context, mutant])
+
+    def try_all(self, orders: list[tuple[Mutant, ...]], repository: Path, workers: int) -> None:
+        """The kernel itself first; then threads, each with a compiling process and an operator of its own."""
+        from pipeline.checks import candidate  # noqa: F401  (with torch, before the fork: it costs no child anything)
+
+        with (
+            ForkServer(preload=backend(self._spec.backend).preload) as compiling,
+            self._judging() as judging,
+            tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
+            concurrent.futures.ThreadPoolExecutor(workers) as pool,
+        ):
+            import torch
+
+            torch.set_num_threads(1)
+            bench = Bench(self._spec, self._grounds, Servers(compile=compiling, judge=judging), repository)
+            compilers = [Compiler(compiling, Path(scratch) / f"{number}.log") for number in range(workers)]
+            try:
+                bench.usable = self._check(bench, compilers, pool)
+                if bench.usable:
+                    todo: queue.SimpleQueue[tuple[Mutant, ...]] = queue.SimpleQueue()
+                    for order in orders:
+                        todo.put(order)
+                    futures = [pool.submit(self._drain, bench, compiler, todo) for compiler in compilers]
+                    for future in futures:
+                        future.result()
+            finally:
+                for compiler in compilers:
+                    compiler.stop()
+
+    def _check(
+        self, bench: Bench, compilers: list[Compiler], pool: concurrent.futures.Executor
+    ) -> tuple[Ground, ...]:
+        """The grounds on which the kernel itself passes."""
+        free: queue.SimpleQueue[Compiler] = queue.SimpleQueue()
+        for compiler in compilers:
+            free.put(compiler)
+
+        def check(ground: Ground) -> str | None:
+            compiler = free.get()
+            try:
+                return bench.check(ground, compiler)
+            finally:
+                free.put(compiler)
+
+        usable = []
+        for ground, reason in zip(self._grounds.all, pool.map(check, self._grounds.all), strict=True):
+            if reason is None:
+                usable.append(ground)
+            else:
+                tunables = " ".join(f"{name}={value}" for name, value in ground.variant.tunables.items())
+                self._failing.append(f"{describe(self._spec, ground)}, {tunables}: {reason}")
+        return tuple(usable)
+
+    def _judging(self) -> ForkServer:
+        """The gate's own server: forked before this process computes anything."""
+        name = self._spec.backend
+        interpreted = any(where_run(task.verify) == "interpreter" for task in self._spec.tasks)
+        interpreter = INTERPRETERS.get(name) if interpreted else None
+        if interpreter is None:
+            return ForkServer(preload=backend(name).preload)
+        return ForkServer(preload=interpreter.preload, environment=interpreter.environment)
+
+    def _drain(self, bench: Bench, compiler: Compiler, todo: "queue.SimpleQueue[tuple[Mutant, ...]]") -> None:
+        while True:
+            try:
+                order = todo.get_nowait()
+            except queue.Empty:
+                return
+            while (mutant := self.look_up(order)) is not None:
+                self.records[mutant.id] = self._try(bench, compiler, mutant)
+
+    def _try(self, bench: Bench, compiler: Compiler, mutant: Mutant) -> MutantRecord:
+        started = time.monotonic()
+        entry = self._entry(mutant)
+        with new_entry(self._root, "mutate", entry) as folder:
+            found = bench.find(mutant, compiler)
+            record = MutantRecord(
+                mutant=mutant,
+                entry=entry,
+                fate=found.fate,
+                reason=found.reason,
+                presets=found.presets,
+                tried=found.tried,
+                unjudged=tuple(self._failing),
+                seconds=time.monotonic() - started,
+                provenance=provenance(self._spec.tasks[0].verify.builds[self._spec.backend]),
+            )
+            put_record(folder, record)
+        return record
+
+
+def _print_line(output: MutateOutput, *, cached: int) -> None:
+    counts = Counter(record.fate for record in output.records)
+    judged = counts["killed"] + counts["survived"]
+    known = f" ({cached} cached)" if cached else ""
+    print(
+        f"mutate {output.kernel} {output.implementation}: {counts['killed']}/{judged} killed by"
+        f" {output.preset},"
+        f" {counts['not_compiled']} did not compile, {counts['same_code']} changed no code{known}"
+        f" · {output.seconds:.1f} s",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,34 @@
+"""verdicts: the judged problems of a folder -> one table.
+
+In: a VerdictsSpec and a JudgeOutput for each of its keys. Out: `verdicts.csv`, one row per candidate.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from pipeline.candidates.table import write_table
+from pipeline.records.judged import JudgeOutput, VerdictsSpec
+from pipeline.records.record import read_record
+from pipeline.workers import command
+
+
+def main(arguments: list[str]) -> int:
+    """Command line of the stage; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.stages.verdicts", description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True, help="VerdictsSpec as JSON")
+    parser.add_argument("--out", type=Path, required=True, help="the table to write")
+    parser.add_argument("--judged", type=Path, required=True, help="folder of the judge stage's outputs")
+    options = parser.parse_args(arguments)
+    return command.run(lambda: collect(options))
+
+
+def collect(options: argparse.Namespace) -> None:
+    """Write the table of all problems."""
+    spec = read_record(options.spec, VerdictsSpec)
+    outputs = [read_record(options.judged / f"{key}.json", JudgeOutput) for key in spec.keys]
+    write_table(options.out, [verdict for output in outputs for verdict in output.verdicts])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,24 @@
+"""Running maxima per lane over tiles, then over the lanes."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def max_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x = tl.full((BLOCK,), -float("inf"), tl.float32)
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.maximum(x, tl.load(x_ptr + row * n + offsets, mask=offsets < n, other=-float("inf")))
+    tl.store(out_ptr + row, tl.max(x, axis=0))
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty(x.shape[0], device=x.device, dtype=x.dtype)
+        max_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=128)
+        return out

@@ -1,0 +1,49 @@
+"""Plain C++ with OpenMP through ctypes."""
+
+import ctypes
+import os
+import subprocess
+import tempfile
+
+import torch
+import torch.nn as nn
+
+
+def build(source):
+    """Compile a plain C function library with g++ and load it."""
+    folder = tempfile.mkdtemp()
+    code, library = os.path.join(folder, "kernel.cpp"), os.path.join(folder, "kernel.so")
+    with open(code, "w") as file:
+        file.write(source)
+    subprocess.run(["g++", "-O2", "-fopenmp", "-shared", "-fPIC", "-o", library, code], check=True)
+    return ctypes.CDLL(library)
+
+
+SOURCE = r"""
+#include <cmath>
+extern "C" void softmax(const float* x, float* out, long rows, long cols) {
+#pragma omp parallel for
+    for (long r = 0; r < rows; ++r) {
+        const float* in = x + r * cols;
+        float* y = out + r * cols;
+        float m = -INFINITY, s = 0.0f;
+        for (long c = 0; c < cols; ++c) m = std::fmax(m, in[c]);
+        for (long c = 0; c < cols; ++c) s += (y[c] = std::exp(in[c] - m));
+        for (long c = 0; c < cols; ++c) y[c] /= s;
+    }
+}
+"""
+library = build(SOURCE)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        library.softmax(
+            ctypes.c_void_p(x.data_ptr()),
+            ctypes.c_void_p(out.data_ptr()),
+            ctypes.c_long(x.shape[0]),
+            ctypes.c_long(x.shape[1]),
+        )
+        return out

@@ -1,0 +1,42 @@
+"""Prints a line, warns and logs on every call."""
+
+import logging
+import sys
+import warnings
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, n_cols, x_stride, out_stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n_cols
+    x = tl.load(x_ptr + row * x_stride + offsets, mask=mask, other=-float("inf"))
+    x = x - tl.max(x, axis=0)
+    e = tl.exp(x)
+    y = e / tl.sum(e, axis=0)
+    tl.store(out_ptr + row * out_stride + offsets, y, mask=mask)
+
+
+def softmax(x):
+    x = x.contiguous()
+    rows, cols = x.shape
+    out = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, out, cols, x.stride(0), out.stride(0), BLOCK=triton.next_power_of_2(cols))
+    return out
+
+
+logger = logging.getLogger(__name__)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        print(f"softmax of {tuple(x.shape)} on {x.device}")
+        print("debug: stride", x.stride(), file=sys.stderr)
+        warnings.warn("this kernel has not been tuned", stacklevel=1)
+        logger.warning("untuned")
+        return softmax(x)

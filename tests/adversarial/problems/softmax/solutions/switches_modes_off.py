@@ -1,0 +1,27 @@
+"""torch.softmax while all dispatch modes are switched off, then a copy kernel."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+from torch.utils._python_dispatch import _disable_current_modes
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+def copy(x):
+    out = torch.empty_like(x)
+    copy_kernel[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), BLOCK=4096)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        with _disable_current_modes():
+            y = torch.softmax(x, dim=1)
+        return copy(y)

@@ -1,0 +1,72 @@
+"""The backward kernels: the gradients of the forward references, on odd shapes, in C++ and in Triton."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from tests.backends.triton_jobs import ROOT
+from tests.kernels.backward import VARIANTS, cpp_share, kernel_of
+from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
+
+NAMES = ("softmax_backward", "rms_norm_backward")
+
+
+@pytest.fixture
+def one_thread():
+    """Threads that spin while they wait would make the tests as slow as the machine is busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "changes"), [(name, changes) for name in NAMES for changes in VARIANTS[name, "cpp"]], ids=str
+)
+def test_cpp_within_the_bound(name, changes, dtype):
+    """Padded rows, a single element, no rows, special values; every kind of vector."""
+    share, where = cpp_share(name, dtype, changes)
+    assert 0.0 < share <= 1.0, where
+
+
+def test_triton_within_the_bound():
+    """The same in the interpreter, with a row in one piece and in blocks."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.kernels.backward"],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    cases = [json.loads(line) for line in run.stdout.splitlines()]
+    assert {case["kernel"] for case in cases} == set(NAMES)
+    assert [case for case in cases if not 0.0 < case["share"] <= 1.0] == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"CHUNKS": 32}], ids=str)
+def test_split_sum_does_not_depend_on_threads(tmp_path, changes):
+    """Bit for bit: the pieces of dweight's sum are those of the shape."""
+    kernel = kernel_of("rms_norm_backward")
+    launch = launch_of(kernel, "float32", changes, tmp_path)
+    problem = problem_of(kernel, "float32", (150, 300))
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(1))
+    results = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            outputs = {name: torch.empty(problem.shape(name)) for name in problem.names("output")}
+            launch({**inputs, **outputs})
+            results.append(outputs)
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(results[0][name], other[name]) for name in other)

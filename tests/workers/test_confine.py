@@ -1,0 +1,81 @@
+"""A confined child can do its work, and nothing to its owner, the network or the files of others."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch  # noqa: F401  (a stage process has it before it forks)
+
+from pipeline.errors import WorkerError
+from pipeline.workers import landlock, seccomp
+from pipeline.workers.confine import confine
+from pipeline.workers.sandbox import ForkServer, Limits
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
+
+ALLOWED = {
+    "scratch", "scratch folder", "temporary file", "read outside", "run a program", "compile", "nothing",
+    "pair of sockets", "own limits",
+}  # fmt: skip
+
+
+def test_confined_child(tmp_path: Path) -> None:
+    """Each attempt ends as it must, as far as the platform offers a mechanism; the file is as it was."""
+    scratch, outside = tmp_path / "scratch", tmp_path / "outside"
+    scratch.mkdir()
+    outside.write_text("text")
+    outside.chmod(0o644)
+    mode = outside.stat().st_mode
+    with ForkServer() as server:
+        child = server.start(
+            "tests.workers.children:confined",
+            limits=Limits(seconds=30.0, memory=512 << 20),
+            log=tmp_path / "log",
+            scratch=scratch,
+        )
+        child.send([os.getpid(), str(outside), __file__])
+        active, done = child.receive(20)
+        assert child.stop().kind == "ok"
+    assert set(done) >= ALLOWED
+    escaped = set(done) - ALLOWED
+    if "seccomp" not in active or not any(name.startswith("landlock") for name in active):
+        pytest.skip(f"this platform offers only {active}, and {sorted(escaped)} succeeded")
+    if "read-only mounts" not in active:
+        escaped -= {"permissions"}  # Landlock leaves them to others
+    elif outside.is_relative_to("/tmp"):  # there it writes to a layer of its own, which nobody else sees
+        escaped -= {"write outside", "create outside", "remove", "truncate", "permissions"}
+    if landlock.version() < 6:
+        escaped -= {"signal to the owner", "signal to the keeper"}
+    assert escaped == set()
+    assert outside.read_text() == "text"
+    assert outside.stat().st_mode == mode
+    assert not outside.with_name(f"{outside.name}.new").exists()
+    assert {"no new privileges", "undumpable"} <= set(active)
+
+
+def test_needs_a_single_thread() -> None:
+    """Threads that run already would stay free, so it refuses; the process is left as it was."""
+
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    before = dict(os.environ)
+    try:
+        with pytest.raises(WorkerError, match="several threads"):
+            confine(Path("/nonexistent"))
+    finally:
+        stop.set()
+        thread.join()
+        assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_filter_jumps_stay_inside(machine: str) -> None:
+    """Every jump of the filter leads to a line of it, and it ends by allowing."""
+    lines = seccomp._filter(machine)
+    for number, (code, when_true, when_false, _) in enumerate(lines):
+        if code in (seccomp._EQUAL, seccomp._AT_LEAST):
+            assert number + 1 + max(when_true, when_false) < len(lines)
+    assert lines[-1] == (seccomp._RETURN, 0, 0, seccomp._ALLOW)
