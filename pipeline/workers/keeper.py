@@ -29,7 +29,8 @@ POLL_SECONDS = 0.02  # how often memory is looked at; an allocation loop needs a
 COUNT_EVERY = 5  # looks at memory until processes are counted, which takes longer
 OUT_OF_MEMORY_CODE = 77  # exit code of a child that met MemoryError
 KILL = b"kill"  # what an owner sends to end its child
-_REPORT_MEMORY = 64 << 20  # bytes beyond the limit that a starved child gets for its last words
+_REPORT_MEMORY = 64 << 20  # bytes beyond its ceiling that a starved child gets for its last words
+_OVERSHOOT = 512 << 20  # bytes beyond the limit where allocations fail: it takes longer than a look to use them
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -139,7 +140,8 @@ def _set_limits(limits: Limits) -> None:
     output = limits.output if allowed == resource.RLIM_INFINITY else min(limits.output, allowed)
     resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
     if limits.memory is not None:
-        ceiling = _address_space("self") + limits.memory
+        # C code that ignores a failed allocation crashes like any other: the keeper should be first.
+        ceiling = _address_space("self") + limits.memory + _OVERSHOOT
         resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling + _REPORT_MEMORY))
 
 
@@ -161,12 +163,12 @@ def _address_space(process: int | str) -> int:
 def _supervise(child: int, owner: socket.socket, limits: Limits | None, started: float) -> ExitKind:
     """Wait until the child ends or must end; `ok` here means: it ended by itself."""
     base = _address_space(child)
-    near = None if limits is None or limits.memory is None else base + 0.9 * limits.memory
+    most = None if limits is None or limits.memory is None else base + limits.memory
     poller = select.poll()
     descriptor = os.pidfd_open(child)
     poller.register(descriptor, select.POLLIN)
     poller.register(owner, select.POLLIN | select.POLLHUP)
-    peak = looks = 0
+    looks = 0
     pause = POLL_SECONDS if limits is not None else 1.0
     while True:
         left = pause
@@ -176,11 +178,11 @@ def _supervise(child: int, owner: socket.socket, limits: Limits | None, started:
                 return "timeout"
         ready = {number for number, _ in poller.poll(left * 1000)}
         if descriptor in ready:
-            return "out_of_memory" if near is not None and peak >= near else "ok"
+            return "ok"
         if owner.fileno() in ready:
             return "crashed"  # nobody is left to read it, or the owner said so
-        if near is not None:
-            peak = max(peak, _address_space(child))
+        if most is not None and _address_space(child) > most:
+            return "out_of_memory"
         looks += 1
         if limits is not None and looks % COUNT_EVERY == 0 and descendants.count(child) > limits.processes:
             return "process_limit"

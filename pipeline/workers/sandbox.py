@@ -1,8 +1,8 @@
 """Run untrusted or fragile code in forked children with limits, from a process that stays clean.
 
-Start the `ForkServer` before the process runs its first torch operation: OpenMP thread pools do not survive a
-fork, and a child must not inherit anything that its owner computed (expected values, for example). The server
-is a copy of the process as it was at that moment, so what was imported then costs a child nothing.
+Start the `ForkServer` before the process computes: a child must not inherit anything that its owner knows
+(expected values, for example). The server is a copy of the process as it was at that moment, so what was
+imported then costs a child nothing.
 """
 
 import contextlib
@@ -229,12 +229,25 @@ def _preload(modules: Sequence[str]) -> None:
 
 
 def _serve(control: socket.socket) -> NoReturn:
-    """The server's loop: one keeper per request."""
+    """Prepare the server's process and fork in a thread of its own.
+
+    GNU OpenMP keeps its team with the thread that first ran a parallel region. Where that was the owner's, a
+    child forked from the same thread would wait for ever for a team that was not copied; one forked from a
+    thread that never ran any makes a team of its own.
+    """
     die_with_parent()
     kernel.conceal()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()  # a collection in a child would copy every page that holds an object of the server
+    forks = threading.Thread(target=_fork_on_request, args=(control,))
+    forks.start()
+    forks.join()
+    os._exit(1)
+
+
+def _fork_on_request(control: socket.socket) -> NoReturn:
+    """The server's loop: one keeper per request."""
     while True:
         try:
             message, descriptors, _, _ = socket.recv_fds(control, 1 << 20, _DESCRIPTORS_AT_MOST)

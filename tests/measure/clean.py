@@ -1,8 +1,4 @@
-"""A fork server made at import, so that it is a copy of a process that has not run a torch operation yet.
-
-Other tests of the same run use torch's thread pool, which does not survive a fork; test modules are imported
-before the first test runs.
-"""
+"""A fork server made at import, before the first test runs: its children are what a stage's children are."""
 
 from pathlib import Path
 from typing import Any

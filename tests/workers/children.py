@@ -30,6 +30,7 @@ def use_torch(channel: Channel) -> None:
     """Runs a parallel region: would hang if the thread pool had been broken by the fork."""
     import torch
 
+    torch.set_num_threads(2)
     channel.send(float((torch.ones(256, 256) @ torch.ones(256, 256)).sum()))
 
 

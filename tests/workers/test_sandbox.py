@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch  # noqa: F401  (a stage process has it before it forks)
+import torch
 
 from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
 from pipeline.workers.waiting import waited
-from tests.measure.clean import SERVER
 
 LIMITS = Limits(seconds=20.0, memory=512 << 20, output=1 << 20)
 
@@ -40,8 +39,20 @@ def test_values_go_there_and_back(server: ForkServer, tmp_path: Path) -> None:
 
 
 def test_threads_work_after_the_fork(tmp_path: Path) -> None:
-    """A child of a process that ran no torch operation yet can run torch's OpenMP code."""
-    assert start(SERVER, "use_torch", tmp_path).receive(20) == 256.0**3
+    """A child can run torch's OpenMP code, also where its owner did before it forked."""
+    assert use_threads() == 256.0**3
+    with ForkServer() as server:
+        assert start(server, "use_torch", tmp_path).receive(20) == 256.0**3
+
+
+def use_threads() -> float:
+    """A product that two threads share."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        return float((torch.ones(256, 256) @ torch.ones(256, 256)).sum())
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize(
