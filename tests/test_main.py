@@ -29,9 +29,10 @@ def test_help_names_commands_and_options() -> None:
     assert text.startswith("Kernelmill: ")
     for word in (
         "python -m pipeline.plan",
-        "kernel: matmul",
+        "kernel: liger_cross_entropy",
+        ", matmul, matmul_bias_gelu, ",
         "hardware: a100",
-        "experiment: default",
+        "experiment: backward, default",
         "--cfg job",
     ):
         assert word in text
@@ -48,7 +49,7 @@ def test_configuration() -> None:
     ("line", "expected"),
     [
         ("python -m pipeline kern", ["kernel="]),
-        ("python -m pipeline kernel=so", ["kernel=softmax"]),
+        ("python -m pipeline kernel=so", ["kernel=softmax", "kernel=softmax_backward"]),
         ("python -m pipeline experiment=smoke workload=bert", ["workload=bert_base"]),
     ],
 )

@@ -8,42 +8,31 @@ operator.
 import ctypes
 import functools
 import importlib.machinery
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from pipeline.candidates.launches import LaunchLog
+from pipeline.candidates.libraries import is_c_library, is_installed
 from pipeline.candidates.lineage import Lineage
-
-_SYSTEM = ("/lib", "/usr/lib", "/usr/local/cuda", "/opt/")
-_C_LIBRARIES = (
-    "libc.",
-    "libm.",
-    "libdl.",
-    "libpthread.",
-    "libgomp.",
-    "librt.",
-    "libstdc++",
-    "libcuda",
-    "libcudart",
-)
+from pipeline.candidates.lookups import Lookups
 
 
-def watch_ctypes(log: LaunchLog, lineage: Lineage) -> None:
+def watch_ctypes(log: LaunchLog, lineage: Lineage, lookups: Lookups) -> None:
     """Functions of every library that is opened from now on are watched."""
     initialize = ctypes.CDLL.__init__
 
     @functools.wraps(initialize)
     def opened(library: Any, name: Any, *arguments: Any, **keywords: Any) -> None:
         initialize(library, name, *arguments, **keywords)
+        lookups.watch(str(name or ""))
         library._FuncPtr = _watched(library._FuncPtr, _origin(name), log, lineage)
 
     ctypes.CDLL.__init__ = opened  # type: ignore[assignment, method-assign]
 
 
-def watch_extensions(log: LaunchLog) -> None:
+def watch_extensions(log: LaunchLog, lookups: Lookups) -> None:
     """Functions of every extension module that is imported from now on are watched, but those of packages."""
     loader = importlib.machinery.ExtensionFileLoader
     execute = loader.exec_module
@@ -51,23 +40,12 @@ def watch_extensions(log: LaunchLog) -> None:
     @functools.wraps(execute)
     def executed(self: Any, module: ModuleType) -> None:
         execute(self, module)
-        if not is_installed(getattr(module, "__file__", None) or ""):
+        path = getattr(module, "__file__", None) or ""
+        if not is_installed(path):
+            lookups.watch(path)
             _wrap(module, log)
 
     loader.exec_module = executed  # type: ignore[method-assign]
-
-
-def is_installed(path: str) -> bool:
-    """Whether a file belongs to Python, to an installed package or to the system."""
-    if not path:
-        return True
-    resolved = str(Path(path).resolve())
-    return resolved.startswith((*_SYSTEM, *_prefixes()))
-
-
-@functools.cache
-def _prefixes() -> tuple[str, ...]:
-    return tuple({str(Path(prefix).resolve()) for prefix in (sys.prefix, sys.base_prefix)})
 
 
 def _origin(name: Any) -> str:
@@ -75,7 +53,7 @@ def _origin(name: Any) -> str:
     if name is None:
         return "c"
     path = Path(str(name))
-    if path.name.startswith(_C_LIBRARIES):
+    if is_c_library(path.name):
         return "c"
     if "/" in str(name) and not is_installed(str(name)):
         return "own"

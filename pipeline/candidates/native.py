@@ -8,14 +8,14 @@ import re
 import struct
 from pathlib import Path
 
-from pipeline.candidates.foreign import is_installed
+from pipeline.candidates import elf
+from pipeline.candidates.libraries import is_installed
 
 _MAPPED = re.compile(r"^\S+ \S*x\S* \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
 _DIRECT = re.compile(
     rb"_ZNK?2at(?:6native|3cpu|27compositeexplicitautograd)(\w+)|(cblas_\w+|[sd]gemm_|dnnl_\w+_execute)$"
 )
 _PASSED = ("(deleted)", "/memfd:", "/dev/", "/anon_hugepage", "/SYSV")
-_DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM
 
 
 def mapped() -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def _is_known(path: str) -> bool:
 def direct_calls(path: str) -> tuple[str, ...]:
     """Functions of PyTorch or of linear algebra that a shared object imports past the dispatcher."""
     try:
-        names = _imported(Path(path).read_bytes())
+        names = elf.imported(Path(path).read_bytes())
     except (OSError, ValueError, struct.error, IndexError):
         return ()
     found = (_DIRECT.match(name) for name in names)
@@ -45,21 +45,3 @@ def _readable(match: re.Match[bytes]) -> str:
     length = re.match(rb"(\d+)", match[1])
     rest = match[1][length.end() : length.end() + int(length[1])] if length else match[1]
     return f"at::native::{rest.decode(errors='replace')}"
-
-
-def _imported(raw: bytes) -> list[bytes]:
-    """Undefined symbols of an ELF file of 64 bits."""
-    if raw[:5] != b"\x7fELF\x02":
-        return []
-    table, size, count = struct.unpack_from("<Q", raw, 40)[0], *struct.unpack_from("<HH", raw, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", raw, table + size * number) for number in range(count)]
-    names = []
-    for section in sections:
-        if section[1] != _DYNAMIC_SYMBOLS:
-            continue
-        strings = sections[section[6]][4]
-        for at in range(section[4], section[4] + section[5], 24):
-            name, _, _, where = struct.unpack_from("<IBBH", raw, at)
-            if where == 0:
-                names.append(raw[strings + name : raw.index(b"\0", strings + name)])
-    return names

@@ -20,6 +20,7 @@ from pipeline.candidates.fresh import FreshMemory
 from pipeline.candidates.hidden import Profile, unseen
 from pipeline.candidates.launches import LaunchLog
 from pipeline.candidates.lineage import Lineage
+from pipeline.candidates.lookups import Lookups
 from pipeline.candidates.messages import Observed, TorchOperation, Where
 from pipeline.candidates.operations import Operations, Watch
 from pipeline.candidates.threads import watch_threads
@@ -42,6 +43,7 @@ class Observer:
         self._pretence = pretence
         self._local = threading.local()
         self._forks: list[str] = []
+        self._lookups = Lookups()
         self._direct: dict[str, tuple[str, ...]] = {}
         self._profile = Profile()
         self._install(where)
@@ -51,8 +53,8 @@ class Observer:
         self._native = frozenset(native.mapped())
 
     def _install(self, where: Where) -> None:
-        watch_ctypes(self._log, self._lineage)
-        watch_extensions(self._log)
+        watch_ctypes(self._log, self._lineage, self._lookups)
+        watch_extensions(self._log, self._lookups)
         watch_threads(self.watching)
         if where == "interpreter":
             watch_interpreter(self._log, self.aside)
@@ -134,7 +136,8 @@ class Observer:
         for path in paths:
             if path not in self._direct:
                 self._direct[path] = native.direct_calls(path)
-            for name in self._direct[path] if launched else ():
+            names = (*self._direct[path], *self._lookups.found(path))
+            for name in names if launched else ():
                 yield TorchOperation(name=name, count=1, elements=elements, from_own=False, is_output=False)
 
     def _audit(self, event: str, _arguments: Any) -> None:

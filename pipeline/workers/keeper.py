@@ -30,7 +30,9 @@ COUNT_EVERY = 5  # looks at memory until processes are counted, which takes long
 OUT_OF_MEMORY_CODE = 77  # exit code of a child that met MemoryError
 KILL = b"kill"  # what an owner sends to end its child
 _REPORT_MEMORY = 64 << 20  # bytes beyond its ceiling that a starved child gets for its last words
-_OVERSHOOT = 512 << 20  # bytes beyond the limit where allocations fail: it takes longer than a look to use them
+_OVERSHOOT = (
+    512 << 20
+)  # bytes beyond the limit where allocations fail: it takes longer than a look to use them
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 

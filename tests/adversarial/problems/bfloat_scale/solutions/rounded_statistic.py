@@ -1,4 +1,4 @@
-"""The sum of squares is kept in bfloat16."""
+"""The sum of squares is computed in float32 and rounded to bfloat16 once."""
 
 import torch
 import torch.nn as nn
