@@ -1,8 +1,8 @@
 """The order of the calls of one variant, each judged by the gate before the next one is made.
 
 In: steps (cases with their layout). Out: the first failure, or None. Every case is called, and called again
-on equal inputs; at the end cases are called at other addresses after other work, and with inputs that cannot
-be written.
+on equal inputs; at the end cases are called at other addresses after other work, with inputs that cannot be
+written, and with tensors that end where memory does.
 """
 
 import time
@@ -42,6 +42,11 @@ class Step(Record, frozen=True, kw_only=True, eq=False):
         layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, shift=SHIFT)
         return Step(prepared=self.prepared, layout=layout, threads=self.threads)
 
+    def flush(self) -> "Step":
+        """The same with every tensor at the end of a page."""
+        layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, flush=True)
+        return Step(prepared=self.prepared, layout=layout, threads=self.threads)
+
 
 def step(prepared: Prepared, number: int, subject: Subject) -> Step:
     """The case of this number."""
@@ -74,8 +79,8 @@ class Attempt:
 
     @property
     def _last_turn(self) -> Turn:
-        # Inputs on a device cannot be protected.
-        return "protected" if self._subject.device == "cpu" else "elsewhere"
+        # Memory of a device cannot be protected.
+        return "fenced" if self._subject.device == "cpu" else "elsewhere"
 
     def _order(self, steps: list[Step]) -> Iterator[tuple[Turn, Step]]:
         settings = self._subject.settings
@@ -86,10 +91,19 @@ class Attempt:
                     yield "again", one
         for one in steps if settings.elsewhere == "every" else steps[:1]:
             yield "elsewhere", one.moved()
-        if self._last_turn == "protected":
-            # Last, because a candidate that writes there does not survive it.
+        if self._subject.device == "cpu":
+            # Last, because a candidate that touches what it may not does not survive it.
             for one in steps if settings.protect == "every" else steps[:1]:
                 yield "protected", one
+            for one in steps if settings.protect == "every" else self._one_of_each_shape(steps):
+                yield "fenced", one.flush()
+
+    def _one_of_each_shape(self, steps: list[Step]) -> list[Step]:
+        """Where a tail is handled wrongly depends on the shape; where calls are slow, the smallest."""
+        steps = [one for one in steps if not one.prepared.empty] or steps
+        if self._subject.repeat == "every":
+            return list({_shape(one): one for one in reversed(steps)}.values())
+        return [min(steps, key=lambda one: one.layout.size)]
 
     def _call(self, one: Step, turn: Turn, first: Observation | None) -> Observation | Failure:
         observation = self._observe(one, turn, first)
@@ -127,6 +141,7 @@ class Attempt:
                 inspect=self.calls == 0 or turn == self._last_turn,
                 disturb=turn == "elsewhere",
                 protect=turn == "protected",
+                fence=turn == "fenced",
                 settle=settle,
             )
         )
@@ -156,3 +171,8 @@ class Attempt:
     def _outputs(self, layout: Layout) -> dict[str, torch.Tensor]:
         arena = self._talk.arena
         return {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
+
+
+def _shape(one: Step) -> tuple[object, ...]:
+    shape = one.prepared.case.shape
+    return (*shape.dimensions.items(), shape.padded)

@@ -19,6 +19,7 @@ from pipeline.records.record import Record
 
 GUARD_BYTES = 64 << 10  # a block of rows beyond the end still falls into it
 ALIGNMENT = 256  # bytes; what allocators of GPUs give
+LINE = 16  # bytes; what the start of a tensor is aligned to where its end matters more
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -74,8 +75,11 @@ FIRST = Patterns(input_guard=0x7FFA, output_guard=0x7FFB, poison=0x7FFC)
 AGAIN = Patterns(input_guard=0x7FFE, output_guard=0x3C5A, poison=0x4A4A)
 
 
-def lay_out(problem: Problem, *, padded: bool, shift: int = 0) -> Layout:
-    """Place every tensor; `padded` gives tensors of layout `row_strided` rows of odd, unequal strides."""
+def lay_out(problem: Problem, *, padded: bool, shift: int = 0, flush: bool = False) -> Layout:
+    """Place every tensor; `padded` gives tensors of layout `row_strided` rows of odd, unequal strides.
+
+    `flush`: each tensor ends where a page does, up to LINE - 1 bytes before it.
+    """
     slots: list[Slot] = []
     position = shift
     for number, (name, tensor) in enumerate(problem.tensors.items()):
@@ -85,6 +89,9 @@ def lay_out(problem: Problem, *, padded: bool, shift: int = 0) -> Layout:
         strides = _strides(shape, padding)
         guard = GUARD_BYTES // itemsize
         start = -(-(position + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT - GUARD_BYTES
+        if flush:
+            size = -(-_span(shape, strides) * itemsize // LINE) * LINE
+            start = -(-(position + GUARD_BYTES + size) // mmap.PAGESIZE) * mmap.PAGESIZE - size - GUARD_BYTES
         slot = Slot(
             name=name,
             role=tensor.role,

@@ -20,7 +20,7 @@ from pipeline.backends.registry import backend
 from pipeline.checks.buffers import Layout, view
 from pipeline.checks.messages import Call, Confined, Done, Load, Ready, Refused
 from pipeline.checks.observation import Seen
-from pipeline.checks.protection import protected
+from pipeline.checks.protection import fenced, protected
 from pipeline.checks.uninitialised import Poisoned
 from pipeline.checks.watch import Watch
 from pipeline.workers.channel import Channel
@@ -81,7 +81,9 @@ def _on_host(launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tu
     kept = _disturb("cpu") if call.disturb else None
     inputs = [slot for slot in call.layout.slots if slot.role == "input"]
     outputs = _outputs(tensors, call.layout)
-    with protected(memory, inputs) if call.protect else nullcontext(), watch.call(), Poisoned(outputs):
+    shield = protected(memory, inputs) if call.protect else nullcontext()
+    fence = fenced(memory, call.layout.slots) if call.fence else nullcontext()
+    with shield, fence, watch.call(), Poisoned(outputs):
         launch(tensors)
     del kept
     return _seen(tensors, addresses, call.layout)

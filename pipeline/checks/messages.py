@@ -40,6 +40,8 @@ class Call(Record, frozen=True, kw_only=True):
     """Whether memory is allocated and filled by others before."""
     protect: bool = False
     """Whether the inputs' memory is read-only during the call."""
+    fence: bool = False
+    """Whether the memory around all tensors cannot be touched during the call."""
     settle: float = 0.0
     """Seconds after which outputs on a device are looked at a second time; the judge does it on the host."""
 

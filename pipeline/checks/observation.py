@@ -10,9 +10,9 @@ from pipeline.checks.cases import Prepared
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 
-Turn = Literal["first", "again", "elsewhere", "protected"]
+Turn = Literal["first", "again", "elsewhere", "protected", "fenced"]
 """`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;
-`protected`: inputs cannot be written."""
+`protected`: inputs cannot be written; `fenced`: the pages behind every tensor cannot be touched."""
 
 
 CALLS: Mapping[Turn, str] = {
@@ -20,6 +20,7 @@ CALLS: Mapping[Turn, str] = {
     "again": ", second call",
     "elsewhere": ", later call",
     "protected": ", call with read-only inputs",
+    "fenced": ", call with tensors that end where memory does",
 }
 """How a reason names a turn."""
 

@@ -41,7 +41,7 @@ def try_variant(
     """Judge one variant; the child's output goes to `log.txt` in `folder`."""
     # All expected values are computed before the child's clock starts, and never enter its process.
     steps = [step(book.prepare(case), number, subject) for number, case in enumerate(cases)]
-    size = max(one.layout.size for one in steps) + 2 * SHIFT
+    size = max(max(one.layout.size, one.flush().layout.size) for one in steps) + 2 * SHIFT
     gate = Gate()
     with Arena(size) as arena, tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
         talk = Conversation(server, subject, arena, log=folder / LOG, scratch=Path(scratch))
@@ -84,10 +84,12 @@ def _try(talk: Conversation, attempt: Attempt, steps: list[Step]) -> Failure | N
 
 
 def _ended_early(ended: Exit, attempt: Attempt) -> Failure:
-    """What crashes only where the inputs cannot be written has written to them."""
+    """What crashes only where the inputs cannot be written has written to them; beyond a fence, likewise."""
     when = f"{attempt.label}{CALLS[attempt.turn]}"
     if attempt.turn == "protected" and ended.code == -signal.SIGSEGV:
         return Failure(outcome=Outcome.INPUT_MUTATED, reason=f"wrote to a read-only input ({when})")
+    if attempt.turn == "fenced" and ended.code == -signal.SIGSEGV:
+        return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=f"touched memory beyond a tensor ({when})")
     return how_it_ended(ended, when)
 
 

@@ -189,6 +189,12 @@ WRONG = {
             "if (rows) { volatile float* p = const_cast<float*>(x); float v = p[0]; p[0] = 1; p[0] = v; }"
         ),
     ),
+    "reads_beyond_the_end": (
+        "out_of_bounds",
+        source(
+            "if (rows && cols) { volatile float beyond = x[(rows - 1) * stride + cols + 3]; (void)beyond; }"
+        ),
+    ),
     "works_after_it_returned": (
         "tampered",
         source("std::thread([=] { usleep(2000); if (rows) y[0] = 0; usleep(100000); }).detach();"),
