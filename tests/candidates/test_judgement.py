@@ -165,6 +165,18 @@ def operation(name: str, elements: int = 100, **traces) -> TorchOperation:
             "PyTorch computed all that Model computes",
         ),
         (
+            Observed(launches=(OWN,), operations=(operation("libtorch_cpu.so:sgemm_"),)),
+            {"aten::mm": 100},
+            "PyTorch computed all that Model computes: libtorch_cpu.so:sgemm_",
+        ),
+        (
+            Observed(
+                launches=(OWN,), operations=(operation("aten::relu"), operation("at::native::mm_out_cpu"))
+            ),
+            {"aten::mm": 100, "aten::relu": 100},
+            "PyTorch computed all that Model computes",
+        ),
+        (
             Observed(launches=(OWN,), operations=(operation("aten::exp", is_output=True),)),
             SOFTMAX,
             "PyTorch computed the output: aten::exp",
@@ -188,6 +200,10 @@ def test_others_did_the_work(observed: Observed, reference: dict, words: str) ->
         (
             Observed(launches=(OWN,), operations=(operation("aten::convolution"),)),
             {"aten::convolution": 100, "aten::relu": 100},
+        ),
+        (
+            Observed(launches=(OWN,), operations=(operation("libtorch_cpu.so:sgemm_"),)),
+            {"aten::mm": 100, "aten::relu": 100},
         ),
         (
             Observed(
