@@ -203,6 +203,21 @@ VERIFICATION = (
         "Trivial answers that would have passed as well; empty if none would",
         lambda ok: " ".join(ok.weak),
     ),
+    _verified(
+        "verify_differing",
+        "int64",
+        "Elements that differed between calls on equal inputs, among verify_compared",
+        lambda ok: ok.differing,
+    ),
+    _verified(
+        "verify_compared", "int64", "Elements compared between calls on equal inputs", lambda ok: ok.compared
+    ),
+    Column(
+        name="verify_isolation",
+        type="string",
+        meaning="What confined the candidate's process",
+        value=lambda result: ", ".join(result.verify.isolation) if result.verify else None,
+    ),
 )
 
 MEASUREMENT = (

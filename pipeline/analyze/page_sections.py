@@ -125,9 +125,12 @@ def _reason(rows: list[Row], links: Links) -> Row:
     return counts | {"reason": first[0], "logs": logs, "others": others}
 
 
+_VERIFICATION = ("where", "outcome", "worst_share", "weak", "differing", "isolation")
+
+
 def verification(tables: Tables) -> list[Row]:
     """Where verify ran, per target: how many were judged, how many passed, how near to the bound."""
-    names = ["hardware", "verify_where", "verify_outcome", "verify_worst_share", "verify_weak"]
+    names = ["hardware", *(f"verify_{name}" for name in _VERIFICATION)]
     groups: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
     for row in tables.read("variants", names).to_pylist():
         if row["verify_where"]:
@@ -143,6 +146,8 @@ def verification(tables: Tables) -> list[Row]:
                 default=None,
             ),
             "weak": sum(bool(row["verify_weak"]) for row in rows),
+            "changing": sum(bool(row["verify_differing"]) for row in rows),
+            "isolation": list(dict.fromkeys(row["verify_isolation"] or "nothing" for row in rows)),
         }
         for (hardware, where), rows in groups.items()
     ]

@@ -1,0 +1,52 @@
+"""Mutation scores of every kernel's sources, as docs/results/mutation.md.
+
+    python -m tests.benchmarks.mutation
+
+Runs `snakemake --cores all mutation --config experiment=mutation`, which goes on where it was stopped, and
+writes the table with its survivors.
+"""
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
+from pipeline.config.cache import current_plan
+from pipeline.config.machine import read_machine
+from pipeline.records.record import read_record
+from pipeline.records.specs import AggregateSpec
+from pipeline.store.layout import spec_path
+
+ROOT = Path(__file__).parents[2]
+STORE = ROOT / "artifacts"
+TARGET = ROOT / "docs" / "results" / "mutation.md"
+EXPERIMENT = "experiment=mutation"
+INTRODUCTION = """# Mutation score: which small mistakes in the kernels' sources verify finds
+
+Written by `python -m tests.benchmarks.mutation` on {machine} (Python {python}); the report of
+`python -m pipeline experiment=mutation` has the same table. Triton mutants run in the interpreter. Each
+mutant is one small change of a source, compiled and judged by the preset `standard` like every other variant;
+*same code* are those whose machine code equals the original's; the score leaves them and those that do not
+compile out. Which lines are mutated is fixed, the inputs they meet are drawn anew in each run: a score moves by
+a mutant or two. Explanations stand in `survivors.yaml` beside the sources.
+
+"""
+
+
+def main() -> None:
+    """Run what is missing and write the table."""
+    command = ["snakemake", "--cores", "all", "mutation", "--config", EXPERIMENT]
+    subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True)
+    plan = current_plan((EXPERIMENT,), root=ROOT, store=STORE)
+    spec = read_record(spec_path(STORE, "aggregate", plan.aggregate), AggregateSpec)
+    table = mutants_table(collect_mutants(spec, STORE))
+    facts = read_machine().cpu.facts
+    machine = f"{facts['cores']} cores of a machine with {facts['model']}"
+    introduction = INTRODUCTION.format(machine=machine, python=platform.python_version())
+    TARGET.write_text(introduction + mutants_markdown(table.to_pylist()))
+    print(TARGET.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
