@@ -28,8 +28,8 @@ Written by `python -m tests.benchmarks.mutation` on {machine} (Python {python});
 `python -m pipeline experiment=mutation` has the same table. Triton mutants run in the interpreter. Each
 mutant is one small change of a source, compiled and judged by the preset `standard` like every other variant;
 *same code* are those whose machine code equals the original's; the score leaves them and those that do not
-compile out. Which lines are mutated is fixed, the inputs they meet are drawn anew in each run: a score moves by
-a mutant or two. Explanations stand in `survivors.yaml` beside the sources.
+compile out. Which lines are mutated is fixed, the inputs they meet are drawn anew in each run: a score moves
+by a mutant or two. Explanations stand in `survivors.yaml` beside the sources.
 
 """
 
