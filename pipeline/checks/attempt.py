@@ -95,15 +95,8 @@ class Attempt:
             # Last, because a candidate that touches what it may not does not survive it.
             for one in steps if settings.protect == "every" else steps[:1]:
                 yield "protected", one
-            for one in steps if settings.protect == "every" else self._one_of_each_shape(steps):
+            for one in steps if settings.protect == "every" else _one_of_each_shape(steps):
                 yield "fenced", one.flush()
-
-    def _one_of_each_shape(self, steps: list[Step]) -> list[Step]:
-        """Where a tail is handled wrongly depends on the shape; where calls are slow, the smallest."""
-        steps = [one for one in steps if not one.prepared.empty] or steps
-        if self._subject.repeat == "every":
-            return list({_shape(one): one for one in reversed(steps)}.values())
-        return [min(steps, key=lambda one: one.layout.size)]
 
     def _call(self, one: Step, turn: Turn, first: Observation | None) -> Observation | Failure:
         observation = self._observe(one, turn, first)
@@ -173,6 +166,10 @@ class Attempt:
         return {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
 
 
-def _shape(one: Step) -> tuple[object, ...]:
-    shape = one.prepared.case.shape
-    return (*shape.dimensions.items(), shape.padded)
+def _one_of_each_shape(steps: list[Step]) -> list[Step]:
+    """Which tail is handled wrongly depends on the shape, not on the values."""
+    shapes = {}
+    for one in steps:
+        shape = one.prepared.case.shape
+        shapes.setdefault((*shape.dimensions.items(), shape.padded), one)
+    return list(shapes.values())
