@@ -94,6 +94,8 @@ def _aliasing(seen: Seen) -> Failure | None:
 
 def _mutation(seen: Seen) -> Failure | None:
     """Inputs are what they were; where `Model` changes one, the same change or none is right."""
+    if seen.done.reshaped:
+        return Failure(outcome=Outcome.INPUT_MUTATED, reason="; ".join(seen.done.reshaped)[:400])
     for name, now in seen.mutated.items():
         wanted = seen.case.draft.mutated.get(name)
         if wanted is not None and _close(now, wanted):
@@ -170,14 +172,15 @@ def _describe(name: str, got: torch.Tensor, expected: Expected) -> str:
     where = ", ".join(str(axis) for axis in found.where)
     value, wanted = got[found.where].item(), expected.reference[found.where].item()
     bound = expected.bound[found.where].item()
+    within = f" ± {bound:.2g}" if got.is_floating_point() else ""
     if found.wrong == 0:
         return (
             f"{name}: the errors of all {found.total} elements together are too large,"
-            f" {found.share:.2g} of what rounding explains; [{where}]: got {value:.6g},"
+            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.6g},"
             f" expected {wanted:.6g} ± {bound:.2g}"
         )
     return (
-        f"{name}[{where}]: got {value:.6g}, expected {wanted:.6g} ± {bound:.2g};"
+        f"{name}[{where}]: got {value:.6g}, expected {wanted:.6g}{within};"
         f" {found.wrong} of {found.total} beyond their bound"
     )
 

@@ -21,7 +21,11 @@ from pipeline.records.record import Record
 
 Kind = Literal["triton", "extension", "ctypes", "cuda"]
 _MOST: tuple[Reads, ...] = ("input", "derived", "nothing")
+_UNSEEN: tuple[Kind, ...] = ("extension", "ctypes")
+"""What may keep addresses from before, or find them inside of what it is given. That its result depends on
+these launches is seen when they are left out."""
 _LOWEST_ADDRESS = 1 << 16
+_MOST_MEMBERS = 256  # of an array that may hold addresses
 _COMPARED = 256 << 20  # bytes of all arguments of a launch that are copied and compared
 
 
@@ -105,8 +109,10 @@ class LaunchLog:
         with reading.plainly():
             results = tuple(reading.tensors_in(result))
             self._results[name, number] = _blank(result)
-            if self._computed(regions, results, derived=reads != "nothing"):
-                tally.computed += 1
+            computed = self._computed(regions, results, derived=reads != "nothing")
+            if computed is None:
+                computed = kind in _UNSEEN
+            tally.computed += computed
         return result
 
     def _regions(self, arguments: Any) -> list[_Region | _DeviceRegion]:
@@ -131,8 +137,11 @@ class LaunchLog:
 
     def _computed(
         self, regions: Sequence[_Region | _DeviceRegion], results: Sequence[torch.Tensor], *, derived: bool
-    ) -> bool:
-        """Whether it made bits that were not among its arguments; marks what it wrote as its own."""
+    ) -> bool | None:
+        """Whether it made bits that were not among its arguments; marks what it wrote as its own.
+
+        None where nothing changed that can be seen.
+        """
         changed = [region for region in regions if region.changed]
         known = any(self._lineage.is_own(region.start) for region in regions)
         for region in changed:
@@ -143,7 +152,8 @@ class LaunchLog:
         made: list[tuple[np.ndarray, object]] = [(region.now, region) for region in changed]
         made += [(reading.content(tensor), None) for tensor in new]
         if not made:
-            return known or not regions  # it wrote again what it had written before, or it cannot be told
+            # It may have written again what it had written before; or it cannot be told.
+            return True if known or not regions else None
         return not all(
             any(np.array_equal(content, other.before) for other in regions if other is not region)
             for content, region in made
@@ -194,6 +204,7 @@ def _pointers(arguments: Any) -> Iterator[int]:
         if isinstance(argument, list | tuple):
             yield from _pointers(argument)
             continue
+        yield from _pointers(_members(argument))
         value = _address(argument)
         if isinstance(value, int) and value > _LOWEST_ADDRESS:
             yield value
@@ -205,3 +216,15 @@ def _address(argument: Any) -> Any:
     if isinstance(argument, ctypes._Pointer | ctypes.Array):
         return ctypes.cast(argument, ctypes.c_void_p).value
     return getattr(argument, "value", argument)
+
+
+def _members(argument: Any) -> list[Any]:
+    """What is inside of a structure, of a reference to one, or of an array of pointers."""
+    inner = getattr(argument, "_obj", argument)  # what byref() refers to
+    if isinstance(inner, ctypes._Pointer) and inner and isinstance(inner.contents, ctypes.Structure):
+        inner = inner.contents
+    if isinstance(inner, ctypes.Structure):
+        return [getattr(inner, name) for name, *_ in getattr(inner, "_fields_", ())]
+    if isinstance(inner, ctypes.Array) and len(inner) <= _MOST_MEMBERS:
+        return list(inner)
+    return []

@@ -13,6 +13,7 @@ import torch
 
 from pipeline.candidates import reading
 from pipeline.candidates.messages import Reads, TorchOperation
+from pipeline.checks.computing import JOINING
 
 _Digest = tuple[int, int]
 _DIGESTED = 64 << 20  # bytes of a result that is compared with the outputs
@@ -76,6 +77,7 @@ class Lineage:
         arguments = tuple(arguments)
         origins = [self._origins.get(reading.region(tensor)[0], _Origin()) for tensor in arguments]
         own = any(origin.own for origin in origins)
+        given = name in JOINING and any(origin.given for origin in origins)
         derived = any(origin.given or origin.derived for origin in origins)
         sizes = [reading.numel(tensor) for tensor in (*arguments, *results)]
         with self._lock:
@@ -84,7 +86,16 @@ class Lineage:
             tally.elements = max([tally.elements, *sizes])
             for result in results:
                 self._note(tally, result)
-                self._origins[reading.region(result)[0]] = _Origin(own=own, derived=derived, tallies=(tally,))
+                self._origins[reading.region(result)[0]] = _Origin(
+                    own=own, given=given, derived=derived, tallies=(tally,)
+                )
+
+    def computed_on_host(self, name: str, elements: int) -> None:
+        """A function outside of PyTorch computed on what tensors gave it."""
+        with self._lock:
+            tally = self._tallies.setdefault((name, False), _Tally())
+            tally.count += 1
+            tally.elements = max(tally.elements, elements)
 
     def moved(self, arguments: Iterable[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """An operator of PyTorch viewed, copied, cast, filled or allocated."""

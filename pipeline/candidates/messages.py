@@ -171,6 +171,8 @@ class Done(Record, frozen=True, kw_only=True, tag="done"):
     gradients: tuple[Returned, ...] = ()
     structure: str = "tensor"
     """`tensor`, `tuple`, `list`, or the name of any other type."""
+    reshaped: tuple[str, ...] = ()
+    """Inputs whose shape, strides or type are not what was given, one line each."""
     observed: Observed
     seconds: float
 

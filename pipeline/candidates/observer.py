@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from pipeline.candidates import native, reading
+from pipeline.candidates.arrays import watch_arrays
 from pipeline.candidates.foreign import watch_ctypes, watch_extensions
 from pipeline.candidates.fresh import FreshMemory
 from pipeline.candidates.hidden import Profile, unseen
@@ -56,6 +57,7 @@ class Observer:
         watch_ctypes(self._log, self._lineage, self._lookups)
         watch_extensions(self._log, self._lookups)
         watch_threads(self.watching)
+        watch_arrays(self._lineage.computed_on_host, self._is_watching)
         if where == "interpreter":
             watch_interpreter(self._log, self.aside)
         else:
@@ -72,6 +74,11 @@ class Observer:
                 yield
         finally:
             self._local.watch = outer
+
+    def _is_watching(self) -> bool:
+        """Whether this thread runs code of the candidate, not of the harness."""
+        watch: Watch | None = getattr(self._local, "watch", None)
+        return watch is not None and not watch.is_aside
 
     def begin(self, inputs: Iterable[tuple[int, int]], *, seed: int, suppress: bool) -> None:
         """A call begins; `inputs`: address and bytes of each."""

@@ -69,6 +69,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._shared = shared
         self._aside = False
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether the harness itself works at this moment."""
+        return self._aside
+
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
         """Inside, operators are nobody's business: the harness itself works."""

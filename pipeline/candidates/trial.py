@@ -181,7 +181,11 @@ def _weakness(calls: Calls) -> list[str]:
         if any(expected.reference.numel() for expected in case.expected)
     }
     weak = summarize(answers).task
-    return [f"weakly_checked: {', '.join(weak)} would pass as well"] if weak else []
+    return (
+        [f"weakly_checked: {', '.join(weak).replace('input input', 'input')} would pass as well"]
+        if weak
+        else []
+    )
 
 
 _OWN = ("base", "declared", "group")

@@ -77,7 +77,10 @@ def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     count = values.numel()
     few = torch.unique(values).numel() < min(count / 4, 64)
-    whole = (values == values.round()).sum().item() > count / 100
+    # Types of few digits hold whole numbers by rounding: as many as their spacing makes likely.
+    spacing = torch.finfo(tensor.dtype).eps * values.abs().clamp(1e-30, 1e30).log2().floor().exp2()
+    likely = float(spacing.clamp(max=1.0).mean())
+    whole = (values == values.round()).sum().item() > count * (0.01 + 2 * likely)
     return not (few or whole or _sorted(values) or _normalised(values) or _square_structure(values))
 
 

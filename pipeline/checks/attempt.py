@@ -168,7 +168,7 @@ class Attempt:
 
 def _one_of_each_shape(steps: list[Step]) -> list[Step]:
     """Which tail is handled wrongly depends on the shape, not on the values."""
-    shapes = {}
+    shapes: dict[tuple[object, ...], Step] = {}
     for one in steps:
         shape = one.prepared.case.shape
         shapes.setdefault((*shape.dimensions.items(), shape.padded), one)

@@ -31,6 +31,9 @@ _QUESTIONS = """
     sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride
 """
 
+JOINING = frozenset(("aten::cat", "aten::constant_pad_nd", "aten::stack"))
+"""Computing where a kernel is for that alone; else they only bring inputs into another form."""
+
 NOT_COMPUTING = frozenset(f"{_VIEWS} {_ALLOCATION} {_COPIES} {_QUESTIONS}".split())
 _OWN = ("aten", "prims", "torchvision", "quantized", "mkldnn", "_quantized", "c10d", "inductor", "mkl")
 
