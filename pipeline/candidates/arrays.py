@@ -1,8 +1,8 @@
 """See what the host computes on a candidate's tensors past PyTorch: in NumPy, or in plain Python.
 
 In: who to tell. Out: arrays that tensors give are of a class that tells of every function that computes on
-them, and of lists that are made from tensors. Its arrays are NumPy's in all else; what drops the class
-(`numpy.asarray`) is no longer seen.
+them, and of lists that are made from tensors. Its arrays are NumPy's in all else. What drops the class in
+other ways (buffers, pickles, views) is no longer seen.
 """
 
 import functools
@@ -96,6 +96,8 @@ def watch_arrays(tell: Tell, watching: Callable[[], bool]) -> None:
 
     for name in ("numpy", "__array__"):
         setattr(torch.Tensor, name, giving(getattr(torch.Tensor, name)))
+    for name in ("array", "asarray", "ascontiguousarray"):
+        setattr(np, name, _keeping(getattr(np, name), watching))
     listed = torch.Tensor.tolist
 
     @functools.wraps(listed)
@@ -106,6 +108,18 @@ def watch_arrays(tell: Tell, watching: Callable[[], bool]) -> None:
         return listed(tensor)
 
     setattr(torch.Tensor, "tolist", told)  # noqa: B010  (mypy cannot know that it is one of a base class)
+
+
+def _keeping(function: Callable[..., Any], watching: Callable[[], bool]) -> Callable[..., Any]:
+    """NumPy's function that makes a plain array of any, which stays watched where it came from a tensor."""
+
+    @functools.wraps(function)
+    def kept(*arguments: Any, **keywords: Any) -> Any:
+        array = function(*arguments, **keywords)
+        first = arguments[0] if arguments else keywords.get("a", keywords.get("object"))
+        return _watched(array) if watching() and isinstance(first, torch.Tensor | WatchedArray) else array
+
+    return kept
 
 
 def _watched(value: Any) -> Any:

@@ -32,6 +32,8 @@ class Turn(Record, frozen=True, kw_only=True):
     """Whether the inputs are read-only."""
     fenced: bool = False
     """Whether nothing can be read around the inputs, each of which ends where a page does."""
+    same_objects: bool = False
+    """Whether it gets the very tensors of the call before that had this, filled with other values."""
     suppress: bool = False
     """Whether the candidate's own kernels are left out."""
     settle: float = 0.0
@@ -129,6 +131,7 @@ class Attempt:
             threads=turn.threads,
             protected=turn.protected,
             fenced=turn.fenced,
+            same_objects=turn.same_objects,
             gradients=bool(gradients),
             output_gradients=tuple(slot for slot in slots if slot.name in gradients),
             suppress=turn.suppress,

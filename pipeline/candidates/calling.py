@@ -24,7 +24,6 @@ from pipeline.checks.buffers import Slot
 from pipeline.checks.protection import fenced, protected
 from pipeline.records.record import Record
 
-_NEW_OBJECTS_EVERY = 3  # calls; who knows an object again by its address meets others there
 _increment_version: Any = torch.autograd.graph.increment_version
 _clock = time.perf_counter
 _backward: Any = torch.autograd.backward
@@ -57,8 +56,8 @@ class Caller:
         self._observer = observer
         self._builds = builds
         self._pause = pause
-        self._calls = 0
         self._kept: dict[Slot, torch.Tensor] = {}
+        self._earlier: list[torch.Tensor] = []
         self.model: Any = None
         self.names: Mapping[str, str] = {}
         """Of its tensors -> of the reference's."""
@@ -67,6 +66,7 @@ class Caller:
         """Call it, and propagate gradients back where the judge asks for them."""
         inputs = self._inputs(message)
         shelf = Shelf(self._memory, message.output_offset, message.output_bytes)
+        places = {name: reading.region(tensor) for name, tensor in inputs.items()}
         self._begin(message, inputs)
         stage: Stage = "call"
         gradients: dict[str, torch.Tensor] = {}
@@ -80,6 +80,11 @@ class Caller:
             return refuse(error, stage, message.nonce)
         outputs = self._outputs(result, inputs)
         reshaped = tuple(line for slot in message.inputs if (line := _reshaped(inputs[slot.name], slot)))
+        reshaped += tuple(
+            f"{name}: lies elsewhere after the call"
+            for name, tensor in inputs.items()
+            if places[name] != reading.region(tensor)
+        )
         returned = self._gradients(gradients, shelf)
         observed = self._observer.end([value for value in result.values if reading.is_plain(value)])
         done = Done(
@@ -88,31 +93,30 @@ class Caller:
             gradients=returned,
             structure=result.structure,
             reshaped=reshaped,
+            overwrites=self._overwrites(result.values),
             observed=observed,
             seconds=result.seconds,
         )
         return self._settled(message, result, outputs, shelf, done)
 
     def _inputs(self, message: Call) -> dict[str, torch.Tensor]:
-        """The tensors to call with: often the very objects of an earlier call, which hold other values now.
+        """The tensors to call with: new objects, or those of an earlier call, which hold other values now.
 
         Who keeps results by object is met by values that it does not expect, as in a benchmark that fills its
-        tensors anew. Autograd keeps its own books of objects.
+        tensors anew; who keeps them by address, by other objects there.
         """
-        self._calls += 1
-        fresh = views(self._memory, message.inputs, self._device)
-        if message.gradients or self._calls % _NEW_OBJECTS_EVERY == 0:
-            return fresh
+        inputs = views(self._memory, message.inputs, self._device)
+        if not message.same_objects:
+            return inputs
         for slot in message.inputs:
-            known = self._kept.get(slot)
-            if known is None or _reshaped(known, slot):
+            known = self._kept.setdefault(slot, inputs[slot.name])
+            if known is inputs[slot.name] or _reshaped(known, slot):
                 continue
             if self._device != "cpu":
-                known.copy_(fresh[slot.name])
+                known.copy_(inputs[slot.name])
             _increment_version(known)
-            fresh[slot.name] = known
-        self._kept = {slot: fresh[slot.name] for slot in message.inputs}
-        return fresh
+            inputs[slot.name] = known
+        return inputs
 
     def _begin(self, message: Call, inputs: Mapping[str, torch.Tensor]) -> None:
         self._observer.settle_pools(message.threads)
@@ -163,6 +167,13 @@ class Caller:
         for name, parameter in self._parameters():
             found[f"gradient of {self.names.get(name, name)}"] = parameter.grad
         return {name: gradient for name, gradient in found.items() if gradient is not None}
+
+    def _overwrites(self, values: Sequence[Any]) -> bool:
+        """Whether a result lies where an earlier one lies, which still is somebody's."""
+        results = [value for value in values if reading.is_plain(value) and reading.numel(value)]
+        earlier = {reading.region(value)[0] for value in self._earlier}
+        self._earlier = results
+        return any(reading.region(value)[0] in earlier for value in results)
 
     def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[Returned]:
         known = {**inputs, **self._weights()}

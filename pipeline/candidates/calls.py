@@ -134,7 +134,7 @@ class Calls:
         right_before = any(each.case is seen.case for each in self.seen)
         changed = rights = 0
         for _ in range(_LOOKS):
-            again = self.attempt.call(seen.case, Turn(threads=turn.threads))
+            again = self.attempt.call(seen.case, Turn(threads=turn.threads, same_objects=turn.same_objects))
             if isinstance(again, Refused):
                 return None
             changed = max(changed, differing(seen.outputs, again.outputs))

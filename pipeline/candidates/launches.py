@@ -125,7 +125,8 @@ class LaunchLog:
             if not reading.on_host(tensor):
                 there[start] = tensor
         known = (*self._inputs, *self._fresh.spans())
-        for pointer in _pointers(arguments):
+        tables = [tensor for tensor in reading.tensors_in(arguments) if _may_hold_addresses(tensor)]
+        for pointer in (*_pointers(arguments), *(address for table in tables for address in table.tolist())):
             found.update({start: size for start, size in known if start <= pointer < start + size})
         if sum(found.values()) > _COMPARED:
             return []
@@ -216,6 +217,16 @@ def _address(argument: Any) -> Any:
     if isinstance(argument, ctypes._Pointer | ctypes.Array):
         return ctypes.cast(argument, ctypes.c_void_p).value
     return getattr(argument, "value", argument)
+
+
+def _may_hold_addresses(tensor: torch.Tensor) -> bool:
+    """A short vector of 64-bit integers: how kernels are given many tensors at once."""
+    return (
+        reading.on_host(tensor)
+        and reading.dtype(tensor) == torch.int64
+        and len(reading.shape(tensor)) == 1
+        and 0 < reading.numel(tensor) <= _MOST_MEMBERS
+    )
 
 
 def _members(argument: Any) -> list[Any]:

@@ -63,6 +63,8 @@ class Call(Record, frozen=True, kw_only=True, tag="call"):
     """Whether the pages of the inputs are read-only during the call."""
     fenced: bool = False
     """Whether the whole pages of the inputs' guard bands cannot be touched during the call."""
+    same_objects: bool = False
+    """Whether tensors are the objects of an earlier call that had this; else they are new ones."""
     gradients: bool
     """Whether inputs and parameters that are floating point require gradients and `backward` is called."""
     output_gradients: tuple[Slot, ...] = ()
@@ -172,7 +174,9 @@ class Done(Record, frozen=True, kw_only=True, tag="done"):
     structure: str = "tensor"
     """`tensor`, `tuple`, `list`, or the name of any other type."""
     reshaped: tuple[str, ...] = ()
-    """Inputs whose shape, strides or type are not what was given, one line each."""
+    """Inputs whose shape, strides, type or place are not what was given, one line each."""
+    overwrites: bool = False
+    """Whether an output lies where one of the call before lies."""
     observed: Observed
     seconds: float
 

@@ -111,6 +111,8 @@ class _Trial:
                 self._differing += differing(first.outputs, again.outputs)
         for draft in base[1:]:
             self.calls.judged(draft, Turn())
+        for draft in base:
+            self._in_time(draft, Turn(same_objects=True))
         rest = [draft for draft in drafts if draft.condition.kind not in ("base", "declared")]
         _SHUFFLE.shuffle(rest)
         rest.sort(key=lambda draft: draft.identity != base[0].identity)

@@ -14,7 +14,7 @@ from pipeline.checks.computing import JOINING
 from pipeline.records.outcome import Failure, Outcome
 
 _OF_AUTOGRAD = ("_backward", "_backward_data")
-_PRODUCT, _SUM, _SIGMOID = "aten::mm", "aten::sum", "aten::sigmoid"
+_PRODUCT, _SUM, _SIGMOID, _ORDER = "aten::mm", "aten::sum", "aten::sigmoid", "aten::sort"
 _MADE_OF = {
     "aten::addmm": (_PRODUCT, "aten::add"),
     "aten::addmv": (_PRODUCT, "aten::add"),
@@ -47,8 +47,16 @@ _MADE_OF = {
     "aten::var_mean": ("aten::var",),
     "aten::std": ("aten::var",),
     "aten::std_mean": ("aten::var",),
-    "aten::max": ("aten::amax",),
-    "aten::min": ("aten::amin",),
+    "aten::max": (_ORDER,),
+    "aten::min": (_ORDER,),
+    "aten::amax": (_ORDER,),
+    "aten::amin": (_ORDER,),
+    "aten::aminmax": (_ORDER,),
+    "aten::argmax": (_ORDER,),
+    "aten::argmin": (_ORDER,),
+    "aten::argsort": (_ORDER,),
+    "aten::kthvalue": (_ORDER,),
+    "aten::topk": (_ORDER,),
     "aten::log_softmax": ("aten::softmax",),
     "aten::_log_softmax": ("aten::softmax",),
     "aten::_softmax": ("aten::softmax",),
@@ -152,7 +160,8 @@ def _without_launches(observed: Observed, operations: Mapping[str, int]) -> Fail
     only = f"; its own kernels only copy ({', '.join(copies)})" if copies else ""
     only += f"; its own kernels never see an input ({', '.join(constant)})" if constant else ""
     if operations:
-        return _tampered(f"no kernel of its own computed, PyTorch did: {', '.join(operations)}{only}")
+        who = "PyTorch" if any("::" in name for name in operations) else "the host"
+        return _tampered(f"no kernel of its own computed, {who} did: {', '.join(operations)}{only}")
     if observed.native and not copies:
         return None  # native code that was called in a way that cannot be watched
     return _tampered(f"none of its kernels computed{only}" if only else "no kernel of its own was launched")
