@@ -165,7 +165,7 @@ def operation(name: str, elements: int = 100, **traces) -> TorchOperation:
             "PyTorch computed all that Model computes",
         ),
         (
-            Observed(launches=(OWN,), operations=(operation("libtorch_cpu.so:sgemm_"),)),
+            Observed(launches=(OWN,), operations=(operation("libtorch_cpu.so:sgemm_", 30),)),
             {"aten::mm": 100},
             "PyTorch computed all that Model computes: libtorch_cpu.so:sgemm_",
         ),
