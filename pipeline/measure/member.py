@@ -61,6 +61,8 @@ class Batch(Record, frozen=True, kw_only=True):
     """CPU seconds of its main thread meanwhile, by the kernel's account; 0 where that is not told."""
     waited: float
     """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
+    queued: float = 0.0
+    """Those of its main thread alone."""
 
     @property
     def per_call(self) -> float:
@@ -129,6 +131,7 @@ class Member:
             unseen=outside - seconds,
             computed=after.computed - before.computed,
             waited=max(0.0, after.waited - before.waited),
+            queued=after.queued - before.queued,
         )
 
     def cpu_seconds(self) -> float:
@@ -141,14 +144,14 @@ class Member:
 
     def _account(self) -> "_Account":
         """What the kernel's scheduler has counted so far, exact while the process sleeps."""
-        computed = waited = 0
+        computed = waited = own = 0
         for path in Path(f"/proc/{self._session}/task").glob("*/schedstat"):
             with contextlib.suppress(OSError):  # that thread has just ended
                 ran, queued, _ = map(int, path.read_text().split())
                 waited += queued
                 if path.parent.name == str(self._session):
-                    computed = ran
-        return _Account(computed=computed * 1e-9, waited=waited * 1e-9)
+                    computed, own = ran, queued
+        return _Account(computed=computed * 1e-9, waited=waited * 1e-9, queued=own * 1e-9)
 
     def stop(self) -> None:
         """End the process."""
@@ -197,6 +200,8 @@ class _Account(Record, frozen=True, kw_only=True):
     """CPU seconds of the main thread."""
     waited: float
     """Seconds of all threads in the run queues, without running."""
+    queued: float
+    """Those of the main thread."""
 
 
 def _story(ended: Exit) -> str:

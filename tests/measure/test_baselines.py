@@ -10,6 +10,8 @@ from pipeline.measure.member import MemberGone
 from pipeline.measure.runner import measure
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
+pytestmark = pytest.mark.alone
+
 
 def test_started_once(tmp_path: Path) -> None:
     """Every variant of the task meets the same process."""

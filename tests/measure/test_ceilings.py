@@ -13,6 +13,8 @@ from pipeline.records.record import to_json
 from tests.measure.clean import SERVER
 from tests.measure.stand_ins import DEVICE, MB
 
+pytestmark = pytest.mark.alone
+
 
 def test_a_disturbed_point_is_mended() -> None:
     """A smaller working set cannot be slower than a larger one."""

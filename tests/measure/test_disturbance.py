@@ -4,6 +4,8 @@ import pytest
 
 from pipeline.measure.disturbance import Disturbance, Load, disturbance, load
 
+pytestmark = pytest.mark.alone
+
 
 def test_shares() -> None:
     """Two cores for one second, of which we used one and others half of one; a tenth was stolen."""

@@ -9,6 +9,8 @@ from pipeline.measure.member import MemberGone
 from pipeline.records.outcome import Outcome
 from tests.measure.problems import SETTINGS, member
 
+pytestmark = pytest.mark.alone
+
 
 def test_a_batch(tmp_path: Path) -> None:
     """Loaded, calibrated to the batch's length, timed by two clocks that agree."""

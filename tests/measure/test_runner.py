@@ -13,6 +13,8 @@ from pipeline.measure.runner import Round, Unstable, measure, run_rounds, summar
 from pipeline.records.outcome import Outcome
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
+pytestmark = pytest.mark.alone
+
 
 class Scripted(Member):
     """A member without a process: its times are given, its turns are written down."""
@@ -30,9 +32,11 @@ class Scripted(Member):
         return batch(next(self._seconds))
 
 
-def batch(seconds: float, *, unseen: float = 1e-4, computed: float = 0.0, waited: float = 0.0) -> Batch:
+def batch(
+    seconds: float, *, unseen: float = 1e-4, computed: float = 0.0, waited: float = 0.0, queued: float = 0.0
+) -> Batch:
     """A batch of ten calls."""
-    return Batch(calls=10, seconds=seconds, unseen=unseen, computed=computed, waited=waited)
+    return Batch(calls=10, seconds=seconds, unseen=unseen, computed=computed, waited=waited, queued=queued)
 
 
 def rounds_of(candidate: Sequence[float], eager: Sequence[float]) -> list[Round]:
@@ -129,6 +133,17 @@ def test_a_false_clock() -> None:
     assert gone.value.outcome is Outcome.TAMPERED
     false = [{"candidate": batch(0.008, unseen=2e-3, computed=0.01), "eager": batch(0.02, unseen=1e-4)}] * 8
     with pytest.raises(MemberGone, match="0.008 s for a batch that took 0.01 s of CPU time"):
+        runner.check_clock(false, SETTINGS)
+
+
+def test_a_false_clock_on_a_busy_machine() -> None:
+    """A clock that counts three quarters of the waiting too; slow messages, which all have, are not told."""
+    slow = batch(0.02, unseen=4e-3, computed=0.012, queued=0.012)
+    honest = [{"candidate": batch(0.01, unseen=4e-3, computed=0.006, queued=0.008), "eager": slow}] * 8
+    runner.check_clock(honest, SETTINGS)
+    false = [{"candidate": batch(0.0105, unseen=3.5e-3, computed=0.009, queued=0.005),
+              "eager": batch(0.02, unseen=1e-3, computed=0.012, queued=0.0085)}] * 8  # fmt: skip
+    with pytest.raises(MemberGone, match="0.0105 s for a batch that was running or ready for 0.014 s"):
         runner.check_clock(false, SETTINGS)
 
 

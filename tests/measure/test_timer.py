@@ -9,6 +9,8 @@ import torch
 from pipeline.measure.timer import CpuTimer, CudaTimer, timer_for, usable_cores
 from tests.measure.clean import call
 
+pytestmark = pytest.mark.alone
+
 NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 CUDA = pytest.param("cuda", marks=[pytest.mark.gpu, NO_CUDA])
 

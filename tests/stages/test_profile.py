@@ -25,6 +25,8 @@ from pipeline.store.layout import entry_path
 from tests.measure.clean import call
 from tests.measure.problems import settings
 
+pytestmark = pytest.mark.alone
+
 RIGHT, CRASHES, REFUSES, IDLE, HANGS = range(5)
 PROVENANCE = Provenance(created="", host="", toolchain={}, code="")
 SHAPE = ("rows", "cols")
