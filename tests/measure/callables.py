@@ -43,10 +43,17 @@ def hanging(x: torch.Tensor) -> torch.Tensor:
         time.sleep(1)
 
 
+_START = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def _slow_clock() -> int:
+    return _START + (time.clock_gettime_ns(time.CLOCK_MONOTONIC) - _START) * 3 // 4
+
+
 def lying(x: torch.Tensor) -> torch.Tensor:
     """Slows the clock of its process down by a quarter."""
-    real, start = time.clock_gettime_ns, time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    time.perf_counter_ns = lambda: start + (real(time.CLOCK_MONOTONIC) - start) * 3 // 4  # type: ignore[assignment]
+    if time.perf_counter_ns is not _slow_clock:  # once: set anew in each call, it would catch up between them
+        time.perf_counter_ns = _slow_clock  # type: ignore[assignment]
     return torch.softmax(x, dim=-1)
 
 
