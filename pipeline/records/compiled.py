@@ -24,6 +24,14 @@ class StaticFacts(Record, frozen=True, kw_only=True):
     """Estimate: resident warps over the most that one multiprocessor can hold."""
     occupancy_limiter: str | None = None
     """What sets it: registers, shared_memory, threads, blocks."""
+    resident_blocks: int | None = None
+    """Estimate: blocks that one multiprocessor holds at once."""
+    local_memory: int | None = None
+    """Bytes of local memory (AMD: scratch) per thread: spills, and arrays that are indexed at run time."""
+    barriers: int | None = None
+    """NVIDIA: hardware barriers that a block reserves."""
+    matrix: dict[str, int] = {}
+    """Matrix instructions by name (`HMMA`, `HGMMA`, `v_mfma_f32_32x32x8_f16`, …) -> static count."""
     instructions: dict[str, int] = {}
     """Instruction mix: class (`matrix`, `fma`, `load_global`, `vector_fma`, …) -> static count."""
 

@@ -30,6 +30,53 @@ class Timing(Record, frozen=True, kw_only=True):
     first_call_seconds: float
 
 
+class Energy(Record, frozen=True, kw_only=True):
+    """What the device's own counter says; absent where it has none."""
+
+    joules: float
+    """Per call, of the whole device, idle power included."""
+    watts: float
+    """Mean power while the calls ran."""
+    seconds: float
+    """How long the counter was watched."""
+    source: str
+    """Which counter: `nvml`, `rapl:package`."""
+
+
+class Memory(Record, frozen=True, kw_only=True):
+    """Peak memory of one call beyond what its inputs and outputs take, and what the formula says."""
+
+    device_bytes: int | None = None
+    """The device allocator's peak during the call, inputs and outputs left out (GPU)."""
+    host_bytes: int | None = None
+    """Growth of the process's peak resident size during the call."""
+    formula_bytes: float
+    """Inputs and outputs, by the kernel's declaration."""
+
+
+class Counters(Record, frozen=True, kw_only=True):
+    """Hardware counters of one call; absent where the profiler or the kernel allows none."""
+
+    tool: str
+    """`perf_event`, `ncu`."""
+    values: dict[str, float]
+    """Name of the counter, as its tool calls it -> value per call."""
+
+
+class Conditions(Record, frozen=True, kw_only=True):
+    """The device around and during the samples; what it does not tell is absent."""
+
+    clock_mhz_low: float | None = None
+    clock_mhz_high: float | None = None
+    temperature_celsius: float | None = None
+    """The highest."""
+    watts: float | None = None
+    """Mean of the sampled power."""
+    throttled: tuple[str, ...] = ()
+    """Reasons that slowed the clock, as the driver names them: thermal, power cap, …"""
+    samples: int = 0
+
+
 class Comparison(Record, frozen=True, kw_only=True):
     """Candidate against one baseline, paired by batch."""
 
@@ -81,8 +128,10 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     """Name, clock, driver, threads, … as found while measuring."""
     notes: tuple[str, ...] = ()
     """What disturbed the measurement or limits its precision, one sentence each."""
-    energy_joules: float | None = None
-    """Per call, where the device reports it."""
+    energy: Energy | None = None
+    memory: Memory | None = None
+    counters: Counters | None = None
+    conditions: Conditions | None = None
 
 
 class ProfileRecord(Record, frozen=True, kw_only=True):

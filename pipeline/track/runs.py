@@ -126,8 +126,8 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
     yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
     yield "time/setup_us", names.number(timing.setup_seconds * 1e6)
     yield "roofline_share", names.number(profiled.roofline_share)
-    if profiled.energy_joules is not None:
-        yield "energy_joules", names.number(profiled.energy_joules)
+    if profiled.energy is not None:
+        yield "energy_joules", names.number(profiled.energy.joules)
 
 
 def _tags(result: Result, task: Task) -> dict[str, str]:

@@ -6,6 +6,7 @@ With --verdicts the table is made from verdicts that are already there.
 """
 
 import argparse
+import sysconfig
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -85,8 +86,15 @@ def table(label: str, wanted: dict[Key, Expected], verdicts: dict[Key, Verdict])
         verdict = verdicts.get(key, Verdict("not judged", ""))
         outcome = verdict.outcome if agrees(row, verdict) else f"**{verdict.outcome}**"
         cells = ["/".join(key), row.category, row.description, ", ".join(sorted(row.outcomes)), outcome]
-        lines.append("| " + " | ".join([*map(escaped, cells), escaped(verdict.reason)]) + " |")
+        lines.append("| " + " | ".join([*map(escaped, cells), escaped(neutral(verdict.reason))]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def neutral(text: str) -> str:
+    """Without the folders of whoever made the table."""
+    for folder, name in ((sysconfig.get_path("purelib"), "<environment>"), (str(ROOT), "<project>")):
+        text = text.replace(folder, name)
+    return text
 
 
 def escaped(text: str) -> str:

@@ -6,9 +6,9 @@ import subprocess
 import msgspec
 import pytest
 
+from pipeline.backends.machine_code import sass
+from pipeline.backends.machine_code.tools import tools
 from pipeline.backends.registry import backend
-from pipeline.backends.triton import sass
-from pipeline.backends.triton.toolchain import tools
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from tests.backends import triton_sources as sources

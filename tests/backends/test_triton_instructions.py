@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from pipeline.backends.triton import amdgcn, sass
-from pipeline.backends.triton.elf import code_sections
+from pipeline.backends.machine_code import amdgcn, sass
+from pipeline.backends.machine_code.elf import code_sections
 
 SASS = """
         /*0000*/                   LDC R1, c[0x0][0x28] ;

@@ -5,8 +5,8 @@ import re
 import msgspec
 import pytest
 
+from pipeline.backends.machine_code.occupancy import Resources, occupancy
 from pipeline.backends.registry import backend
-from pipeline.backends.triton.occupancy import Resources, occupancy
 from tests.backends.triton_jobs import ROOT, declared_job, target
 
 

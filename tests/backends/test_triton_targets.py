@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pipeline.backends.triton.occupancy import Resources, occupancy
+from pipeline.backends.machine_code.occupancy import Resources, occupancy
 from pipeline.config.compose import composer
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import from_plain

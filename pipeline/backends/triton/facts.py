@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 
-from pipeline.backends.triton import amdgcn, sass
-from pipeline.backends.triton.elf import code_sections
-from pipeline.backends.triton.occupancy import Resources, occupancy
+from pipeline.backends.machine_code import amdgcn, sass
+from pipeline.backends.machine_code.elf import code_sections
+from pipeline.backends.machine_code.occupancy import Resources, occupancy
 from pipeline.backends.triton.offline import BuiltKernel
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.hardware import Target

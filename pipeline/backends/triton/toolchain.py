@@ -2,11 +2,11 @@
 
 import functools
 import importlib.metadata
-import importlib.util
 import re
 import subprocess
 from pathlib import Path
 
+from pipeline.backends.machine_code.tools import tools
 from pipeline.errors import ToolchainError
 from pipeline.records.hardware import Target
 
@@ -27,15 +27,6 @@ def versions(target: Target) -> dict[str, str]:
             if (tools() / name).is_file():
                 found[name] = _assembler_version(tools() / name)
     return found
-
-
-@functools.cache
-def tools() -> Path:
-    """The folder of NVIDIA's tools (ptxas, nvdisasm) in Triton's wheel."""
-    found = importlib.util.find_spec("triton")
-    if found is None or not found.submodule_search_locations:
-        raise ToolchainError("triton is not installed: pip install triton (Linux only)")
-    return Path(found.submodule_search_locations[0]) / "backends" / "nvidia" / "bin"
 
 
 def _triton_version() -> str:

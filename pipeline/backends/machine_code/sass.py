@@ -12,8 +12,8 @@ from array import array
 from collections import Counter
 from pathlib import Path
 
-from pipeline.backends.triton.elf import code_sections
-from pipeline.backends.triton.toolchain import tools
+from pipeline.backends.machine_code.elf import code_sections
+from pipeline.backends.machine_code.tools import tools
 from pipeline.errors import ToolchainError
 
 # Class -> mnemonic -> operation codes.

@@ -1,0 +1,54 @@
+"""Which variant of which task: the first columns."""
+
+from pipeline.analyze.collect import Result
+from pipeline.analyze.columns.column import Column, ColumnType
+
+
+def _task(name: str, meaning: str, kind: ColumnType = "string") -> Column:
+    return Column(name=name, type=kind, meaning=meaning, value=lambda result: getattr(result.task, name))
+
+
+def configuration(result: Result) -> str:
+    """The tunables in one line: `BLOCK=1024 num_warps=4`."""
+    return " ".join(f"{name}={value}" for name, value in result.variant.tunables.items())
+
+
+WHO = (
+    _task("task", "Identity of the task"),
+    _task("kernel", "Kernel"),
+    _task("workload", "Workload"),
+    _task("hardware", "Hardware target"),
+    _task("kind", "Kind of target: cpu, cuda, hip"),
+    Column(
+        name="architecture",
+        type="string",
+        meaning="What it was compiled for",
+        value=lambda result: result.architecture,
+    ),
+    _task("device_present", "Whether the device is on the machine that ran", "bool"),
+    _task("optimization", "Optimization: which tunables were free"),
+    _task("search", "Search: how variants were proposed"),
+    _task("dtype", "Element type of the workload"),
+    Column(
+        name="dimensions",
+        type="string",
+        meaning="Dimensions of the kernel",
+        value=lambda result: " ".join(f"{name}={size}" for name, size in result.task.dimensions.items()),
+    ),
+    Column(name="round", type="int64", meaning="Round of the search", value=lambda result: result.round),
+    Column(name="variant", type="string", meaning="Identity of the variant", value=lambda result: result.id),
+    Column(
+        name="implementation",
+        type="string",
+        meaning="Implementation of the kernel",
+        value=lambda result: result.variant.implementation,
+    ),
+    Column(name="backend", type="string", meaning="Backend", value=lambda result: result.variant.backend),
+    Column(name="configuration", type="string", meaning="All tunables in one line", value=configuration),
+    Column(
+        name="default",
+        type="bool",
+        meaning="Whether every tunable has its declared default",
+        value=lambda result: result.default,
+    ),
+)
