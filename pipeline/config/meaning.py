@@ -13,6 +13,7 @@ from pipeline.records.kernel import DERIVED, Implementation, Kernel, Tensor, Tun
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
+from pipeline.records.settings import BASELINES
 from pipeline.records.workload import Workload
 from pipeline.search.formula import names_in
 
@@ -88,12 +89,13 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
     for name, tensor in kernel.tensors.items():
         yield from _tensor(kernel, tensor, f"tensors.{name}")
     yield from _twice([*kernel.tensors, *kernel.dimensions, *kernel.scalars, *kernel.attributes])
-    for key, path in (("reference", kernel.reference), ("tolerance.magnitude", kernel.tolerance.magnitude)):
-        if key == "tolerance.magnitude" and path == DERIVED:
-            continue
+    for key, path in _functions(kernel):
         module, _, function = path.partition(":")
         if not module or not function.isidentifier():
             yield f"{key}: expected module:function, got '{path}'"
+    for name in kernel.vendors:
+        if name in BASELINES or not name.isidentifier():
+            yield f"vendors: '{name}' is the name of another baseline, or no name"
     if kernel.gradient_of is not None:
         yield from gradient_problems(kernel, kernel.gradient_of)
     known = {*kernel.dimensions, *kernel.attributes, "itemsize"}
@@ -104,6 +106,17 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
         yield from _formula(expression, f"dimensions.{name}", None)
     if not kernel.implementations:
         yield "implementations: expected at least one"
+
+
+def _functions(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Key and path of every function that the yaml names."""
+    yield "reference", kernel.reference
+    if kernel.tolerance.magnitude != DERIVED:
+        yield "tolerance.magnitude", kernel.tolerance.magnitude
+    for name, vendor in kernel.vendors.items():
+        yield f"vendors.{name}.function", vendor.function
+        if vendor.set_up is not None:
+            yield f"vendors.{name}.set_up", vendor.set_up
 
 
 def _tensor(kernel: Kernel, tensor: Tensor, path: str) -> Iterator[str]:

@@ -78,6 +78,7 @@ class _Planner:
         self._problem = functools.cache(self._make_problem)
         self._source_digest = functools.cache(self._make_source_digest)
         self._reference_digest = functools.cache(self._make_reference_digest)
+        self._vendors_digest = functools.cache(self._make_vendors_digest)
 
     def task(self, cell: Cell) -> PlannedTask:
         """The task of a cell with its specs on disk; raises Impossible where there is none."""
@@ -103,6 +104,7 @@ class _Planner:
             profile=settings.profile,
             source_digests={name: self._source_digest(cell.kernel, name) for name in implementations},
             reference_digest=self._reference_digest(cell.kernel),
+            vendors_digest=self._vendors_digest(cell.kernel),
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
@@ -185,6 +187,9 @@ class _Planner:
 
     def _make_reference_digest(self, kernel: str) -> str:
         return self._sources.reference(self._material.kernels[kernel], kernel_file(self._root, kernel))
+
+    def _make_vendors_digest(self, kernel: str) -> str | None:
+        return self._sources.vendors(self._material.kernels[kernel], kernel_file(self._root, kernel))
 
     def _file(self, cell: Cell) -> str:
         return kernel_file(self._root, cell.kernel)

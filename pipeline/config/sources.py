@@ -55,6 +55,21 @@ class Sources:
             parts |= self._module(path.partition(":")[0], f"{where}: {key}")
         return digest_parts(parts)
 
+    def vendors(self, kernel: Kernel, where: str) -> str | None:
+        """Of the modules that hold the vendors' baselines; None where there are none.
+
+        Raises
+        ------
+        ConfigError
+            There is no such module.
+        """
+        parts: dict[str, str] = {}
+        for name, vendor in kernel.vendors.items():
+            for key, path in (("function", vendor.function), ("set_up", vendor.set_up)):
+                if path is not None:
+                    parts |= self._module(path.partition(":")[0], f"{where}: vendors.{name}.{key}")
+        return digest_parts(parts) if parts else None
+
     def _module(self, module: str, where: str) -> dict[str, str]:
         """A module of the repository with the modules of the repository that it imports."""
         found: dict[str, str] = {}

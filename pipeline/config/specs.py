@@ -10,7 +10,7 @@ import msgspec
 from pipeline.config.builds import Builds
 from pipeline.config.resolve import limits_named
 from pipeline.records.hardware import Target
-from pipeline.records.kernel import Implementation, Kernel, Tunable
+from pipeline.records.kernel import Implementation, Kernel, Tunable, Vendor
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
@@ -34,6 +34,7 @@ class Task(Record, frozen=True, kw_only=True):
     profile: Profile
     source_digests: dict[str, str]
     reference_digest: str
+    vendors_digest: str | None = None
 
 
 class Specs(Record, frozen=True, kw_only=True):
@@ -114,6 +115,8 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         reference=kernel.reference,
         reference_digest=task.reference_digest,
         gradient_of=kernel.gradient_of,
+        vendors=_vendors(task),
+        vendors_digest=task.vendors_digest if _vendors(task) else None,
         cost=kernel.cost,
         target=task.target,
         device_present=task.device_present,
@@ -122,6 +125,17 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         builds=build["profile"],
     )
     return Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
+
+
+def _vendors(task: Task) -> dict[str, Vendor]:
+    """Those of the target's kind, where the measurement asks for them."""
+    if "vendor" not in task.profile.baselines:
+        return {}
+    return {
+        name: msgspec.structs.replace(vendor, description="")
+        for name, vendor in task.kernel.vendors.items()
+        if task.target.kind in vendor.kinds
+    }
 
 
 def _space_of(implementation: Implementation) -> Implementation:

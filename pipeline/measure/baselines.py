@@ -2,12 +2,12 @@
 
 import random
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from pipeline.measure.child import Reference, SetUp
+from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, MemberGone, Place
+from pipeline.measure.opponents import Opponent
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import AbsentBaseline
 from pipeline.records.record import Record
@@ -25,7 +25,10 @@ class Scene(Record, frozen=True, kw_only=True):
     """What all callables of one task share."""
 
     set_up: SetUp
-    """With the eager reference as the hosted callable."""
+    """Whose hosted callable each baseline replaces by its own."""
+    opponents: tuple[Opponent, ...]
+    absent: tuple[AbsentBaseline, ...] = ()
+    """Those that are known not to be there."""
     settings: Profile
     environment: dict[str, str]
     inductor_cache: Path
@@ -34,20 +37,20 @@ class Scene(Record, frozen=True, kw_only=True):
 
 
 class Baselines:
-    """Measuring children of the reference: eager, and compiled by torch.compile."""
+    """Measuring children of what the candidates are compared with."""
 
     def __init__(self, server: ForkServer, scene: Scene) -> None:
         self._server = server
         self._scene = scene
         self._running: dict[str, Member] = {}
         self._starts: dict[str, int] = {}
-        self._absent: dict[str, AbsentBaseline] = {}
+        self._absent = {each.baseline: each for each in scene.absent}
 
     def members(self) -> tuple[Member, ...]:
         """Those that can be measured now, started where they were not."""
-        for name in self._scene.settings.baselines:
-            while name not in self._running and name not in self._absent:
-                self._start(name)
+        for opponent in self._scene.opponents:
+            while opponent.name not in self._running and opponent.name not in self._absent:
+                self._start(opponent)
         return tuple(self._running.values())
 
     def absent(self) -> tuple[AbsentBaseline, ...]:
@@ -66,19 +69,20 @@ class Baselines:
             member.stop()
         self._running.clear()
 
-    def _start(self, name: str) -> None:
+    def _start(self, opponent: Opponent) -> None:
+        name = opponent.name
         self._starts[name] = self._starts.get(name, 0) + 1
         try:
-            self._running[name] = self._load(name)
+            self._running[name] = self._load(opponent)
         except MemberGone as gone:
             self.lost(gone)
 
-    def _load(self, name: str) -> Member:
-        scene = self._scene
-        hosted = scene.set_up.hosted
-        if not isinstance(hosted, Reference):
-            raise TypeError("a scene is set up with the reference")
-        compiled = name == "compile"
+    def _load(self, opponent: Opponent) -> Member:
+        scene, name, hosted = self._scene, opponent.name, opponent.hosted
+        compiled = isinstance(hosted, Reference) and hosted.compiled != "no"
+        if compiled and self._starts[name] > 1:
+            # A compiler too old for the processor's vector instructions fails; so try them out.
+            hosted = msgspec.structs.replace(hosted, vector_instructions="tried")
         place = Place(
             log=scene.logs / f"{name}.txt",
             environment=scene.environment | {"TORCHINDUCTOR_CACHE_DIR": str(scene.inductor_cache.absolute())},
@@ -86,15 +90,7 @@ class Baselines:
             patience=COMPILE_SECONDS if compiled else scene.settings.time_limit,
             output=COMPILE_OUTPUT,
         )
-        # A compiler too old for the processor's vector instructions fails; the second start tries them out.
-        how: Literal["trusting", "trying"] = "trusting" if self._starts[name] == 1 else "trying"
-        reference = msgspec.structs.replace(hosted, compiled=how if compiled else "no")
-        set_up = SetUp(
-            hosted=reference,
-            problem=scene.set_up.problem,
-            kind=scene.set_up.kind,
-            flush_cache=scene.set_up.flush_cache,
-        )
+        set_up = msgspec.structs.replace(scene.set_up, hosted=hosted)
         member = Member(name, self._server, set_up, place)
         member.load(random.SystemRandom().getrandbits(48), scene.settings)
         if member.call_seconds > TOO_SLOW * scene.settings.seconds_per_variant:

@@ -5,17 +5,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipeline.backends.backend import CompileJob
 from pipeline.measure import ceilings, roofline, runner
 from pipeline.measure.baselines import Baselines, Scene
 from pipeline.measure.ceilings import DeviceCeilings, Traffic
-from pipeline.measure.child import Candidate, Reference, SetUp
+from pipeline.measure.commands import Candidate, Reference, SetUp
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Member, MemberGone, Place
+from pipeline.measure.opponents import opponents
+from pipeline.measure.processor import usable_cores
 from pipeline.measure.roofline import Work
-from pipeline.measure.runner import CANDIDATE, Measured, Round, Unstable
-from pipeline.measure.timer import usable_cores
-from pipeline.records.compiled import Compiled
+from pipeline.measure.rounds import CANDIDATE, Round
+from pipeline.measure.summary import Measured, Unstable
 from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Ceilings, Profiled
@@ -31,7 +31,9 @@ ROUNDS = "rounds.json"
 class Bench:
     """A context manager; start it before this process runs any torch operation."""
 
-    def __init__(self, spec: ProfileSpec, work: Work, root: Path, logs: Path) -> None:
+    def __init__(
+        self, spec: ProfileSpec, work: Work, root: Path, logs: Path, defaults: dict[str, Candidate]
+    ) -> None:
         self._spec = spec
         self._work = work
         self._cache = root / "cache"
@@ -40,8 +42,11 @@ class Bench:
         # All processes share the processor, whatever they think it is.
         self._device_name = "cpu" if spec.target.kind == "cpu" else spec.device
         self._server = ForkServer(preload=PRELOAD)
+        found, absent = opponents(spec, defaults)
         scene = Scene(
             set_up=self._set_up(Reference(function=spec.reference, gradient_of=spec.gradient_of)),
+            opponents=found,
+            absent=absent,
             settings=spec.settings,
             environment=self._environment,
             inductor_cache=self._cache / "inductor",
@@ -64,17 +69,12 @@ class Bench:
             self._baselines.members()
             self._bounds()
 
-    def profile(
-        self, job: CompileJob, compiled: Compiled, artifact: Path, folder: Path
-    ) -> Profiled | Failure:
+    def profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
         """Measure one candidate, the device held alone; its log and all rounds are left in `folder`."""
         with device_lock(self._device_name):
-            return self._profile(job, compiled, artifact, folder)
+            return self._profile(candidate, folder)
 
-    def _profile(
-        self, job: CompileJob, compiled: Compiled, artifact: Path, folder: Path
-    ) -> Profiled | Failure:
-        candidate = Candidate(job=job, compiled=compiled, root=str(Path.cwd()), folder=str(artifact))
+    def _profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
         try:
             measured = runner.measure(
                 lambda: self._start(candidate, folder / LOG), self._baselines, self._spec.settings
@@ -100,6 +100,7 @@ class Bench:
             problem=self._spec.problem,
             kind=self._spec.target.kind,
             flush_cache=self._spec.settings.flush_cache,
+            cuda_graph=self._spec.settings.cuda_graph,
         )
 
     def _judge(self, measured: Measured) -> Profiled | Failure:

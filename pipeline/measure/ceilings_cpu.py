@@ -11,7 +11,8 @@ from pipeline.backends.cpp import compiler
 from pipeline.backends.cpp.launch import share_openmp
 from pipeline.errors import ToolchainError
 from pipeline.measure.ceilings import LIBRARY, DeviceCeilings, envelope, sizes
-from pipeline.measure.timer import CpuTimer, last_level_cache
+from pipeline.measure.processor import last_level_cache
+from pipeline.measure.timer_cpu import CpuTimer
 
 if TYPE_CHECKING:
     import torch

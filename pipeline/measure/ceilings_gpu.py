@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from pipeline.measure.ceilings import DeviceCeilings, envelope, sizes
-from pipeline.measure.timer import CudaTimer
+from pipeline.measure.timer_cuda import CudaTimer
 
 SMALLEST = 1 << 20  # bytes of one array; below it a launch costs more than the work
 LARGEST = 2 << 30

@@ -1,12 +1,10 @@
 """The measuring child: hosts one callable in a process of its own and times it on command.
 
-Commands arrive one at a time, and nothing runs between them:
-`SetUp` (who am I), `Load` (load, compile, first call), `Calibrate` (calls per batch), then for each batch
-`Prepare` (fresh content, untimed calls) and `Go` (the timed calls).
+Commands (`pipeline.measure.commands`) arrive one at a time, and nothing runs between them:
+`SetUp` (who am I), `Load` (load, compile, first call), `Calibrate` (warm up, calls per batch), then for each
+batch `Prepare` (fresh content, untimed calls) and `Go` (the timed calls).
 """
 
-import functools
-import importlib
 import os
 import re
 import resource
@@ -14,128 +12,37 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import assert_never
 
-from pipeline.backends.backend import CompileJob, LaunchError, without_copies
-from pipeline.backends.registry import backend
+from pipeline.backends.backend import LaunchError
+from pipeline.measure import statistics
+from pipeline.measure.commands import (
+    Answer,
+    Calibrate,
+    Calibrated,
+    Command,
+    Go,
+    Load,
+    Loaded,
+    Prepare,
+    Prepared,
+    Ran,
+    Ready,
+    Refused,
+    SetUp,
+)
 from pipeline.measure.content import Content
-from pipeline.measure.timer import Call, Timer, timer_for
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import BackendKind
-from pipeline.records.kernel import GradientOf
-from pipeline.records.problem import Problem
-from pipeline.records.record import Record
+from pipeline.measure.hosting import Hosted, load
+from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
 from pipeline.workers.channel import Channel
 
 TARGET = "pipeline.measure.child:serve"
 MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts
 MOST_CALLS = 1_000_000  # in one batch
-
-
-class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):
-    """A compiled variant; its outputs are preallocated."""
-
-    job: CompileJob
-    compiled: Compiled
-    root: str
-    """The repository."""
-    folder: str
-    """Where compile left the artifact."""
-
-
-class Reference(Record, frozen=True, kw_only=True, tag="reference"):
-    """The kernel's reference in PyTorch: as it is, or through torch.compile.
-
-    Of a backward kernel it is the forward's reference, called and differentiated in every call.
-    """
-
-    function: str
-    """`module:function`."""
-    gradient_of: GradientOf | None = None
-    compiled: Literal["no", "trusting", "trying"] = "no"
-    """Whether through torch.compile, and whether that takes the processor's word for the vector instructions
-    that the compiler knows. Trying them out takes 8 s with a cold cache, 1 s with a warm one (2 cores)."""
-
-
-class SetUp(Record, frozen=True, kw_only=True, tag="set_up"):
-    """What to host."""
-
-    hosted: Candidate | Reference
-    problem: Problem
-    kind: BackendKind
-    flush_cache: bool
-
-
-class Load(Record, frozen=True, kw_only=True, tag="load"):
-    """Load it and call it once."""
-
-    seed: int
-
-
-class Calibrate(Record, frozen=True, kw_only=True, tag="calibrate"):
-    """Warm up, then find how many calls make a batch."""
-
-    warmup_seconds: float
-    batch_seconds: float
-
-
-class Prepare(Record, frozen=True, kw_only=True, tag="prepare"):
-    """Make fresh content and settle."""
-
-    seed: int
-    settle_seconds: float | None
-    """Untimed calls for so long, at least one; None: no call."""
-
-
-class Go(Record, frozen=True, kw_only=True, tag="go"):
-    """Run the timed calls."""
-
-    calls: int
-
-
-Command = SetUp | Load | Calibrate | Prepare | Go
-
-
-class Ready(Record, frozen=True, kw_only=True, tag="ready"):
-    """Sent before any code of a candidate is loaded."""
-
-    process: int
-    """Process and session id."""
-
-
-class Loaded(Record, frozen=True, kw_only=True, tag="loaded"):
-    """It works."""
-
-    setup_seconds: float
-    first_call_seconds: float
-    facts: dict[str, str]
-
-
-class Refused(Record, frozen=True, kw_only=True, tag="refused"):
-    """It cannot be loaded or called; the process ends."""
-
-    reason: str
-    out_of_memory: bool = False
-
-
-class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
-    """Calls in one batch, and what one call takes about."""
-
-    calls: int
-    call_seconds: float
-
-
-class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):
-    """The next `Go` runs nothing but the timed calls."""
-
-
-class Ran(Record, frozen=True, kw_only=True, tag="ran"):
-    """Seconds of the whole batch, by this process's clock."""
-
-    seconds: float
-
-
-Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran
+LONG_CALL = 0.05  # seconds; cold caches and sleeping workers do not count in it, and calls more would
+WINDOW = 10  # batches that one drift test looks at
+HOST_CALLS = 200
+HOST_BATCHES = 5
 
 
 def serve(channel: Channel) -> None:
@@ -159,13 +66,15 @@ class _Host:
 
     def __init__(self, set_up: SetUp) -> None:
         self._set_up = set_up
-        self._timer: Timer = timer_for(set_up.kind, flush_cache=set_up.flush_cache)
+        self._timer: Timer = timer_for(
+            set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
+        )
         self._timer.prepare()
         if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.
         self._content = Content(set_up.problem, self._timer.device)
-        self._bind: Callable[[], Call] = _not_loaded
+        self._hosted = Hosted(bind=_not_loaded, host=None)
         self._call: Call = _not_loaded
 
     def obey(self, command: Command) -> Answer:
@@ -177,10 +86,9 @@ class _Host:
                 return self._attempt(lambda: self._calibrate(command))
             case Prepare():
                 self._content.renew(command.seed)
-                self._call = self._bind()
-                return self._attempt(lambda: self._settle(command.settle_seconds))
+                return self._attempt(lambda: self._prepare(command.settle_seconds))
             case Go():
-                return self._attempt(lambda: Ran(seconds=self._timer.batch(self._call, command.calls)))
+                return self._attempt(lambda: self._run(command))
             case SetUp():
                 raise ValueError("a measuring child is set up once")
         assert_never(command)
@@ -189,7 +97,7 @@ class _Host:
         """Whatever a foreign callable raises is its outcome; the traceback goes to the log."""
         try:
             return action()
-        except LaunchError as error:
+        except (LaunchError, CannotRecord) as error:
             return Refused(reason=_one_line(error))
         except Exception as error:
             traceback.print_exc()
@@ -200,8 +108,8 @@ class _Host:
     def _load(self) -> Answer:
         clock = time.perf_counter
         start = clock()
-        self._bind = _binder(self._set_up, self._content)
-        self._call = self._bind()
+        self._hosted = load(self._set_up, self._content)
+        self._call = self._hosted.bind()
         loaded = clock()
         self._timer.batch(self._call, 1)
         called = clock()
@@ -210,60 +118,67 @@ class _Host:
         )
 
     def _calibrate(self, command: Calibrate) -> Answer:
+        began = time.perf_counter()
+        self._call = self._timer.recorded(self._call)
         self._timer.settle(self._call, command.warmup_seconds)
+        calls, seconds = self._calls_of(command.batch_seconds)
+        drift = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
+        return Calibrated(
+            calls=calls,
+            call_seconds=seconds,
+            warmup_seconds=time.perf_counter() - began,
+            drift=drift,
+            host_seconds=self._host_seconds(calls),
+        )
+
+    def _calls_of(self, batch_seconds: float) -> tuple[int, float]:
+        """How many calls make a batch, and what one of them takes."""
         calls = 1
         while True:
             # The faster of two: a batch that something disturbed would be taken for a long one.
             seconds = min(self._timer.batch(self._call, calls) for _ in range(2))
-            if seconds >= command.batch_seconds or calls >= MOST_CALLS:
-                return Calibrated(calls=calls, call_seconds=seconds / calls)
+            if seconds >= batch_seconds or calls >= MOST_CALLS:
+                return calls, seconds / calls
             # Aim a little beyond the goal, in steps that one slow call cannot make absurd.
-            growth = 1.2 * command.batch_seconds / max(seconds, 1e-9)
+            growth = 1.2 * batch_seconds / max(seconds, 1e-9)
             calls = min(MOST_CALLS, max(calls + 1, int(calls * min(growth, 100.0))))
 
-    def _settle(self, seconds: float | None) -> Answer:
+    def _warm_up(self, calls: int, call_seconds: float, end: float) -> float | None:
+        """Untimed batches until they do not drift any more; the drift, where that does not happen in time."""
+        if call_seconds > LONG_CALL:
+            return None
+        while True:
+            window = [self._timer.batch(self._call, calls) for _ in range(WINDOW)]
+            drift = statistics.drift(window)
+            if drift is None or time.perf_counter() > end:
+                return drift
+
+    def _host_seconds(self, calls: int) -> float | None:
+        """The fewest of some batches: what disturbs the host only adds."""
+        host = self._hosted.host
+        if host is None:
+            return self._timer.host_seconds(self._call, calls)
+        clock = time.perf_counter_ns
+        found = []
+        for _ in range(HOST_BATCHES):
+            start = clock()
+            for _ in range(HOST_CALLS):
+                host()
+            found.append((clock() - start) * 1e-9 / HOST_CALLS)
+        return min(found)
+
+    def _prepare(self, seconds: float | None) -> Answer:
+        if not self._set_up.cuda_graph:  # a graph has its tensors' addresses in it, and they stay
+            self._call = self._hosted.bind()
         if seconds is not None:
             self._timer.settle(self._call, seconds)
         return Prepared()
 
-
-def _binder(set_up: SetUp, content: Content) -> Callable[[], Call]:
-    """Load the callable; what comes back binds it to the tensors as they lie at that moment."""
-    match set_up.hosted:
-        case Candidate() as candidate:
-            launch = backend(candidate.job.variant.backend).load(
-                candidate.job, candidate.compiled, Path(candidate.root), Path(candidate.folder)
-            )
-            timed = without_copies(launch)
-            return lambda: functools.partial(timed, dict(content.tensors))
-        case Reference() as reference:
-            function = _reference(reference)
-            if reference.gradient_of is not None:
-                from pipeline.checks.gradient import differentiated
-
-                function = differentiated(function, reference.gradient_of, set_up.problem.names("input"))
-            keywords = {**set_up.problem.scalars, **set_up.problem.attributes}
-            return lambda: functools.partial(function, *content.inputs(), **keywords)
-        case _:
-            assert_never(set_up.hosted)
-
-
-def _reference(reference: Reference) -> Callable[..., object]:
-    module, _, name = reference.function.partition(":")
-    function: Callable[..., object] = getattr(importlib.import_module(module), name)
-    if reference.compiled == "no":
-        return function
-    import torch
-    import torch._dynamo.config
-    import torch._inductor.config
-
-    # Compiling again while the clock runs must not go unnoticed.
-    torch._dynamo.config.error_on_recompile = True
-    # A pool of compiler processes takes seconds to start, and there is one file to build.
-    torch._inductor.config.compile_threads = 1
-    if reference.compiled == "trusting":
-        torch._inductor.config.cpp.vec_isa_ok = True
-    return torch.compile(function, dynamic=False)
+    def _run(self, command: Go) -> Answer:
+        if not command.gaps:
+            return Ran(seconds=self._timer.batch(self._call, command.calls))
+        latencies = self._timer.latencies(self._call, command.gaps)
+        return Ran(seconds=sum(latencies), latencies=latencies)
 
 
 def _limit_memory() -> None:

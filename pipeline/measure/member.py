@@ -2,14 +2,29 @@
 
 import contextlib
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.measure import child
-from pipeline.measure.child import Answer, Calibrated, Command, Loaded, Prepared, Ran, Ready, Refused, SetUp
+from pipeline.measure.child import LONG_CALL, TARGET
+from pipeline.measure.commands import (
+    Answer,
+    Calibrate,
+    Calibrated,
+    Command,
+    Go,
+    Load,
+    Loaded,
+    Prepare,
+    Prepared,
+    Ran,
+    Ready,
+    Refused,
+    SetUp,
+)
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
@@ -17,7 +32,8 @@ from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
 SETTLE_SECONDS = 0.0005  # untimed calls before each batch, at least one
-LONG_CALL = 0.05  # seconds; cold caches and sleeping workers do not count in it, and a call more would
+SERVER_CALLS = 8  # in one batch, each after an idle gap
+LONGEST_GAP = 5.0  # times the mean: an exponential tail has no end, a budget has
 
 A = TypeVar("A", bound=Record)
 
@@ -63,6 +79,8 @@ class Batch(Record, frozen=True, kw_only=True):
     """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
     queued: float = 0.0
     """Those of its main thread alone."""
+    latencies: tuple[float, ...] = ()
+    """Of each call, where they were timed one by one."""
 
     @property
     def per_call(self) -> float:
@@ -83,10 +101,12 @@ class Member:
         self.calls = 1
         self.call_seconds = 0.0
         self.loaded: Loaded | None = None
+        self.calibrated: Calibrated | None = None
+        self._idle = 0.0
         self._place = place
         self._session: int | None = None
         self._child: Child = server.start(
-            child.TARGET,
+            TARGET,
             limits=Limits(seconds=place.lifetime, output=place.output),
             log=place.log,
             environment=place.environment,
@@ -102,25 +122,32 @@ class Member:
             It refused, crashed, or took too long; the same for `batch`.
         """
         with self._turn():
-            self.loaded = self._ask(child.Load(seed=seed), Loaded, self._place.patience)
-            command = child.Calibrate(
-                warmup_seconds=settings.warmup_seconds, batch_seconds=settings.batch_seconds
+            self.loaded = self._ask(Load(seed=seed), Loaded, self._place.patience)
+            command = Calibrate(
+                warmup_seconds=settings.warmup_seconds,
+                warmup_seconds_at_most=settings.warmup_seconds_at_most,
+                batch_seconds=settings.batch_seconds,
             )
-            calibrated = self._ask(command, Calibrated, self._place.patience)
-            self.calls, self.call_seconds = calibrated.calls, calibrated.call_seconds
+            self.calibrated = self._ask(command, Calibrated, self._place.patience)
+        self.call_seconds = self.calibrated.call_seconds
+        self.calls = self.calibrated.calls
+        if settings.mode == "server":
+            self.calls, self._idle = SERVER_CALLS, settings.idle_seconds
         return self.loaded
 
     def batch(self, seed: int) -> Batch:
         """Fresh content, some untimed calls, then the timed ones under an outside clock as well."""
         settle = SETTLE_SECONDS if self.call_seconds < LONG_CALL else None
-        prepare = child.Prepare(seed=seed, settle_seconds=settle)
+        gaps = gaps_of(seed, self.calls, self._idle) if self._idle else ()
+        prepare = Prepare(seed=seed, settle_seconds=settle)
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
             before = self._account()
             start = time.perf_counter()
-            seconds = self._ask(child.Go(calls=self.calls), Ran, self._place.patience).seconds
-            outside = time.perf_counter() - start
+            ran = self._ask(Go(calls=self.calls, gaps=gaps), Ran, self._place.patience)
+            outside = time.perf_counter() - start - sum(gaps)
             after = self._account()
+        seconds = ran.seconds
         if not 0 < seconds <= outside:
             self.stop()
             reason = f"its clock says {seconds:g} s for a batch that took {outside:g} s"
@@ -132,6 +159,7 @@ class Member:
             computed=after.computed - before.computed,
             waited=max(0.0, after.waited - before.waited),
             queued=after.queued - before.queued,
+            latencies=ran.latencies,
         )
 
     def cpu_seconds(self) -> float:
@@ -193,6 +221,12 @@ class Member:
         text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
         if ended.kind == "error" and "Traceback" in text:
             raise MeasuringBug(f"{self.name}:\n{text}")
+
+
+def gaps_of(seed: int, calls: int, mean: float) -> tuple[float, ...]:
+    """Idle seconds before each call, the same for every member of a round."""
+    numbers = random.Random(seed)
+    return tuple(min(numbers.expovariate(1 / mean), LONGEST_GAP * mean) for _ in range(calls))
 
 
 class _Account(Record, frozen=True, kw_only=True):

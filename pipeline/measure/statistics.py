@@ -7,6 +7,7 @@ cancels in the ratio.
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from pipeline.records.profiled import Interval, Verdict
 
 RESAMPLES = 2000
+POWER = 0.8
 RESOLUTION = 0.01
 """Relative difference below which nothing is called faster or slower: two processes that run the same code
 differ by about as much for as long as they live, through where their pages lie, and no number of batches
@@ -50,6 +52,20 @@ def verdict(ratio: Interval) -> Verdict:
     if ratio.high < 1 / (1 + RESOLUTION):
         return "slower"
     return "indistinguishable"
+
+
+def minimum_detectable(candidate: Sequence[float], baseline: Sequence[float], confidence: float) -> float:
+    """The relative difference that would be called faster or slower with a probability of 80 %.
+
+    The usual sum of two quantiles of the normal distribution (Cohen 1988, chapter 2) times the bootstrap's
+    standard error of the log ratio, beyond what no verdict looks at (`RESOLUTION`).
+    """
+    ours, theirs = _paired(candidate, baseline)
+    rounds = _rounds(len(ours))
+    ratios = np.log(np.median(theirs[rounds], axis=1) / np.median(ours[rounds], axis=1))
+    normal = NormalDist()
+    quantiles = normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(POWER)
+    return float((1 + RESOLUTION) * math.exp(quantiles * float(np.std(ratios))) - 1)
 
 
 def relative_half_width(interval: Interval) -> float:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipeline.records.hardware import BackendKind
 from pipeline.records.record import Record
 
 TunableValue = bool | int | float | str
@@ -123,6 +124,18 @@ class Cost(Record, frozen=True, kw_only=True):
     """Which peak bounds it: matrix units or the vector unit."""
 
 
+class Vendor(Record, frozen=True, kw_only=True):
+    """A vendor library's operator that computes the same, reached through PyTorch: a baseline."""
+
+    function: str
+    """`module:function`, called like the reference."""
+    set_up: str | None = None
+    """`module:function`, called once in the baseline's process: chooses the library."""
+    kinds: tuple[BackendKind, ...]
+    """Targets that have it."""
+    description: str
+
+
 class Tolerance(Record, frozen=True, kw_only=True):
     """What the error bound is derived from; see `pipeline.checks.tolerance`."""
 
@@ -175,3 +188,5 @@ class Kernel(Record, frozen=True, kw_only=True):
     cost: Cost
     tolerance: Tolerance
     implementations: dict[str, Implementation]
+    vendors: dict[str, Vendor] = {}
+    """Baselines by name, beside the reference."""

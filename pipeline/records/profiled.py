@@ -20,7 +20,7 @@ class Interval(Record, frozen=True, kw_only=True):
 
 
 class Timing(Record, frozen=True, kw_only=True):
-    """Samples of one callable: seconds per call, one per batch, in the order taken."""
+    """Samples of one callable in steady state: seconds per call, one per batch, in the order taken."""
 
     samples: tuple[float, ...]
     median: Interval
@@ -28,6 +28,21 @@ class Timing(Record, frozen=True, kw_only=True):
     setup_seconds: float
     """Load, compile and allocate, before the first call."""
     first_call_seconds: float
+    warmup_seconds: float | None = None
+    """Untimed calls until the time no longer drifted, or until the warm-up was at its end."""
+    host_seconds: float | None = None
+    """Host's part of a call: arguments, checks, launch. GPU: until it is enqueued. CPU: until the kernel's
+    code starts, where the backend can tell."""
+    latencies: tuple[float, ...] = ()
+    """Seconds of each single call, where they were timed one by one (mode `server`)."""
+
+    def quantile(self, share: float) -> float:
+        """Seconds that so large a share of the calls does not exceed; of the batches, where calls lack."""
+        values = sorted(self.latencies or self.samples)
+        place = share * (len(values) - 1)
+        low = int(place)
+        high = min(low + 1, len(values) - 1)
+        return values[low] + (place - low) * (values[high] - values[low])
 
 
 class Energy(Record, frozen=True, kw_only=True):
@@ -85,6 +100,8 @@ class Comparison(Record, frozen=True, kw_only=True):
     speedup: Interval
     """Baseline time over candidate time: above 1 is faster."""
     verdict: Verdict
+    minimum_detectable: float | None = None
+    """Relative difference that this measurement would have called with a probability of 80 %."""
 
 
 class AbsentBaseline(Record, frozen=True, kw_only=True):

@@ -72,12 +72,19 @@ class Verify(Record, frozen=True, kw_only=True):
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected more than 0")
 
 
+BASELINES = ("eager", "compile", "compile_max_autotune", "vendor")
+IMPLEMENTATION = "implementation:"
+
+
 class Profile(Record, frozen=True, kw_only=True):
     """How long and how precisely a variant is measured (`conf/profile/`)."""
 
     name: str
     description: str
-    baselines: tuple[Literal["eager", "compile"], ...]
+    baselines: tuple[str, ...]
+    """`eager`, `compile`, `compile_max_autotune`: the reference in PyTorch; `vendor`: all that the kernel
+    declares of vendors' libraries; `implementation:<name>`: the default variant of one of its
+    implementations."""
     seconds_per_variant: float
     """Budget of timed seconds for one variant with its baselines."""
     batches_at_least: int
@@ -85,6 +92,9 @@ class Profile(Record, frozen=True, kw_only=True):
     batch_seconds: float
     """A batch is long enough for the clock: at least this long."""
     warmup_seconds: float
+    """Untimed calls before the first look at whether the time still drifts."""
+    warmup_seconds_at_most: float
+    """When to stop waiting for a time that drifts; the result says so."""
     relative_half_width: float
     """Stop when the confidence interval of the speed-up is this narrow."""
     confidence: float
@@ -93,6 +103,27 @@ class Profile(Record, frozen=True, kw_only=True):
     """Seconds for one variant, start included."""
     flush_cache: bool
     """Evict the last-level cache before each timed call (GPU: L2)."""
+    mode: Literal["offline", "server"]
+    """Back to back, or single calls after random idle gaps."""
+    idle_seconds: float
+    """Mean of the gaps of the mode `server`: exponentially distributed, as independent requests arrive."""
+    cuda_graph: bool
+    """Launch each call as a recorded graph (GPU)."""
+
+    def __post_init__(self) -> None:
+        """A baseline is a known one, or an implementation by its name."""
+        for name in self.baselines:
+            if name not in BASELINES and not name.removeprefix(IMPLEMENTATION):
+                raise ValueError(f"baselines: '{name}' names no implementation")
+            if name not in BASELINES and not name.startswith(IMPLEMENTATION):
+                known = ", ".join((*BASELINES, f"{IMPLEMENTATION}<name>"))
+                raise ValueError(f"baselines: expected some of {known}; got '{name}'")
+        if len(set(self.baselines)) < len(self.baselines):
+            raise ValueError(f"baselines: each once; got {list(self.baselines)}")
+        if self.mode == "server" and not self.idle_seconds > 0:
+            raise ValueError(f"idle_seconds: got {self.idle_seconds}, the mode 'server' needs more than 0")
+        if not 0.5 <= self.confidence < 1:
+            raise ValueError(f"confidence: got {self.confidence}, expected at least 0.5 and less than 1")
 
 
 class Tracking(Record, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ spec and of its parent's key, so tasks that differ only in what a later stage re
 """
 
 from pipeline.records.hardware import BackendKind, Quantity, Target
-from pipeline.records.kernel import Cost, GradientOf, Implementation, Tolerance
+from pipeline.records.kernel import Cost, GradientOf, Implementation, Tolerance, Vendor
 from pipeline.records.mutated import Mutation
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
@@ -113,6 +113,10 @@ class ProfileSpec(Record, frozen=True, kw_only=True):
     reference: str
     reference_digest: str
     gradient_of: GradientOf | None = None
+    vendors: dict[str, Vendor] = {}
+    """Of the target's kind; empty where none of them is asked for."""
+    vendors_digest: str | None = None
+    """Of their modules."""
     cost: Cost
     target: Target
     device_present: bool

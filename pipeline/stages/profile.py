@@ -26,6 +26,7 @@ from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
@@ -37,6 +38,7 @@ from pipeline.workers import command
 
 if TYPE_CHECKING:
     from pipeline.measure.bench import Bench
+    from pipeline.measure.commands import Candidate
     from pipeline.measure.roofline import Work
 
 TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING})
@@ -48,6 +50,14 @@ class _Plan(Record, frozen=True, kw_only=True):
 
     compiled: CompileRecord
     entry: str
+
+
+class _Verified(Record, frozen=True, kw_only=True):
+    """What verified."""
+
+    plans: tuple[_Plan, ...]
+    defaults: dict[str, CompileRecord]
+    """Default variants that are baselines, by implementation."""
 
 
 def main(arguments: list[str]) -> int:
@@ -68,11 +78,12 @@ def profile_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, ProfileSpec)
     verified = read_record(options.verified, VerifyOutput)
     compiled = read_record(options.compiled, CompileOutput)
-    plans = _plans(spec, verified, compiled)
+    passed = _passed(spec, verified, compiled)
+    plans = passed.plans
     found = {plan.entry: _find(options.root, plan.entry) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
     if spec.device_present:
-        made = _measure_all(spec, missing, options.root) if missing else {}
+        made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
@@ -86,8 +97,11 @@ def profile_round(options: argparse.Namespace) -> None:
     )
 
 
-def entry_digest(spec: ProfileSpec, compiled: CompileRecord) -> str:
-    """Identity of one measurement: what its figures depend on, and nothing else."""
+def entry_digest(spec: ProfileSpec, compiled: CompileRecord, defaults: dict[str, CompileRecord]) -> str:
+    """Identity of one measurement: what its figures depend on, and nothing else.
+
+    `defaults` are the default variants that it is compared with, by implementation.
+    """
     variant = compiled.variant
     artifact = compiled.result.artifact_digest if isinstance(compiled.result, Compiled) else None
     return digest(
@@ -97,6 +111,8 @@ def entry_digest(spec: ProfileSpec, compiled: CompileRecord) -> str:
             "artifact": artifact,
             "problem": spec.problem,
             "reference": [spec.reference, spec.reference_digest, spec.gradient_of],
+            "vendors": [spec.vendors, spec.vendors_digest],
+            "defaults": {name: record.entry for name, record in defaults.items()},
             "cost": spec.cost,
             "settings": msgspec.structs.replace(spec.settings, name="", description=""),
             "device": [spec.target.kind, spec.device_present, spec.device],
@@ -105,10 +121,21 @@ def entry_digest(spec: ProfileSpec, compiled: CompileRecord) -> str:
     )
 
 
-def _plans(spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput) -> list[_Plan]:
+def _passed(spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput) -> _Verified:
     by_variant = {record.variant.id: record for record in compiled.records}
-    passed = [by_variant[each.variant.id] for each in verified.records if isinstance(each.result, Verified)]
-    return [_Plan(compiled=record, entry=entry_digest(spec, record)) for record in passed]
+    records = [by_variant[each.variant.id] for each in verified.records if isinstance(each.result, Verified)]
+    defaults = {record.variant.implementation: record for record in records if _is_baseline(spec, record)}
+    plans = tuple(_Plan(compiled=each, entry=entry_digest(spec, each, defaults)) for each in records)
+    return _Verified(plans=plans, defaults=defaults)
+
+
+def _is_baseline(spec: ProfileSpec, record: CompileRecord) -> bool:
+    """Whether this is the default variant of an implementation that is asked for by its name."""
+    name = record.variant.implementation
+    if f"{IMPLEMENTATION}{name}" not in spec.settings.baselines:
+        return False
+    tunables = spec.implementations[name].tunables
+    return record.variant.tunables == {each: tunable.default for each, tunable in tunables.items()}
 
 
 def _find(root: Path, entry: str) -> ProfileRecord | None:
@@ -126,22 +153,25 @@ def _unavailable(spec: ProfileSpec, plan: _Plan) -> ProfileRecord:
     return _record(spec, plan, Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason), 0.0)
 
 
-def _measure_all(spec: ProfileSpec, plans: list[_Plan], root: Path) -> dict[str, ProfileRecord]:
+def _measure_all(
+    spec: ProfileSpec, plans: list[_Plan], defaults: dict[str, CompileRecord], root: Path
+) -> dict[str, ProfileRecord]:
     """One after the other; candidates and baselines run in forked processes, never here."""
     from pipeline.measure.bench import Bench
 
     preload = {module for plan in plans for module in backend(plan.compiled.variant.backend).preload}
     for module in sorted(preload):
         importlib.import_module(module)
+    hosted = {name: _candidate(spec, record, root) for name, record in defaults.items()}
     with (
         tempfile.TemporaryDirectory(prefix="kernelmill-") as logs,
-        Bench(spec, _work(spec), root, Path(logs)) as bench,
+        Bench(spec, _cost(spec), root, Path(logs), hosted) as bench,
     ):
         bench.prepare()
         return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
 
 
-def _work(spec: ProfileSpec) -> "Work":
+def _cost(spec: ProfileSpec) -> "Work":
     """What one call has to do; the formula's bytes are split like the tensors' sizes."""
     from pipeline.measure.roofline import Work
 
@@ -163,20 +193,26 @@ def _measure_one(spec: ProfileSpec, plan: _Plan, root: Path, bench: "Bench") -> 
     """Measure one variant and store the result at once."""
     started = time.monotonic()
     with new_entry(root, "profile", plan.entry) as folder:
-        assert isinstance(plan.compiled.result, Compiled)
-        variant = plan.compiled.variant
-        job = CompileJob(
-            variant=variant,
-            implementation=spec.implementations[variant.implementation],
-            problem=spec.problem,
-            target=spec.target,
-        )
-        artifact = entry_path(root, "compile", plan.compiled.entry).absolute()
-        result = bench.profile(job, plan.compiled.result, artifact, folder)
+        result = bench.profile(_candidate(spec, plan.compiled, root), folder)
         record = _record(spec, plan, result, time.monotonic() - started)
         put_record(folder, record)
     # Another process may have been first: then its files are the ones that lie there, so its record counts.
     return find_entry(root, "profile", plan.entry, ProfileRecord) or record
+
+
+def _candidate(spec: ProfileSpec, record: CompileRecord, root: Path) -> "Candidate":
+    """What a measuring child hosts of a compiled variant."""
+    from pipeline.measure.commands import Candidate
+
+    assert isinstance(record.result, Compiled)
+    job = CompileJob(
+        variant=record.variant,
+        implementation=spec.implementations[record.variant.implementation],
+        problem=spec.problem,
+        target=spec.target,
+    )
+    artifact = entry_path(root, "compile", record.entry).absolute()
+    return Candidate(job=job, compiled=record.result, root=str(Path.cwd()), folder=str(artifact))
 
 
 def _record(spec: ProfileSpec, plan: _Plan, result: Profiled | Failure, seconds: float) -> ProfileRecord:

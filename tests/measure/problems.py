@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 
 from pipeline.measure.baselines import Baselines, Scene
-from pipeline.measure.child import Reference, SetUp
+from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, Place
-from pipeline.measure.runner import CANDIDATE
+from pipeline.measure.opponents import Opponent
+from pipeline.measure.rounds import CANDIDATE
 from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
 from pipeline.records.settings import Profile
@@ -34,10 +35,14 @@ SETTINGS = Profile(
     batches_at_most=12,
     batch_seconds=0.001,
     warmup_seconds=0.001,
+    warmup_seconds_at_most=0.01,
     relative_half_width=0.2,
     confidence=0.95,
     time_limit=20.0,
     flush_cache=False,
+    mode="offline",
+    idle_seconds=0.0,
+    cuda_graph=False,
 )
 
 
@@ -60,7 +65,17 @@ def member(name: str, folder: Path, *, called: str = CANDIDATE, seconds: float =
 
 def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> Baselines:
     """Baselines whose reference is one of `tests.measure.callables`."""
+    compiled = {"eager": "no", "compile": "default", "compile_max_autotune": "max-autotune-no-cudagraphs"}
+    function = f"tests.measure.callables:{name}"
     scene = Scene(
-        set_up=set_up(name), settings=chosen, environment={}, inductor_cache=folder / "inductor", logs=folder
+        set_up=set_up(name),
+        opponents=tuple(
+            Opponent(name=each, hosted=Reference(function=function, compiled=compiled[each]))
+            for each in chosen.baselines
+        ),
+        settings=chosen,
+        environment={},
+        inductor_cache=folder / "inductor",
+        logs=folder,
     )
     return Baselines(SERVER, scene)

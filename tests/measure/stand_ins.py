@@ -6,7 +6,8 @@ import resource
 from pathlib import Path
 
 from pipeline.measure.ceilings import DeviceCeilings, envelope
-from pipeline.measure.timer import CpuTimer, timer_for
+from pipeline.measure.timer import timer_for
+from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.records.hardware import BackendKind
 from pipeline.workers.channel import Channel
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure import runner
-from pipeline.measure.child import Loaded
+from pipeline.measure.clock import check_clock
+from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Batch, Member, MemberGone
-from pipeline.measure.runner import Round, Unstable, measure, run_rounds, summarize, undisturbed
+from pipeline.measure.rounds import Round, run_rounds, undisturbed
+from pipeline.measure.runner import measure
+from pipeline.measure.summary import Unstable, summarize
 from pipeline.records.outcome import Outcome
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
@@ -23,6 +25,7 @@ class Scripted(Member):
         self.name = name
         self.calls = 10
         self.loaded = Loaded(setup_seconds=0.1, first_call_seconds=0.2, facts={"name": "a device"})
+        self.calibrated = None
         self._seconds = iter(seconds)
         self._turns = turns
 
@@ -126,25 +129,25 @@ def test_imprecision_is_told() -> None:
 def test_a_false_clock() -> None:
     """Time that passes and is not told is tampered; slow messages, which all have, are not."""
     honest = [{"candidate": batch(0.01, unseen=5e-3, computed=0.0102), "eager": batch(0.02, unseen=5e-3)}] * 8
-    runner.check_clock(honest, SETTINGS)
+    check_clock(honest, SETTINGS)
     false = [{"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)}] * 8
     with pytest.raises(MemberGone, match=r"0.001 s for a batch that took 0.01 s$") as gone:
-        runner.check_clock(false, SETTINGS)
+        check_clock(false, SETTINGS)
     assert gone.value.outcome is Outcome.TAMPERED
     false = [{"candidate": batch(0.008, unseen=2e-3, computed=0.01), "eager": batch(0.02, unseen=1e-4)}] * 8
     with pytest.raises(MemberGone, match="0.008 s for a batch that took 0.01 s of CPU time"):
-        runner.check_clock(false, SETTINGS)
+        check_clock(false, SETTINGS)
 
 
 def test_a_false_clock_on_a_busy_machine() -> None:
     """A clock that counts three quarters of the waiting too; slow messages, which all have, are not told."""
     slow = batch(0.02, unseen=4e-3, computed=0.012, queued=0.012)
     honest = [{"candidate": batch(0.01, unseen=4e-3, computed=0.006, queued=0.008), "eager": slow}] * 8
-    runner.check_clock(honest, SETTINGS)
+    check_clock(honest, SETTINGS)
     false = [{"candidate": batch(0.0105, unseen=3.5e-3, computed=0.009, queued=0.005),
               "eager": batch(0.02, unseen=1e-3, computed=0.012, queued=0.0085)}] * 8  # fmt: skip
     with pytest.raises(MemberGone, match="0.0105 s for a batch that was running or ready for 0.014 s"):
-        runner.check_clock(false, SETTINGS)
+        check_clock(false, SETTINGS)
 
 
 def test_measured(tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.measure.timer import CpuTimer, CudaTimer, timer_for, usable_cores
+from pipeline.measure.processor import usable_cores
+from pipeline.measure.timer import timer_for
+from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.measure.timer_cuda import CudaTimer
 from tests.measure.clean import call
 
 pytestmark = pytest.mark.alone

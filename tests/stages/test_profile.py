@@ -180,7 +180,7 @@ def test_absent_device(desk: Desk) -> None:
 def test_unstable_is_tried_again(desk: Desk) -> None:
     """A measurement that something disturbed beyond use is not taken from the store."""
     compiled = desk.add(RIGHT)
-    entry = entry_digest(SPEC, compiled)
+    entry = entry_digest(SPEC, compiled, {})
     place = entry_path(desk.root, "profile", entry)
     place.mkdir(parents=True)
     unstable = Failure(outcome=Outcome.UNSTABLE_TIMING, reason="scatter")
@@ -195,11 +195,11 @@ def test_unstable_is_tried_again(desk: Desk) -> None:
 def test_identity(desk: Desk) -> None:
     """What the figures depend on changes the entry; a preset's name does not."""
     compiled = desk.add(RIGHT)
-    first = entry_digest(SPEC, compiled)
+    first = entry_digest(SPEC, compiled, {})
     renamed = msgspec.structs.replace(
         SPEC, settings=settings(time_limit=5.0, seconds_per_variant=0.5, name="other", description="x")
     )
-    assert entry_digest(renamed, compiled) == first
+    assert entry_digest(renamed, compiled, {}) == first
     changed = [
         msgspec.structs.replace(SPEC, **change)
         for change in (
@@ -212,6 +212,6 @@ def test_identity(desk: Desk) -> None:
     ]
     assert isinstance(compiled.result, Compiled)
     other = msgspec.structs.replace(compiled.result, artifact_digest="other")
-    entries = {entry_digest(spec, compiled) for spec in changed}
-    entries.add(entry_digest(SPEC, msgspec.structs.replace(compiled, result=other)))
+    entries = {entry_digest(spec, compiled, {}) for spec in changed}
+    entries.add(entry_digest(SPEC, msgspec.structs.replace(compiled, result=other), {}))
     assert len(entries | {first}) == len(changed) + 2

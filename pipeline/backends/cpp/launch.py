@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -10,6 +11,7 @@ from pipeline.backends.backend import LaunchError
 from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
 
+_NOTHING = "getpagesize"  # of the C library: returns a constant, and does not look at its arguments
 _MAPS = Path("/proc/self/maps")
 
 
@@ -30,19 +32,28 @@ class NativeLaunch:
             + [ctypes.c_int64] * integers
             + [ctypes.c_double] * len(problem.scalars)
         )
+        self._nothing = ctypes.CDLL(None)[_NOTHING]
+        self._nothing.restype, self._nothing.argtypes = ctypes.c_int, self._function.argtypes
         self._layout: tuple[object, ...] = ()
         self._numbers: tuple[float, ...] = ()
 
     def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
         """Equal layouts are checked once, as the checks would outweigh a small kernel; no pointer is kept."""
+        code = self._call(self._function, tensors)
+        if code != 0:
+            raise LaunchError(f"{self._entry} returned {code}")
+
+    def host(self, tensors: dict[str, torch.Tensor]) -> None:
+        """All that a call does but the kernel: a function that does nothing gets its arguments."""
+        self._call(self._nothing, tensors)
+
+    def _call(self, function: Callable[..., int], tensors: dict[str, torch.Tensor]) -> int:
         arguments = [tensors[name] for name in self._names]
         layout = tuple([(item.shape, item.stride(), item.dtype, item.is_cpu) for item in arguments])
         if layout != self._layout:
             self._numbers = self._check(tensors)
             self._layout = layout
-        code = self._function(*[item.data_ptr() for item in arguments], *self._numbers)
-        if code != 0:
-            raise LaunchError(f"{self._entry} returned {code}")
+        return function(*[item.data_ptr() for item in arguments], *self._numbers)
 
     def _check(self, tensors: dict[str, torch.Tensor]) -> tuple[float, ...]:
         """Dimensions, row strides and scalars of a call, or LaunchError with what does not fit."""

@@ -1,0 +1,58 @@
+"""Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or MemberGone."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.measure.member import Batch, MemberGone
+from pipeline.measure.rounds import CANDIDATE, Round
+from pipeline.records.outcome import Outcome
+from pipeline.records.settings import Profile
+
+COMPUTED_SHARE = 0.05  # of a batch, and
+COMPUTED_SECONDS = 0.0003  # CPU time that the main thread may use beyond what its clock says: two messages
+UNSEEN_SHARE = 0.2  # of a batch, and
+UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
+
+
+def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
+    """Compare what the candidate's clock says with the kernel's account of its CPU time, and with our clock.
+
+    The account is exact, but does not see time in which the main thread sleeps; our clock sees all time, with
+    the delays of two messages. The baselines, whose code we trust, show how long these are on this machine at
+    this moment. Flushing a cache is left out of a batch's time, so that nothing can be said of it then.
+
+    Raises
+    ------
+    MemberGone
+        Outcome `tampered`: much more time passed than the candidate's clock says.
+    """
+    if settings.flush_cache:
+        return
+    ours = [each[CANDIDATE] for each in rounds]
+    theirs = [batch.unseen for each in rounds for name, batch in each.items() if name != CANDIDATE]
+    told = float(np.median([batch.seconds for batch in ours]))
+    computed = float(np.median([batch.computed for batch in ours]))
+    # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
+    unseen = float(np.quantile([batch.unseen for batch in ours], 0.25))
+    usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
+    if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told:
+        reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+    # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
+    hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
+    others = [_hidden(batch) for each in rounds for name, batch in each.items() if name != CANDIDATE]
+    least = max(0.0, float(np.quantile(others, 0.75))) if others else 0.0
+    if hidden - least > COMPUTED_SECONDS + COMPUTED_SHARE * told:
+        reason = (
+            f"its clock says {told:.3g} s for a batch that was running or ready for {told + hidden:.3g} s"
+        )
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+    if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
+        reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+
+
+def _hidden(batch: Batch) -> float:
+    """Seconds in which its main thread ran or was ready to, beyond what its clock says."""
+    return batch.computed + batch.queued - batch.seconds

@@ -1,0 +1,131 @@
+"""What a measuring child is asked and what it answers, one record each."""
+
+from typing import Literal
+
+from pipeline.backends.backend import CompileJob
+from pipeline.records.compiled import Compiled
+from pipeline.records.hardware import BackendKind
+from pipeline.records.kernel import GradientOf
+from pipeline.records.problem import Problem
+from pipeline.records.record import Record
+
+
+class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):
+    """A compiled variant; its outputs are preallocated."""
+
+    job: CompileJob
+    compiled: Compiled
+    root: str
+    """The repository."""
+    folder: str
+    """Where compile left the artifact."""
+
+
+class Reference(Record, frozen=True, kw_only=True, tag="reference"):
+    """The kernel's reference in PyTorch: as it is, or through torch.compile.
+
+    Of a backward kernel it is the forward's reference, called and differentiated in every call.
+    """
+
+    function: str
+    """`module:function`."""
+    gradient_of: GradientOf | None = None
+    set_up: str | None = None
+    """`module:function`, called once before anything else: chooses the library for the whole process."""
+    compiled: Literal["no", "default", "max-autotune-no-cudagraphs"] = "no"
+    """Whether through torch.compile, and its mode. Graphs of its own are left out: whether launches are
+    recorded is a setting of the measurement, equal for all."""
+    vector_instructions: Literal["trusted", "tried"] = "trusted"
+    """Whether torch.compile takes the processor's word for the vector instructions that the C++ compiler
+    knows. Trying them out takes 8 s with a cold cache, 1 s with a warm one (2 cores)."""
+
+
+class SetUp(Record, frozen=True, kw_only=True, tag="set_up"):
+    """What to host."""
+
+    hosted: Candidate | Reference
+    problem: Problem
+    kind: BackendKind
+    flush_cache: bool
+    cuda_graph: bool = False
+
+
+class Load(Record, frozen=True, kw_only=True, tag="load"):
+    """Load it and call it once."""
+
+    seed: int
+
+
+class Calibrate(Record, frozen=True, kw_only=True, tag="calibrate"):
+    """Warm up, then find how many calls make a batch."""
+
+    warmup_seconds: float
+    warmup_seconds_at_most: float
+    batch_seconds: float
+
+
+class Prepare(Record, frozen=True, kw_only=True, tag="prepare"):
+    """Make fresh content and settle."""
+
+    seed: int
+    settle_seconds: float | None
+    """Untimed calls for so long, at least one; None: no call."""
+
+
+class Go(Record, frozen=True, kw_only=True, tag="go"):
+    """Run the timed calls."""
+
+    calls: int
+    gaps: tuple[float, ...] = ()
+    """Idle seconds before each call, which is timed alone then; none: back to back."""
+
+
+Command = SetUp | Load | Calibrate | Prepare | Go
+
+
+class Ready(Record, frozen=True, kw_only=True, tag="ready"):
+    """Sent before any code of a candidate is loaded."""
+
+    process: int
+    """Process and session id."""
+
+
+class Loaded(Record, frozen=True, kw_only=True, tag="loaded"):
+    """It works."""
+
+    setup_seconds: float
+    first_call_seconds: float
+    facts: dict[str, str]
+
+
+class Refused(Record, frozen=True, kw_only=True, tag="refused"):
+    """It cannot be loaded or called; the process ends."""
+
+    reason: str
+    out_of_memory: bool = False
+
+
+class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
+    """Calls in one batch, what one call takes about, and how the warm-up ended."""
+
+    calls: int
+    call_seconds: float
+    warmup_seconds: float
+    drift: float | None
+    """Relative change over the last batches of the warm-up, where they still drifted at its end."""
+    host_seconds: float | None
+
+
+class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):
+    """The next `Go` runs nothing but the timed calls."""
+
+
+class Ran(Record, frozen=True, kw_only=True, tag="ran"):
+    """Seconds of the whole batch, by this process's clock."""
+
+    seconds: float
+    latencies: tuple[float, ...] = ()
+    """Of each call, where they were timed one by one."""
+
+
+Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran

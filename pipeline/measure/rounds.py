@@ -1,0 +1,89 @@
+"""Rounds: one batch of each callable in turn, in random order, until the result is precise enough."""
+
+import random
+import time
+from collections.abc import Sequence
+
+from pipeline.measure import statistics
+from pipeline.measure.member import Batch, Member
+from pipeline.records.settings import Profile
+
+CANDIDATE = "candidate"
+CHECK_EVERY = 4  # rounds between two looks at the interval
+FEWEST_ROUNDS = 5  # where one call takes longer than the budget
+EXTENSION = 3.0  # a disturbed measurement may take this many budgets,
+LAST_EXTENSION = 10.0  # and one that would be thrown away this many
+IMPRECISE = 3.0  # times the wished half-width: worth an extension, and a note
+HOPELESS = 0.5  # relative half-width of the candidate's own median
+CLEAN = 0.1  # share of a batch that its threads may wait for a core before its round is repeated
+
+Round = dict[str, Batch]
+"""One batch of each member."""
+
+
+def run_rounds(members: Sequence[Member], settings: Profile) -> list[Round]:
+    """One batch of each member per round, in random order, on equal content."""
+    numbers = random.SystemRandom()
+    rounds: list[Round] = []
+    began = time.monotonic()
+    while not _enough(rounds, settings, time.monotonic() - began):
+        seed = fresh_seed()
+        order = numbers.sample(members, len(members))
+        rounds.append({member.name: member.batch(seed) for member in order})
+    return rounds
+
+
+def undisturbed(rounds: Sequence[Round], settings: Profile) -> list[Round]:
+    """Rounds in which no thread waited for a core; where these are too few, those that waited least.
+
+    What is left out is chosen by the kernel's account of waiting, never by the time that was measured.
+    """
+    clean = [each for each in rounds if waiting(each) <= CLEAN]
+    if len(clean) >= min(settings.batches_at_least, len(rounds)):
+        return clean
+    limit = sorted(map(waiting, rounds))[: settings.batches_at_least][-1]
+    return [each for each in rounds if waiting(each) <= limit][: max(len(clean), settings.batches_at_least)]
+
+
+def waiting(each: Round) -> float:
+    """The largest share of its batch that a member waited for a core."""
+    return max(batch.waited / batch.seconds for batch in each.values())
+
+
+def fresh_seed() -> int:
+    """Of the content of one round."""
+    return random.SystemRandom().getrandbits(48)
+
+
+def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
+    """Whether the wished precision, the budget or the largest number of rounds is reached."""
+    if len(rounds) < FEWEST_ROUNDS:
+        return False
+    if spent > EXTENSION * settings.seconds_per_variant:
+        last = spent > LAST_EXTENSION * settings.seconds_per_variant
+        return last or _scatter(undisturbed(rounds, settings), settings) <= HOPELESS
+    if len(rounds) >= settings.batches_at_most:
+        return True
+    used = [each for each in rounds if waiting(each) <= CLEAN]
+    if len(used) < settings.batches_at_least:
+        return False
+    over = spent > settings.seconds_per_variant
+    if not over and (len(rounds) - settings.batches_at_least) % CHECK_EVERY:
+        return False
+    return _imprecision(used, settings.confidence) <= settings.relative_half_width * (
+        IMPRECISE if over else 1.0
+    )
+
+
+def _imprecision(rounds: Sequence[Round], confidence: float) -> float:
+    """The widest interval of all statements that will be made, relative."""
+    samples = {name: [each[name].per_call for each in rounds] for name in rounds[0]}
+    ours = samples.pop(CANDIDATE)
+    intervals = [statistics.speedup(ours, theirs, confidence) for theirs in samples.values()]
+    return max(map(statistics.relative_half_width, intervals or [statistics.median(ours, confidence)]))
+
+
+def _scatter(rounds: Sequence[Round], settings: Profile) -> float:
+    """Relative half-width of the candidate's own median."""
+    samples = [each[CANDIDATE].per_call for each in rounds]
+    return statistics.relative_half_width(statistics.median(samples, settings.confidence))
