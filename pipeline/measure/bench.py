@@ -5,13 +5,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from pipeline.measure import ceilings, roofline, runner
 from pipeline.measure.baselines import Baselines, Scene
 from pipeline.measure.ceilings import DeviceCeilings, Traffic
 from pipeline.measure.commands import Candidate, Reference, SetUp
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Member, MemberGone, Place
-from pipeline.measure.opponents import opponents
+from pipeline.measure.opponents import Opponent, opponents
 from pipeline.measure.processor import usable_cores
 from pipeline.measure.roofline import Work
 from pipeline.measure.rounds import CANDIDATE, Round
@@ -24,6 +26,7 @@ from pipeline.records.specs import ProfileSpec
 from pipeline.workers.sandbox import ForkServer
 
 PRELOAD = ("numpy", "torch")
+OTHER = "other"  # the baseline of `Bench.against`
 LOG = "log.txt"
 ROUNDS = "rounds.json"
 
@@ -52,6 +55,7 @@ class Bench:
             inductor_cache=self._cache / "inductor",
             logs=logs,
         )
+        self._scene = scene
         self._baselines = Baselines(self._server, scene)
 
     def __enter__(self) -> Self:
@@ -73,6 +77,28 @@ class Bench:
         """Measure one candidate, the device held alone; its log and all rounds are left in `folder`."""
         with device_lock(self._device_name):
             return self._profile(candidate, folder)
+
+    def against(self, candidate: Candidate, other: Candidate, folder: Path) -> Measured:
+        """One candidate against another one, both in processes that were started for this comparison.
+
+        Raises
+        ------
+        MemberGone
+            The candidate, or twice the other one, broke down.
+        Unstable
+            The samples scatter beyond use.
+        """
+        scene = msgspec.structs.replace(
+            self._scene, opponents=(Opponent(name=OTHER, hosted=other),), absent=()
+        )
+        baselines = Baselines(self._server, scene)
+        try:
+            with device_lock(self._device_name):
+                return runner.measure(
+                    lambda: self._start(candidate, folder / LOG), baselines, self._spec.settings
+                )
+        finally:
+            baselines.stop()
 
     def _profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
         try:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -58,6 +58,14 @@ class _Verified(Record, frozen=True, kw_only=True):
     plans: tuple[_Plan, ...]
     defaults: dict[str, CompileRecord]
     """Default variants that are baselines, by implementation."""
+
+
+class Subject(NamedTuple):
+    """A variant to be measured outside of a round."""
+
+    implementation: str
+    candidate: "Candidate"
+    work: "Work"
 
 
 def main(arguments: list[str]) -> int:
@@ -124,18 +132,35 @@ def entry_digest(spec: ProfileSpec, compiled: CompileRecord, defaults: dict[str,
 def _passed(spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput) -> _Verified:
     by_variant = {record.variant.id: record for record in compiled.records}
     records = [by_variant[each.variant.id] for each in verified.records if isinstance(each.result, Verified)]
-    defaults = {record.variant.implementation: record for record in records if _is_baseline(spec, record)}
+    defaults = {
+        record.variant.implementation: record
+        for record in records
+        if f"{IMPLEMENTATION}{record.variant.implementation}" in spec.settings.baselines
+        and _is_default(spec, record)
+    }
     plans = tuple(_Plan(compiled=each, entry=entry_digest(spec, each, defaults)) for each in records)
     return _Verified(plans=plans, defaults=defaults)
 
 
-def _is_baseline(spec: ProfileSpec, record: CompileRecord) -> bool:
-    """Whether this is the default variant of an implementation that is asked for by its name."""
-    name = record.variant.implementation
-    if f"{IMPLEMENTATION}{name}" not in spec.settings.baselines:
-        return False
-    tunables = spec.implementations[name].tunables
-    return record.variant.tunables == {each: tunable.default for each, tunable in tunables.items()}
+def _is_default(spec: ProfileSpec, record: CompileRecord) -> bool:
+    tunables = spec.implementations[record.variant.implementation].tunables
+    return record.variant.tunables == {name: tunable.default for name, tunable in tunables.items()}
+
+
+def subjects(
+    spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput, root: Path
+) -> "list[Subject]":
+    """The default variants that verified, ready to be measured."""
+    records = [plan.compiled for plan in _passed(spec, verified, compiled).plans]
+    return [
+        Subject(
+            implementation=record.variant.implementation,
+            candidate=_candidate(spec, record, root),
+            work=_cost(spec),
+        )
+        for record in records
+        if _is_default(spec, record)
+    ]
 
 
 def _find(root: Path, entry: str) -> ProfileRecord | None:

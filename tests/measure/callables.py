@@ -84,3 +84,15 @@ def failing_later(x: torch.Tensor) -> torch.Tensor:
 def twice(x: torch.Tensor) -> torch.Tensor:
     """The reference of `tests/stages/twice.cpp`."""
     return x * 2
+
+
+_WARM_AFTER = 1.0  # seconds
+_first: list[float] = []
+
+
+def warming(x: torch.Tensor) -> torch.Tensor:
+    """Takes 21 ms at first, and less and less until it is warm."""
+    now = time.perf_counter()
+    _first.append(now) if not _first else None
+    time.sleep(0.001 + 0.02 * max(0.0, 1 - (now - _first[0]) / _WARM_AFTER))
+    return x

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure.member import MemberGone
+from pipeline.measure.member import LONGEST_GAP, SERVER_CALLS, MemberGone, gaps_of
 from pipeline.records.outcome import Outcome
-from tests.measure.problems import SETTINGS, member
+from tests.measure.problems import SETTINGS, member, settings
 
 pytestmark = pytest.mark.alone
 
@@ -67,3 +67,48 @@ def test_the_traceback_is_kept(tmp_path: Path) -> None:
     with pytest.raises(MemberGone):
         hosted.load(1, SETTINGS)
     assert "callables.py" in (tmp_path / "candidate.txt").read_text()
+
+
+def test_server(tmp_path: Path) -> None:
+    """Single calls after idle gaps, which neither its clock nor ours counts as the calls' time."""
+    hosted = member("plain", tmp_path)
+    hosted.load(1, settings(mode="server", idle_seconds=0.01))
+    start = time.perf_counter()
+    batch = hosted.batch(2)
+    outside = time.perf_counter() - start
+    hosted.stop()
+    assert batch.calls == len(batch.latencies) == SERVER_CALLS
+    assert batch.seconds == pytest.approx(sum(batch.latencies))
+    gaps = gaps_of(2, SERVER_CALLS, 0.01)
+    assert outside > sum(gaps)
+    assert batch.unseen < outside - sum(gaps)
+
+
+def test_gaps() -> None:
+    """Equal for equal seeds, of the mean that is asked for, never endless."""
+    gaps = gaps_of(1, 4000, 0.01)
+    assert gaps == gaps_of(1, 4000, 0.01)
+    assert gaps != gaps_of(2, 4000, 0.01)
+    assert 0.009 < sum(gaps) / len(gaps) < 0.011
+    assert max(gaps) == LONGEST_GAP * 0.01
+
+
+def test_warm_up_waits_for_a_time_that_falls(tmp_path: Path) -> None:
+    """Calls that become faster for a while are called until they do not any more."""
+    hosted = member("warming", tmp_path)
+    hosted.load(1, settings(warmup_seconds_at_most=10.0, batch_seconds=0.005))
+    hosted.stop()
+    assert hosted.calibrated is not None
+    assert hosted.calibrated.drift is None
+    assert hosted.calibrated.warmup_seconds > 0.5
+    assert hosted.call_seconds > 0
+
+
+def test_warm_up_ends(tmp_path: Path) -> None:
+    """Where the time goes on falling the warm-up ends, and says by how much it fell at last."""
+    hosted = member("warming", tmp_path)
+    hosted.load(1, settings(warmup_seconds_at_most=0.05, batch_seconds=0.005))
+    hosted.stop()
+    assert hosted.calibrated is not None
+    assert hosted.calibrated.drift is not None
+    assert hosted.calibrated.drift < 0

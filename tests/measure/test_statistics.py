@@ -96,3 +96,34 @@ def test_drift() -> None:
     assert statistics.drift(scatter) is None
     assert statistics.drift(scatter * np.linspace(1.0, 1.2, 30)) == pytest.approx(0.1, abs=0.03)
     assert statistics.drift(scatter[:4]) is None
+
+
+def test_what_is_detectable_is_detected() -> None:
+    """A slow-down by the minimum detectable effect is called in about four of five comparisons."""
+    generator = np.random.default_rng(11)
+    count = 40
+    least = float(
+        np.median(
+            [
+                statistics.minimum_detectable(noise(generator, count), noise(generator, count), 0.95)
+                for _ in range(50)
+            ]
+        )
+    )
+    assert 0.015 < least < 0.06
+    found = verdicts(1 + least, count).count("slower")
+    assert 0.65 * TRIALS < found < 0.95 * TRIALS
+
+
+def test_nothing_scatters() -> None:
+    """Samples without any scatter leave the resolution."""
+    found = statistics.minimum_detectable([1.0] * 8, [2.0] * 8, 0.95)
+    assert found == pytest.approx(statistics.RESOLUTION)
+
+
+@pytest.mark.parametrize(
+    ("hits", "low", "high"), [(0, 0.0, 0.0189), (4, 0.0078, 0.0503), (10, 0.0274, 0.0896)]
+)
+def test_interval_of_a_share(hits: int, low: float, high: float) -> None:
+    """Of 200: as scipy's `binomtest(…).proportion_ci(method='wilson')` gives it."""
+    assert statistics.proportion(hits, 200) == pytest.approx((low, high), abs=2e-4)

@@ -58,3 +58,11 @@ def test_prepared_process(tmp_path: Path) -> None:
     assert found["faults"] < 1000  # of 1024 for each of ten calls
     assert found["torch"] == torch.__version__
     assert found["timer"] == "perf_counter_ns"
+
+
+def test_latencies_leave_gaps_out() -> None:
+    """Each call has its own time, without the idle seconds before it."""
+    start = time.perf_counter()
+    found = CpuTimer(flush_cache=False).latencies(lambda: time.sleep(0.01), (0.03, 0.05))
+    assert time.perf_counter() - start > 0.1
+    assert found == pytest.approx((0.01, 0.01), rel=0.5)

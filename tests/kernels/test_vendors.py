@@ -1,0 +1,62 @@
+"""Vendors' operators that stand as baselines compute what the reference computes, where they can run here."""
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from kernels.matmul.reference import reference
+from tests.backends.triton_jobs import kernel as declared
+
+KERNELS = ("matmul", "matmul_bias_gelu")
+CASES = [
+    pytest.param(kernel, name, id=f"{kernel}-{name}")
+    for kernel in KERNELS
+    for name, vendor in declared(kernel).vendors.items()
+    if "cpu" in vendor.kinds
+]
+
+
+def find(path: str) -> Callable[..., torch.Tensor]:
+    """The function of `module:function`."""
+    module, _, name = path.partition(":")
+    function: Callable[..., torch.Tensor] = getattr(importlib.import_module(module), name)
+    return function
+
+
+@pytest.mark.parametrize(("kernel", "name"), CASES)
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (33, 47, 65), (64, 128, 96)])
+def test_equals_the_reference(kernel: str, name: str, sizes: tuple[int, int, int]) -> None:
+    """Float32 products, up to the order of the sums."""
+    generator = torch.Generator().manual_seed(3)
+    m, n, k = sizes
+    a, b = torch.randn(m, k, generator=generator), torch.randn(k, n, generator=generator)
+    bias = torch.randn(n, generator=generator)
+    epilogue = declared(kernel).attributes["epilogue"]
+    inputs = (a, b, bias) if epilogue != "none" else (a, b)
+    function = find(declared(kernel).vendors[name].function)
+    expected = reference(*(each.double() for each in inputs), epilogue=epilogue)
+    found = function(*inputs, epilogue=epilogue)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_every_function_is_there() -> None:
+    """Those of other devices as well: they can be imported, if not called."""
+    for kernel in KERNELS:
+        for vendor in declared(kernel).vendors.values():
+            assert callable(find(vendor.function))
+            assert vendor.set_up is None or callable(find(vendor.set_up))
+
+
+def test_onednn_is_left_out() -> None:
+    """In a process of its own, because the choice holds for the whole process."""
+    script = (
+        "import torch; from kernels.matmul.vendors import without_onednn; without_onednn();"
+        "print(torch.backends.mkldnn.enabled)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
