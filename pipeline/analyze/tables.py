@@ -9,13 +9,13 @@ Absent values are null, never 0 or NaN. Beside the fixed columns of `pipeline.an
 import collections
 import io
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import COLUMNS, Column, ColumnType
-from pipeline.records.profiled import Comparison
+from pipeline.analyze.columns.baselines import baseline_columns
 from pipeline.records.specs import AggregateSpec
 from pipeline.store.atomic import write_atomic
 
@@ -47,7 +47,7 @@ PRUNED: dict[str, ColumnType] = {
 
 def variants_table(results: Sequence[Result]) -> "pa.Table":
     """One row per task and variant."""
-    columns = (*COLUMNS, *_tunables(results), *_instructions(results), *_baselines(results))
+    columns = (*COLUMNS, *_tunables(results), *_instructions(results), *baseline_columns(results))
     data = {column.name: [column.value(result) for result in results] for column in columns}
     metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in columns}
     return typed_table({column.name: column.type for column in columns}, data, metadata)
@@ -185,45 +185,6 @@ def _instructions(results: Sequence[Result]) -> list[Column]:
         return Column(name=f"instructions.{name}", type="int64", meaning=meaning, value=value)
 
     return [column(name) for name in classes]
-
-
-def _baselines(results: Sequence[Result]) -> list[Column]:
-    names: dict[str, None] = {}
-    for result in results:
-        if result.profiled:
-            names |= dict.fromkeys(entry.baseline for entry in result.profiled.comparisons)
-            names |= dict.fromkeys(entry.baseline for entry in result.profiled.absent)
-    return [column for name in names for column in _baseline_columns(name)]
-
-
-def _baseline_columns(name: str) -> Iterable[Column]:
-    def compared(value: Callable[[Comparison], object]) -> Callable[[Result], object]:
-        def find(result: Result) -> object:
-            comparisons = result.profiled.comparisons if result.profiled else ()
-            return next((value(entry) for entry in comparisons if entry.baseline == name), None)
-
-        return find
-
-    def absent(result: Result) -> object:
-        missing = result.profiled.absent if result.profiled else ()
-        return next((entry.reason for entry in missing if entry.baseline == name), None)
-
-    time, ratio = (
-        "Median time of the baseline",
-        f"Median time of {name} over that of the variant, paired by batch",
-    )
-    fields: tuple[tuple[str, ColumnType, str, str, Callable[[Result], object]], ...] = (
-        (f"baseline.{name}.seconds", "double", "s", time, compared(lambda entry: entry.timing.median.value)),
-        (f"speedup.{name}", "double", "ratio", ratio, compared(lambda entry: entry.speedup.value)),
-        (f"speedup.{name}.low", "double", "ratio", "Lower end", compared(lambda entry: entry.speedup.low)),
-        (f"speedup.{name}.high", "double", "ratio", "Upper end", compared(lambda entry: entry.speedup.high)),
-        (f"verdict.{name}", "string", "", "Of the interval", compared(lambda entry: entry.verdict)),
-        (f"absent.{name}", "string", "", "Why the baseline was not measured", absent),
-    )
-    return (
-        Column(name=label, type=kind, unit=unit, meaning=meaning, value=value)
-        for label, kind, unit, meaning, value in fields
-    )
 
 
 def _series(results: Sequence[Result]) -> Iterable[tuple[tuple[str, str, str], tuple[float, ...]]]:

@@ -22,6 +22,7 @@ from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Ceilings, Profiled
 from pipeline.records.record import to_json
+from pipeline.records.settings import Profile
 from pipeline.records.specs import ProfileSpec
 from pipeline.workers.sandbox import ForkServer
 
@@ -149,7 +150,7 @@ class Bench:
             bytes=self._work.bytes,
             roofline_share=place.share,
             bound=place.bound,
-            device=measured.facts,
+            device=measured.facts | _how(self._spec.settings),
             notes=measured.notes,
         )
 
@@ -163,6 +164,11 @@ class Bench:
 
     def _device(self) -> tuple[ForkServer, BackendKind, str, Path]:
         return self._server, self._spec.target.kind, self._spec.device, self._cache / "ceilings"
+
+
+def _how(settings: Profile) -> dict[str, str]:
+    """What the figures must not be compared without."""
+    return {"mode": settings.mode, "cache": "flushed" if settings.flush_cache else "warm"}
 
 
 def _keep_rounds(folder: Path, rounds: Sequence[Round]) -> None:

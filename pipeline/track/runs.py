@@ -120,11 +120,15 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
         yield f"speedup/{comparison.baseline}", names.number(speedup.value)
         yield f"speedup/{comparison.baseline}_low", names.number(speedup.low)
         yield f"speedup/{comparison.baseline}_high", names.number(speedup.high)
+        yield f"speedup/{comparison.baseline}_detectable", names.number(comparison.minimum_detectable)
     yield "time/median_us", names.number(timing.median.value * 1e6)
     yield "time/low_us", names.number(timing.median.low * 1e6)
     yield "time/high_us", names.number(timing.median.high * 1e6)
     yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
     yield "time/setup_us", names.number(timing.setup_seconds * 1e6)
+    yield "time/p95_us", names.number(timing.quantile(0.95) * 1e6)
+    if timing.host_seconds is not None:
+        yield "time/host_us", names.number(timing.host_seconds * 1e6)
     yield "roofline_share", names.number(profiled.roofline_share)
     if profiled.energy is not None:
         yield "energy_joules", names.number(profiled.energy.joules)

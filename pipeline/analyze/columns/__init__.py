@@ -9,9 +9,10 @@ from pipeline.analyze.columns.estimates import ESTIMATES
 from pipeline.analyze.columns.facts import FACTS
 from pipeline.analyze.columns.measurement import MEASUREMENT
 from pipeline.analyze.columns.outcomes import OUTCOME
+from pipeline.analyze.columns.timing import TIMING
 from pipeline.analyze.columns.verification import VERIFICATION
 from pipeline.analyze.columns.who import WHO, configuration
 
-COLUMNS = (*WHO, *OUTCOME, *FACTS, *VERIFICATION, *MEASUREMENT, *ESTIMATES)
+COLUMNS = (*WHO, *OUTCOME, *FACTS, *VERIFICATION, *TIMING, *MEASUREMENT, *ESTIMATES)
 
-__all__ = ["COLUMNS", "FACTS", "MEASUREMENT", "Column", "ColumnType", "configuration"]
+__all__ = ["COLUMNS", "FACTS", "MEASUREMENT", "TIMING", "Column", "ColumnType", "configuration"]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from pipeline.analyze.collect import Result
+from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record
 
 ColumnType = Literal["string", "bool", "int64", "double"]
@@ -17,3 +18,14 @@ class Column(Record, frozen=True, kw_only=True):
     meaning: str
     value: Callable[[Result], object]
     unit: str = ""
+
+
+def measured(name: str, meaning: str, unit: str, value: Callable[[Profiled], object]) -> Column:
+    """A number that profile measured; absent where it did not."""
+    return Column(
+        name=name,
+        type="double",
+        meaning=meaning,
+        unit=unit,
+        value=lambda result: value(result.profiled) if result.profiled else None,
+    )
