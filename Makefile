@@ -16,7 +16,7 @@ run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the
 
 test: $(VENV)/.dev  ## the tests (a few minutes)
 	@python -m pytest -q -n 2 -m "not slow and not alone"
-	@python -m pytest -q -m "alone and not slow" tests/measure tests/stages/test_profile.py
+	@python -m pytest -q -m "alone and not slow"
 
 test-all: $(VENV)/.dev  ## the tests, the slow ones too
 	@python -m pytest -q  # one by one, so that what measures is alone
