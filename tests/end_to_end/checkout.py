@@ -33,8 +33,15 @@ class Checkout:
 
     def snakemake(self, *arguments: str, check: bool = True, seconds: float = 200) -> str:
         """Run Snakemake to its end; its whole output."""
+        return self._ended(self.command(*arguments), check=check, seconds=seconds)
+
+    def module(self, name: str, *arguments: str, check: bool = True, seconds: float = 200) -> str:
+        """Run one of the project's commands to its end; its whole output."""
+        return self._ended([sys.executable, "-m", name, *arguments], check=check, seconds=seconds)
+
+    def _ended(self, command: list[str], *, check: bool, seconds: float) -> str:
         ended = subprocess.run(
-            self.command(*arguments),
+            command,
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,

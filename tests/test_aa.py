@@ -1,0 +1,78 @@
+"""A/A: a kernel against itself, what is counted as a false alarm, and what cannot be measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline import aa
+from pipeline.records.profiled import Comparison, Interval, Timing, Verdict
+from tests.end_to_end.checkout import Checkout
+
+
+def comparison(verdict: Verdict) -> Comparison:
+    """One that ended so."""
+    interval = Interval(value=1.0, low=0.99, high=1.01, confidence=0.95)
+    timing = Timing(
+        samples=(1e-3,) * 8, median=interval, calls_per_batch=4, setup_seconds=0.1, first_call_seconds=0.1
+    )
+    return Comparison(
+        baseline="other", timing=timing, speedup=interval, verdict=verdict, minimum_detectable=0.02
+    )
+
+
+def row(said: list[Verdict], failures: dict[str, int] | None = None) -> aa.Row:
+    """Comparisons of one variant."""
+    return aa.Row(
+        kernel="softmax",
+        workload="small",
+        implementation="cpp",
+        comparisons=tuple(map(comparison, said)),
+        failures=failures or {},
+    )
+
+
+def test_false_alarms_with_their_interval() -> None:
+    """Both wrong verdicts count, with the interval of their share."""
+    said: list[Verdict] = ["indistinguishable"] * 196 + ["faster"] * 3 + ["slower"]
+    lines = list(aa.table([row(said)]))
+    assert lines[2] == "| softmax | small | cpp | 200 | 3 | 1 | 2.0% | 0.8% to 5.0% |"
+    assert lines[-1] == "Median of the minimum detectable effect: 2.0%."
+
+
+def test_what_was_not_measured_is_told() -> None:
+    """Comparisons that ended otherwise are neither alarms nor silence."""
+    lines = list(aa.table([row(["indistinguishable"], {"unstable_timing": 2})]))
+    assert "softmax (cpp): 2 comparisons ended as unstable_timing." in lines
+
+
+def test_nothing_at_all() -> None:
+    """No share of nothing."""
+    assert list(aa.table([row([])]))[2].endswith("| 0 | 0 | 0 | – | – |")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """A private copy of the project."""
+    return Checkout(tmp_path / "project")
+
+
+def test_no_device(
+    capsys: pytest.CaptureFixture[str], checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line where the plan holds nothing that could be timed here."""
+    monkeypatch.chdir(checkout.folder)
+    assert aa.main(["kernel=softmax", "workload=awkward", "hardware=mi300x"]) == 1
+    assert "nothing can be measured" in capsys.readouterr().err
+
+
+@pytest.mark.alone
+def test_as_a_user_runs_it(checkout: Checkout) -> None:
+    """Compile, verify, compare; the samples are there to be looked at."""
+    out = checkout.folder / "aa.json"
+    overrides = "kernel=softmax workload=awkward hardware=cpu optimization=baseline verify=fast profile=quick"
+    printed = checkout.module("pipeline.aa", *overrides.split(), "--comparisons", "2", "--out", str(out))
+    assert "| softmax | awkward | cpp | 2 |" in printed
+    (found,) = json.loads(out.read_text())
+    assert len(found["comparisons"]) == 2
+    assert found["comparisons"][0]["timing"]["samples"]
