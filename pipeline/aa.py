@@ -2,8 +2,8 @@
 
 python -m pipeline.aa kernel=softmax workload=bert_base hardware=cpu profile=standard --comparisons 200
 
-Each comparison starts both processes afresh, as two runs of a sweep would. The default variant of each
-implementation that verified is compared with itself; whatever is called faster or slower is a false alarm.
+Each comparison starts both processes afresh, as two runs of a sweep would. One variant of each
+implementation (its default one, where that verified) is compared with itself; whatever is called faster or slower is a false alarm.
 Exit code 0: all comparisons were made; 1: something could not be measured.
 """
 
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.out is not None:
         write_atomic(options.out, to_json(rows))
     print("\n".join(table(rows)))
-    return int(not rows or any(row.failures for row in rows))
+    return int(any(row.failures for row in rows))
 
 
 def compare(task: PlannedTask, count: int) -> Iterator[Row]:
@@ -77,7 +77,10 @@ def compare(task: PlannedTask, count: int) -> Iterator[Row]:
     spec = read_record(spec_path(ROOT, "profile", row.profile), ProfileSpec)
     verified = read_record(output_path(ROOT, "verify", row.verify, 0), VerifyOutput)
     compiled = read_record(output_path(ROOT, "compile", row.compile, 0), CompileOutput)
-    for subject in subjects(spec, verified, compiled, ROOT):
+    found = subjects(spec, verified, compiled, ROOT)
+    if not found:
+        raise KernelmillError(f"{row.kernel} on {row.workload}: no variant verified, so none can be measured")
+    for subject in found:
         yield _row(spec, subject, task, count)
 
 

@@ -150,16 +150,15 @@ def _is_default(spec: ProfileSpec, record: CompileRecord) -> bool:
 def subjects(
     spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput, root: Path
 ) -> "list[Subject]":
-    """The default variants that verified, ready to be measured."""
-    records = [plan.compiled for plan in _passed(spec, verified, compiled).plans]
+    """One variant of each implementation that verified: its default one, or else the first."""
+    chosen: dict[str, CompileRecord] = {}
+    for plan in _passed(spec, verified, compiled).plans:
+        name = plan.compiled.variant.implementation
+        if name not in chosen or _is_default(spec, plan.compiled):
+            chosen[name] = plan.compiled
     return [
-        Subject(
-            implementation=record.variant.implementation,
-            candidate=_candidate(spec, record, root),
-            work=_cost(spec),
-        )
-        for record in records
-        if _is_default(spec, record)
+        Subject(implementation=name, candidate=_candidate(spec, record, root), work=_cost(spec))
+        for name, record in chosen.items()
     ]
 
 
