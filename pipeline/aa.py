@@ -2,8 +2,9 @@
 
 python -m pipeline.aa kernel=softmax workload=bert_base hardware=cpu profile=standard --comparisons 200
 
-Each comparison starts both processes afresh, as two runs of a sweep would. One variant of each
-implementation (its default one, where that verified) is compared with itself; whatever is called faster or slower is a false alarm.
+Each comparison starts both processes afresh, as two runs of a sweep would. One variant of each implementation
+(its default one, where that verified) is compared with itself; whatever is called faster or slower is a false
+alarm.
 Exit code 0: all comparisons were made; 1: something could not be measured.
 """
 
