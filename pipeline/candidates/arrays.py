@@ -82,15 +82,15 @@ class WatchedArray(np.ndarray):
         return _watched(result)
 
 
-def watch_arrays(tell: Tell, watching: Callable[[], bool]) -> None:
-    """Arrays and lists that tensors give from now on are watched where `watching` says so."""
+def watch_arrays(tell: Tell, watching: Callable[[torch.Tensor], bool]) -> None:
+    """Arrays and lists that tensors give from now on are watched where `watching` says so of the tensor."""
     WatchedArray.tell = staticmethod(tell)
 
     def giving(method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         def given(tensor: torch.Tensor, *arguments: Any, **keywords: Any) -> Any:
             array = method(tensor, *arguments, **keywords)
-            return _watched(array) if watching() else array
+            return _watched(array) if watching(tensor) else array
 
         return given
 
@@ -103,21 +103,22 @@ def watch_arrays(tell: Tell, watching: Callable[[], bool]) -> None:
     @functools.wraps(listed)
     def told(tensor: torch.Tensor) -> Any:
         # Lists of integers are lengths and offsets that hosts need.
-        if watching() and reading.dtype(tensor).is_floating_point:
+        if watching(tensor) and reading.dtype(tensor).is_floating_point:
             tell("python:tolist", reading.numel(tensor))
         return listed(tensor)
 
     setattr(torch.Tensor, "tolist", told)  # noqa: B010  (mypy cannot know that it is one of a base class)
 
 
-def _keeping(function: Callable[..., Any], watching: Callable[[], bool]) -> Callable[..., Any]:
+def _keeping(function: Callable[..., Any], watching: Callable[[torch.Tensor], bool]) -> Callable[..., Any]:
     """NumPy's function that makes a plain array of any, which stays watched where it came from a tensor."""
 
     @functools.wraps(function)
     def kept(*arguments: Any, **keywords: Any) -> Any:
         array = function(*arguments, **keywords)
         first = arguments[0] if arguments else keywords.get("a", keywords.get("object"))
-        return _watched(array) if watching() and isinstance(first, torch.Tensor | WatchedArray) else array
+        came = isinstance(first, WatchedArray) or (isinstance(first, torch.Tensor) and watching(first))
+        return _watched(array) if came else array
 
     return kept
 

@@ -72,6 +72,11 @@ class Lineage:
         """Whether an own kernel wrote what this storage holds."""
         return self._origins.get(start, _Origin()).own
 
+    def of_the_call(self, tensor: torch.Tensor) -> bool:
+        """Whether it holds anything that the call was given or that came of it: weights alone do not."""
+        origin = self._origins.get(reading.region(tensor)[0], _Origin())
+        return origin.own or origin.given or origin.derived
+
     def computed(self, name: str, arguments: Iterable[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """An operator of PyTorch computed."""
         arguments = tuple(arguments)

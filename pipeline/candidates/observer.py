@@ -57,7 +57,10 @@ class Observer:
         watch_ctypes(self._log, self._lineage, self._lookups)
         watch_extensions(self._log, self._lookups)
         watch_threads(self.watching)
-        watch_arrays(self._lineage.computed_on_host, self._is_watching)
+        watch_arrays(
+            self._lineage.computed_on_host,
+            lambda tensor: self._is_watching() and self._lineage.of_the_call(tensor),
+        )
         if where == "interpreter":
             watch_interpreter(self._log, self.aside)
         else:

@@ -10,6 +10,7 @@ from tests.candidates.conversation import Conversation
 
 HEAD = """
 import numpy as np, torch
+WEIGHT = torch.ones(12)
 class ModelNew(torch.nn.Module):
     kept = None
     def forward(self, x):
@@ -34,11 +35,13 @@ def conversation(folder: Path, body: str) -> Conversation:
         ("return torch.from_numpy(x.numpy().mean(1))", {"numpy:add", "numpy:divide"}),
         ("return torch.tensor([max(row) for row in x.tolist()])", {"python:tolist"}),
         ("x.numpy().ctypes.data\nreturn torch.from_numpy(np.ascontiguousarray(x.numpy().T).copy())", set()),
+        ("w = WEIGHT.numpy() * 2\nw.tolist()\nreturn x * torch.from_numpy(w)", {"aten::mul"}),
+        ("w = WEIGHT.numpy() * x.numpy()\nreturn torch.from_numpy(w)", {"numpy:multiply"}),
         ("(x * 0).long().tolist()\nreturn x.clone()", {"aten::mul"}),
     ],
 )  # fmt: skip
 def test_the_host_computes(tmp_path: Path, body: str, names: set[str]) -> None:
-    """Functions that compute are named with their elements, what only moves values is not."""
+    """Functions that compute are named with their elements; what moves values or reads weights is not."""
     with conversation(tmp_path, body) as talk:
         operations = talk.run(X).observed.operations
     assert {each.name for each in operations} - {"aten::div"} == names
