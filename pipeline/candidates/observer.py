@@ -27,6 +27,7 @@ from pipeline.candidates.operations import Operations, Watch
 from pipeline.candidates.threads import watch_threads
 from pipeline.candidates.triton_launches import watch_device, watch_interpreter
 from pipeline.checks import surroundings
+from pipeline.checks.pools import fill_pools
 
 _initial_seed = torch.initial_seed
 _manual_seed = torch.manual_seed
@@ -47,6 +48,7 @@ class Observer:
         self._lookups = Lookups()
         self._direct: dict[str, tuple[str, ...]] = {}
         self._profile = Profile()
+        self._unfilled = where == "interpreter"
         self._install(where)
         self._surroundings = surroundings.private()
         self._before = self._surroundings.snapshot()
@@ -120,11 +122,10 @@ class Observer:
         return (*self._surroundings.changes(self._before), *(f"{name} was changed" for name in settings))
 
     def settle_pools(self, threads: int) -> None:
-        """PyTorch's pool of threads starts now, and is nobody's left-over later."""
+        """Libraries' pools of threads start now, and are nobody's left-over later."""
         before = self._surroundings.running()
-        torch.set_num_threads(threads)
-        if threads > 1:
-            torch.full((_SHARED_AMONG_THREADS,), 0.0)
+        fill_pools(threads, interpreted=self._unfilled)
+        self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
         grown = self._surroundings.left_running(before)
         known = self._running
         self._running = surroundings.Running(
@@ -153,6 +154,3 @@ class Observer:
     def _audit(self, event: str, _arguments: Any) -> None:
         if event in ("os.fork", "os.forkpty"):
             self._forks.append("a process was forked")
-
-
-_SHARED_AMONG_THREADS = 1 << 18  # elements

@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.checks import surroundings
 from pipeline.checks.computing import is_computing
 from pipeline.checks.observation import Noticed
-
-_PARALLEL = 1 << 18  # elements that PyTorch shares among threads
-_PRODUCT = 512  # rows and columns of a product that NumPy shares among threads
+from pipeline.checks.pools import fill_pools
 
 
 class Watch:
@@ -25,7 +22,7 @@ class Watch:
 
     def __init__(self, launches: Callable[[], int] | None, *, threads: int) -> None:
         self._launches = launches
-        _fill_pools(threads, interpreted=launches is not None)
+        fill_pools(threads, interpreted=launches is not None)
         self._surroundings = surroundings.private()
         self._before = self._surroundings.snapshot()
         self._running = self._surroundings.running()
@@ -56,19 +53,6 @@ class Watch:
     def _tampering(self) -> tuple[str, ...]:
         settings = self._surroundings.changed_settings(self._before)
         return (*self._surroundings.changes(self._before), *(f"{name} was changed" for name in settings))
-
-
-def _fill_pools(threads: int, *, interpreted: bool) -> None:
-    """PyTorch's pools and OpenMP's keep their threads: they start now, and are nobody's left-over later.
-
-    So do those of NumPy's linear algebra, with which Triton's interpreter computes products.
-    """
-    torch.set_num_threads(threads)
-    if threads > 1:
-        torch.full((_PARALLEL,), 0.0)
-    if interpreted:
-        square = np.ones((_PRODUCT, _PRODUCT), np.float32)
-        np.matmul(square, square)
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
