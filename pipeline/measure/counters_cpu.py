@@ -8,6 +8,7 @@ turns among events all the same, counts are scaled by time enabled over time run
 Source: perf_event_open(2), include/uapi/linux/perf_event.h.
 """
 
+import contextlib
 import errno
 import os
 import struct
@@ -178,13 +179,11 @@ def _count_set(
     values: dict[str, float],
     absent: dict[str, str],
 ) -> None:
-    threads = sorted(int(path.name) for path in Path("/proc/self/task").iterdir())
     opened: dict[str, list[int]] = {}
     try:
         for event in events:
             try:
-                for thread in threads:
-                    opened.setdefault(event.label, []).append(perf.open(event, thread))
+                _open(event, perf, opened.setdefault(event.label, []))
             except OSError as error:
                 absent[event.label] = _why(error)
         if not opened.keys() - absent.keys():
@@ -203,6 +202,17 @@ def _count_set(
         for descriptors in opened.values():
             for descriptor in descriptors:
                 perf.close(descriptor)
+
+
+def _open(event: Event, perf: Perf, descriptors: list[int]) -> None:
+    """On every thread; one that has ended meanwhile needs no counter."""
+    for thread in _threads():
+        with contextlib.suppress(ProcessLookupError):
+            descriptors.append(perf.open(event, thread))
+
+
+def _threads() -> list[int]:
+    return sorted(int(path.name) for path in Path("/proc/self/task").iterdir())
 
 
 def _total(readings: Sequence[Reading]) -> float | None:

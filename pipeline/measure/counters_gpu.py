@@ -28,6 +28,7 @@ TOOL = "ncu"
 PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute")
 SECONDS = 120.0  # for one call: imports, first call, then some ten replays of each kernel
 LAUNCHES = 64  # of one call that are counted, at most
+LACKING = "ncu does not have it for this device, or not for every launch"
 
 TIME = "gpu__time_duration.sum"  # nanoseconds
 METRICS = (
@@ -173,9 +174,7 @@ def _judged(code: int, text: str, output: str) -> Counters | Unmeasured:
     kernels = parse(text)
     values = summed(kernels)
     if values:
-        lacking = {
-            name: "this ncu has no such metric of this device" for name in METRICS if name not in values
-        }
+        lacking = dict.fromkeys((name for name in METRICS if name not in values), LACKING)
         return Counters(tool=TOOL, values=values, kernels=kernels, absent=lacking)
     if code == REFUSED:
         return _absent(f"under {TOOL} the callable refused: {_last_line(output)}")

@@ -161,9 +161,7 @@ def _energy(source: str, steps: list[_Step], watched: float) -> Energy | Unmeasu
 def _domains(powercap: Path) -> list[Path]:
     """Packages, and the memory beside them; cores are in their package, and `-mmio` repeats it."""
     if not powercap.is_dir():
-        raise NotTold(
-            f"{powercap} is not here: a virtual machine, or the module intel_rapl_msr is not loaded"
-        )
+        raise NotTold(f"{powercap} is not here: a virtual machine, or no module intel_rapl_msr")
     found = sorted(powercap.glob("intel-rapl:*"))
     domains = [folder for folder in found if _name(folder).startswith(("package", "dram"))]
     if not domains:
