@@ -5,6 +5,7 @@ import mmap
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -217,9 +218,9 @@ def test_this_kernel_counts_time_on_the_processor():
 @pytest.mark.usefixtures("allowed")
 def test_descriptors_are_closed():
     """A measuring child counts for every variant."""
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     count(lambda: 1)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     descriptor = LinuxPerf().open(EVENTS[0][0], 0)
     assert not os.get_inheritable(descriptor)
     os.close(descriptor)

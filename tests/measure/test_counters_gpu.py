@@ -1,4 +1,4 @@
-"""Nsight Compute's tables and errors. The tables follow its documented format; none was recorded on a device."""
+"""Nsight Compute's tables and errors, written after its documented format: none was recorded on a device."""
 
 import json
 import sys

@@ -37,7 +37,7 @@ def test_a_callable_that_refuses(tmp_path: Path):
 
 
 def test_the_profiler_sees_the_last_call_alone(monkeypatch: pytest.MonkeyPatch):
-    """Not the first one, nor the warm-up: it is started before the last command and stopped with its answer."""
+    """Not the first one, nor the warm-up: it is started before the last command, stopped with its answer."""
     events: list[str] = []
     cudart = SimpleNamespace(
         cudaProfilerStart=lambda: events.append("start"), cudaProfilerStop=lambda: events.append("stop")
