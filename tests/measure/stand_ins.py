@@ -40,7 +40,7 @@ def serve_call(channel: Channel) -> None:
 
 
 def peaks() -> list[int | None]:
-    """Bytes of host memory for arrays of 64, 0, 64, 64 and 16 MB, in a process set up as a measuring child is."""
+    """Bytes of host memory for arrays of 64, 0, 64, 64 and 16 MB, memory set up as in a measuring child."""
     from pipeline.measure.memory import peak_of
 
     CpuTimer(flush_cache=False).prepare()  # the allocator keeps what is freed

@@ -1,4 +1,4 @@
-"""What a call cost besides time, and how the device was meanwhile: energy, memory, clock, heat, throttling."""
+"""What a call cost besides time, and how the device was meanwhile: energy, memory, clock, heat."""
 
 from collections.abc import Callable
 
