@@ -18,8 +18,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from pipeline.environment import untranslated
-from pipeline.measure.child import SetUp
+from pipeline.measure.commands import SetUp
 from pipeline.measure.once import REFUSED, Request
 from pipeline.records.profiled import Counters, KernelCounters, Unmeasured
 from pipeline.records.record import to_json
@@ -71,7 +73,9 @@ def count(set_up: SetUp, folder: Path, seconds: float = SECONDS) -> Counters | U
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     request, table = folder / "request.json", folder / "ncu.csv"
-    request.write_bytes(to_json(Request(set_up=set_up)))
+    # Our own flush would be launches as well: ncu empties the caches itself. It sees no launches in a graph.
+    plain = msgspec.structs.replace(set_up, flush_cache=False, cuda_graph=False)
+    request.write_bytes(to_json(Request(set_up=plain)))
     caches = "all" if set_up.flush_cache else "none"
     metrics: tuple[str, ...] = METRICS
     while True:

@@ -18,7 +18,7 @@ from typing import Protocol, Self
 from pipeline.measure.conditions_cpu import LinuxSource
 from pipeline.measure.conditions_gpu import NvmlSource
 from pipeline.measure.disturbance import TOLERATED
-from pipeline.measure.timer import usable_cores
+from pipeline.measure.processor import usable_cores
 from pipeline.nvml import NotTold
 from pipeline.records.hardware import BackendKind
 from pipeline.records.profiled import Conditions, Unmeasured

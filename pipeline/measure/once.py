@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pipeline.measure.child import Command, Go, Load, Prepare, Refused, SetUp, serve
+from pipeline.measure.child import serve
+from pipeline.measure.commands import Command, Go, Load, Prepare, Refused, SetUp
 from pipeline.records.record import Record, read_record
 from pipeline.workers.channel import Channel
 

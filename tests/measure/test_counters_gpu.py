@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline.measure import counters_gpu
@@ -110,6 +111,16 @@ def test_a_call_under_ncu(ncu, tmp_path: Path):
     assert run[run.index("--metrics") + 1] == ",".join(METRICS)
     assert run[-3:-1] == ["-m", "pipeline.measure.once"]
     assert json.loads(Path(run[-1]).read_text())["set_up"]["hosted"]["function"].endswith(":plain")
+
+
+def test_cold_caches_are_left_to_ncu(ncu, tmp_path: Path):
+    """The timer would write over them with launches of its own, which would be counted; a graph hides all."""
+    arguments = ncu(table(SOFTMAX))
+    count(msgspec.structs.replace(set_up("plain"), flush_cache=True, cuda_graph=True), tmp_path / "counted")
+    (run,) = json.loads(arguments.read_text())
+    assert "--cache-control all" in " ".join(run)
+    asked = json.loads(Path(run[-1]).read_text())["set_up"]
+    assert (asked["flush_cache"], asked["cuda_graph"]) == (False, False)
 
 
 def test_no_permission(ncu, tmp_path: Path):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipeline.measure import once
-from pipeline.measure.child import Go, Load, Loaded, Prepare, Prepared, Ran, Refused
+from pipeline.measure.commands import Go, Load, Loaded, Prepare, Prepared, Ran, Refused
 from pipeline.records.record import to_json
 from tests.measure.problems import set_up
 
