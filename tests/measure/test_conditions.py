@@ -64,11 +64,12 @@ def test_throttling_between_two_readings(machine: Path):
 def test_steal_since_the_last_reading(machine: Path, monkeypatch: pytest.MonkeyPatch):
     """A reading too soon for the kernel's clock leaves the time to the next one."""
     loads = [Load(busy=0, stolen=0, total=0), Load(busy=0, stolen=0.01, total=0.02)]
-    loads += [Load(busy=0, stolen=0.05, total=0.2)]
+    loads += [Load(busy=0, stolen=0.05, total=0.2), Load(busy=0, stolen=0.05, total=0.4)]
     monkeypatch.setattr(disturbance, "load", lambda: loads.pop(0))
     source = LinuxSource((0,))
     assert source.read().stolen is None
     assert source.read().stolen == pytest.approx(0.25)
+    assert source.read().stolen == 0.0
 
 
 def test_power_of_the_packages(machine: Path, monkeypatch: pytest.MonkeyPatch):

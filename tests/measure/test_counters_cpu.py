@@ -216,6 +216,23 @@ def test_this_kernel_counts_time_on_the_processor():
 
 
 @pytest.mark.usefixtures("allowed")
+def test_counters_stand_still_before_and_after():
+    """What runs before the start and after the stop is not counted."""
+    perf = LinuxPerf()
+    descriptor = perf.open(EVENTS[0][0], 0)
+    sum(range(100_000))
+    assert perf.read(descriptor).value == 0
+    perf.start()
+    sum(range(100_000))
+    perf.stop()
+    counted = perf.read(descriptor)
+    sum(range(100_000))
+    assert perf.read(descriptor) == counted
+    assert counted.value > 0
+    perf.close(descriptor)
+
+
+@pytest.mark.usefixtures("allowed")
 def test_descriptors_are_closed():
     """A measuring child counts for every variant."""
     before = len(list(Path("/proc/self/fd").iterdir()))
