@@ -1,16 +1,13 @@
 """Which GPU is here: NVIDIA through NVML, AMD through the kernel's tables; no torch, no device context."""
 
-import ctypes
 import functools
 import re
 from pathlib import Path
 
-from pipeline.environment import visible_devices
+from pipeline.nvml import Device, NotTold, Nvml
 from pipeline.records.hardware import BackendKind
 
-_NVML = ("libnvidia-ml.so.1", "libnvidia-ml.so")
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
-_NAME_BYTES = 96  # NVML_DEVICE_NAME_V2_BUFFER_SIZE
 
 Gpu = tuple[BackendKind, str, str]
 
@@ -32,49 +29,19 @@ def _gpus() -> tuple[Gpu, ...]:
 
 
 def _nvidia() -> list[Gpu]:
-    for library in _NVML:
-        try:
-            nvml = ctypes.CDLL(library)
-        except OSError:
-            continue
-        if nvml.nvmlInit_v2() != 0:
-            return []
-        try:
-            return [gpu for gpu in map(functools.partial(_nvml_device, nvml), _nvml_indices(nvml)) if gpu]
-        finally:
-            nvml.nvmlShutdown()
-    return []
-
-
-def _nvml_indices(nvml: ctypes.CDLL) -> list[int]:
-    """Devices in the order in which CUDA numbers them for this process; NVML itself shows all."""
-    count = ctypes.c_uint()
-    if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+    try:
+        with Nvml() as nvml:
+            return [gpu for device in nvml.devices() if (gpu := _described(device)) is not None]
+    except NotTold:
         return []
-    visible = visible_devices()
-    if visible is None:
-        return list(range(count.value))
-    indices = []
-    for entry in visible:
-        if not entry.isdecimal():  # a UUID, or -1: nothing from here on is visible
-            if entry.startswith(("GPU-", "MIG-")):
-                return list(range(count.value))
-            break
-        indices.append(int(entry))
-    return [index for index in indices if index < count.value]
 
 
-def _nvml_device(nvml: ctypes.CDLL, index: int) -> Gpu | None:
-    handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
-    name = ctypes.create_string_buffer(_NAME_BYTES)
-    calls = (
-        nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)),
-        nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor)),
-        nvml.nvmlDeviceGetName(handle, name, ctypes.c_uint(_NAME_BYTES)),
-    )
-    if any(calls):
+def _described(device: Device) -> Gpu | None:
+    try:
+        major, minor = device.capability()
+        return "cuda", f"sm_{major}{minor}", device.name()
+    except NotTold:
         return None
-    return "cuda", f"sm_{major.value}{minor.value}", name.value.decode(errors="replace")
 
 
 def _amd(nodes: Path) -> list[Gpu]:

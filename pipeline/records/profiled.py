@@ -53,20 +53,42 @@ class Energy(Record, frozen=True, kw_only=True):
     watts: float
     """Mean power while the calls ran."""
     seconds: float
-    """How long the counter was watched."""
+    """Between the counter's first and last update that were seen."""
+    calls: int
+    """In these seconds."""
+    updates: int
+    """Of the counter in these seconds, the first one not counted: the more, the finer."""
     source: str
     """Which counter: `nvml`, `rapl:package`."""
 
 
-class Memory(Record, frozen=True, kw_only=True):
-    """Peak memory of one call beyond what its inputs and outputs take, and what the formula says."""
+class Peak(Record, frozen=True, kw_only=True):
+    """Peak memory of one call, in bytes beyond what was taken when it began; absent where it is not told."""
 
     device_bytes: int | None = None
-    """The device allocator's peak during the call, inputs and outputs left out (GPU)."""
+    """Of torch's allocator (GPU)."""
+    outside_bytes: int | None = None
+    """Of the device past that allocator, by whatever the call has taken and still holds (GPU)."""
     host_bytes: int | None = None
-    """Growth of the process's peak resident size during the call."""
+    """Growth of the process's peak resident size."""
+
+
+class Memory(Record, frozen=True, kw_only=True):
+    """Peak memory of a call, inputs and preallocated outputs left out, and what the formula says."""
+
+    first: Peak
+    """Of the call that loads and compiles what it needs."""
+    steady: Peak
+    """Of a call after warm-up."""
     formula_bytes: float
     """Inputs and outputs, by the kernel's declaration."""
+
+
+class KernelCounters(Record, frozen=True, kw_only=True):
+    """Counters of one launch."""
+
+    kernel: str
+    values: dict[str, float]
 
 
 class Counters(Record, frozen=True, kw_only=True):
@@ -75,21 +97,39 @@ class Counters(Record, frozen=True, kw_only=True):
     tool: str
     """`perf_event`, `ncu`."""
     values: dict[str, float]
-    """Name of the counter, as its tool calls it -> value per call."""
+    """Name of the counter, as its tool calls it -> value per call; shares of several launches are weighted by
+    their time."""
+    kernels: tuple[KernelCounters, ...] = ()
+    """Launch by launch, in their order (ncu)."""
+    absent: dict[str, str] = {}
+    """Name of a counter that was asked for -> why it is not among the values."""
 
 
 class Conditions(Record, frozen=True, kw_only=True):
     """The device around and during the samples; what it does not tell is absent."""
 
     clock_mhz_low: float | None = None
+    """Of the multiprocessors, or of the slowest core in use; a device that idles is not counted."""
     clock_mhz_high: float | None = None
+    memory_clock_mhz_low: float | None = None
     temperature_celsius: float | None = None
     """The highest."""
     watts: float | None = None
     """Mean of the sampled power."""
     throttled: tuple[str, ...] = ()
-    """Reasons that slowed the clock, as the driver names them: thermal, power cap, …"""
+    """Reasons that slowed the clock, as the driver names them: software power cap, …"""
+    performance_states: tuple[int, ...] = ()
+    """Those that were seen, 0 is the fastest (NVIDIA)."""
+    stolen: float | None = None
+    """Share of the machine's CPU time that its host took."""
     samples: int = 0
+
+
+class Unmeasured(Record, frozen=True, kw_only=True):
+    """A quantity that could not be measured here, and why."""
+
+    quantity: Literal["energy", "memory", "counters", "conditions"]
+    reason: str
 
 
 class Comparison(Record, frozen=True, kw_only=True):
@@ -149,6 +189,7 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     memory: Memory | None = None
     counters: Counters | None = None
     conditions: Conditions | None = None
+    unmeasured: tuple[Unmeasured, ...] = ()
 
 
 class ProfileRecord(Record, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
-variants, samples, winners, outcomes, pruned, effects, static_facts and mutants as Parquet and CSV;
+variants, samples, winners, outcomes, pruned, effects, static_facts, mutants and counters as Parquet and CSV;
 static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from pipeline.analyze.collect import collect
+from pipeline.analyze.counters import counters_table
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_markdown, facts_table
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
@@ -64,6 +65,7 @@ def aggregate(options: argparse.Namespace) -> None:
         "effects": effects_table(find_effects(results)),
         "static_facts": facts_table(chosen),
         "mutants": mutants,
+        "counters": counters_table(results),
     }
     folder = options.out.parent
     for name, table in tables.items():

@@ -130,8 +130,27 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
     if timing.host_seconds is not None:
         yield "time/host_us", names.number(timing.host_seconds * 1e6)
     yield "roofline_share", names.number(profiled.roofline_share)
+    yield from _cost(profiled)
+
+
+def _cost(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
+    """Beside time: energy, memory, clock, counters; only what was measured."""
     if profiled.energy is not None:
-        yield "energy_joules", names.number(profiled.energy.joules)
+        energy = profiled.energy
+        yield "energy_joules", names.number(energy.joules)
+        yield "energy/mean_watts", names.number(energy.watts)
+        yield "energy/delay_js", names.number(energy.joules * profiled.timing.median.value)
+    if profiled.memory is not None:
+        yield "memory/device_bytes", names.number(profiled.memory.steady.device_bytes)
+        yield "memory/host_bytes", names.number(profiled.memory.steady.host_bytes)
+    if profiled.conditions is not None:
+        seen = profiled.conditions
+        yield "device/clock_mhz_low", names.number(seen.clock_mhz_low)
+        yield "device/clock_mhz_high", names.number(seen.clock_mhz_high)
+        yield "device/temperature_celsius", names.number(seen.temperature_celsius)
+    if profiled.counters is not None:
+        for name, value in profiled.counters.values.items():
+            yield f"counter/{name.removesuffix(':u')}", names.number(value)
 
 
 def _tags(result: Result, task: Task) -> dict[str, str]:
@@ -163,6 +182,8 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
             tags["weak_check"] = " ".join(result.verified.weak)
     if result.profiled:
         tags["bound"] = result.profiled.bound
+        if result.profiled.conditions and result.profiled.conditions.throttled:
+            tags["throttled"] = ", ".join(result.profiled.conditions.throttled)
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
     git = [record.provenance.git for record in result.records.values() if record.provenance.git]

@@ -1,7 +1,6 @@
 """What is read from the machine: this one, and others as their system files describe them."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -9,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import pipeline.nvml
 from pipeline.analyze import gpu, machine
 from pipeline.records.record import to_json
+from tests.nvml_stand_in import StandIn
 
 ROOT = Path(__file__).parents[2]
 EPYC = """\
@@ -167,30 +168,8 @@ def fresh_gpus():
 @pytest.fixture
 def nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_gpus: None) -> None:
     """A library with NVML's functions that knows two devices."""
-    if shutil.which("g++") is None:
-        pytest.skip("needs g++")
-    source = tmp_path / "nvml.cpp"
-    source.write_text(
-        "#include <cstdint>\n#include <cstdio>\n"
-        'extern "C" {\n'
-        "int nvmlInit_v2() { return 0; }\n"
-        "int nvmlShutdown() { return 0; }\n"
-        "int nvmlDeviceGetCount_v2(unsigned* count) { *count = 2; return 0; }\n"
-        "int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {\n"
-        "    *handle = (void*)(std::uintptr_t)(0x700000000000 + index);\n    return index > 1; }\n"
-        "int nvmlDeviceGetCudaComputeCapability(void* handle, int* major, int* minor) {\n"
-        "    const bool second = (std::uintptr_t)handle == 0x700000000001;\n"
-        "    *major = second ? 8 : 9; *minor = second ? 9 : 0; return 0; }\n"
-        "int nvmlDeviceGetName(void* handle, char* name, unsigned size) {\n"
-        "    const bool second = (std::uintptr_t)handle == 0x700000000001;\n"
-        '    std::snprintf(name, size, "%s", second ? "NVIDIA RTX" : "NVIDIA H200"); return 0; }\n'
-        "}\n"
-    )
-    library = tmp_path / "libnvidia-ml.so.1"
-    subprocess.run(["g++", "-shared", "-fPIC", "-o", library, source], check=True)
-    monkeypatch.setattr(gpu, "_NVML", (str(library),))
+    StandIn(tmp_path, monkeypatch)
     monkeypatch.setattr(gpu, "_KFD_NODES", tmp_path / "none")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 @pytest.mark.usefixtures("nvml")
@@ -205,7 +184,18 @@ def test_nvidia_devices():
 
 @pytest.mark.usefixtures("nvml")
 @pytest.mark.parametrize(
-    ("visible", "first"), [("1", "sm_89"), ("1,0", "sm_89"), ("", None), ("-1", None), ("7", None)]
+    ("visible", "first"),
+    [
+        ("1", "sm_89"),
+        ("1,0", "sm_89"),
+        ("GPU-9", "sm_89"),
+        ("7,0", None),
+        ("MIG-1", "sm_90"),
+        ("MIG-2", None),
+        ("", None),
+        ("-1", None),
+        ("7", None),
+    ],
 )
 def test_only_visible_devices_count(monkeypatch: pytest.MonkeyPatch, visible: str, first: str | None):
     """As for CUDA itself, in its order."""
@@ -217,7 +207,7 @@ def test_only_visible_devices_count(monkeypatch: pytest.MonkeyPatch, visible: st
 @pytest.mark.usefixtures("fresh_gpus")
 def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Processors are nodes as well, of version 0; versions are decimal, architectures hexadecimal."""
-    monkeypatch.setattr(gpu, "_NVML", ())
+    monkeypatch.setattr(pipeline.nvml, "LIBRARIES", ("libnothing.so.0",))
     monkeypatch.setattr(gpu, "_KFD_NODES", tmp_path)
     for node, version in (("0", 0), ("1", 90402), ("2", 90010), ("10", 110000)):
         (tmp_path / node).mkdir()
@@ -233,7 +223,7 @@ def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("fresh_gpus")
 def test_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Neither driver is here."""
-    monkeypatch.setattr(gpu, "_NVML", ("libnothing.so.0",))
+    monkeypatch.setattr(pipeline.nvml, "LIBRARIES", ("libnothing.so.0",))
     monkeypatch.setattr(gpu, "_KFD_NODES", tmp_path / "none")
     assert machine.read_gpu() is None
     assert not machine.gpu_present("cuda", "sm_90")

@@ -3,7 +3,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.analyze.columns import COLUMNS, MEASUREMENT, TIMING
+from pipeline.analyze.columns import COLUMNS, CONDITIONS, MEASUREMENT, TIMING
 from pipeline.analyze.tables import (
     outcomes_table,
     pruned_table,
@@ -12,6 +12,7 @@ from pipeline.analyze.tables import (
     write_csv,
     write_parquet,
 )
+from tests.analyze.costs import with_costs, without_costs
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_one_row_per_task_and_variant(variants, collected):
 def test_no_measurement_without_a_device(variants):
     """A target that is not here has no time, no share, no verdict: null, not zero."""
     rows = where(variants, hardware="h200")
-    measured = [column.name for column in (*TIMING, *MEASUREMENT)]
+    measured = [column.name for column in (*TIMING, *MEASUREMENT, *CONDITIONS)]
     measured += [
         name for name in variants.column_names if name.startswith(("speedup.", "verdict.", "baseline."))
     ]
@@ -98,6 +99,28 @@ def test_speedups_with_interval_and_verdict(variants):
     assert row["speedup.eager.low"] < row["speedup.eager"] < row["speedup.eager.high"]
     assert row["verdict.eager"] in ("faster", "slower", "indistinguishable")
     assert row["speedup.compile"] is None and "no C++ compiler" in row["absent.compile"]
+
+
+def test_costs_beside_time(collected):
+    """Energy, memory, clock and throttling in plain units; the product of energy and delay is derived."""
+    measured = next(result for result in collected.results if result.profiled)
+    (row,) = variants_table([with_costs(measured)]).to_pylist()
+    assert (row["energy_joules"], row["mean_watts"]) == (0.25, 500.0)
+    assert row["energy_delay"] == pytest.approx(0.25 * row["median_seconds"])
+    assert (row["peak_device_bytes"], row["first_call_device_bytes"]) == (16 << 20, 48 << 20)
+    assert (row["peak_host_bytes"], row["first_call_host_bytes"]) == (0, 5 << 20)
+    assert (row["clock_mhz_low"], row["clock_mhz_high"]) == (1755.0, 1980.0)
+    assert (row["temperature_celsius"], row["sampled_watts"], row["condition_samples"]) == (61.0, 480.0, 9)
+    assert row["throttled"] == "software power cap, sync boost"
+    assert (row["stolen"], row["unmeasured"]) == (None, None)
+
+
+def test_costs_that_could_not_be_measured(collected):
+    """Null, with the reasons in a column of their own."""
+    measured = next(result for result in collected.results if result.profiled)
+    (row,) = variants_table([without_costs(measured)]).to_pylist()
+    assert row["unmeasured"] == "energy: no RAPL; counters: not allowed"
+    assert all(row[column.name] is None for column in CONDITIONS if column.name != "unmeasured")
 
 
 def test_schema_says_what_columns_mean(variants):

@@ -1,5 +1,6 @@
 """What stands for a measuring child, or for a device."""
 
+import functools
 import importlib
 import os
 import resource
@@ -36,6 +37,21 @@ def serve_call(channel: Channel) -> None:
     function, arguments = channel.receive()
     module, _, name = function.partition(":")
     channel.send(getattr(importlib.import_module(module), name)(*arguments))
+
+
+def peaks() -> list[int | None]:
+    """Bytes of host memory for arrays of 16, 16, 0, 8 and 24 MB, memory set up as in a measuring child."""
+    from pipeline.measure.memory import peak_of
+
+    CpuTimer(flush_cache=False).prepare()  # the allocator keeps what is freed
+    sizes = (16 * MB, 16 * MB, 0, 8 * MB, 24 * MB)
+    return [peak_of(functools.partial(_write_and_free, size), "cpu").host_bytes for size in sizes]
+
+
+def _write_and_free(size: int) -> None:
+    import numpy as np
+
+    np.full(size, 1, dtype=np.uint8)
 
 
 def few_and_many(kind: BackendKind, flush: bool) -> tuple[float, float]:

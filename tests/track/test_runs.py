@@ -11,6 +11,7 @@ from pipeline.records.profiled import Profiled
 from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import read_task
+from tests.analyze.costs import with_costs
 from tests.track.small_run import compiled, measured, write_source
 
 
@@ -122,6 +123,26 @@ def test_a_source_that_was_edited_since_is_not_kept(
         msgspec.structs.replace(result, variant=variant), msgspec.structs.replace(task, compile=spec), folder
     )
     assert [path.name for path, _ in run.files if path.suffix == ".cpp"] == kept
+
+
+def test_costs_are_metrics(results: tuple[Result, ...], folder: Path) -> None:
+    """Energy, memory, clock and counters; the first metric stays the one to compare."""
+    result = with_costs(_first(results, on="cpu"))
+    run = _run(result, folder)
+    assert result.profiled is not None
+    assert run.metrics["energy_joules"] == 0.25
+    assert run.metrics["energy/delay_js"] == pytest.approx(0.25 * result.profiled.timing.median.value)
+    assert run.metrics["memory/device_bytes"] == 16 << 20
+    assert run.metrics["device/clock_mhz_low"] == 1755.0
+    assert run.metrics["counter/dram__bytes_read.sum"] == 96.0
+    assert run.tags["throttled"] == "software power cap, sync boost"
+    assert next(iter(run.metrics)) == "speedup/eager"
+
+
+def test_what_was_not_measured_is_no_metric(results: tuple[Result, ...], folder: Path) -> None:
+    """A 0 in its place would be compared with real ones."""
+    metrics = _run(_first(results, on="cpu"), folder).metrics
+    assert not [name for name in metrics if name.startswith(("energy", "memory/", "device/", "counter/"))]
 
 
 def _faster(result: Result) -> Result:

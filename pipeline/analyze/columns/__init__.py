@@ -5,6 +5,7 @@ Columns named `estimate_…` hold estimates; no other column does.
 """
 
 from pipeline.analyze.columns.column import Column, ColumnType
+from pipeline.analyze.columns.conditions import CONDITIONS
 from pipeline.analyze.columns.estimates import ESTIMATES
 from pipeline.analyze.columns.facts import FACTS
 from pipeline.analyze.columns.measurement import MEASUREMENT
@@ -13,6 +14,15 @@ from pipeline.analyze.columns.timing import TIMING
 from pipeline.analyze.columns.verification import VERIFICATION
 from pipeline.analyze.columns.who import WHO, configuration
 
-COLUMNS = (*WHO, *OUTCOME, *FACTS, *VERIFICATION, *TIMING, *MEASUREMENT, *ESTIMATES)
+COLUMNS = (*WHO, *OUTCOME, *FACTS, *VERIFICATION, *TIMING, *MEASUREMENT, *CONDITIONS, *ESTIMATES)
 
-__all__ = ["COLUMNS", "FACTS", "MEASUREMENT", "TIMING", "Column", "ColumnType", "configuration"]
+__all__ = [
+    "COLUMNS",
+    "CONDITIONS",
+    "FACTS",
+    "MEASUREMENT",
+    "TIMING",
+    "Column",
+    "ColumnType",
+    "configuration",
+]

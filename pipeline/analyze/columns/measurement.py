@@ -51,10 +51,4 @@ MEASUREMENT = (
         "FLOP/s",
         lambda run: run.ceilings.vector_flops,
     ),
-    measured(
-        "energy_joules",
-        "Energy per call, where the device reports it",
-        "J",
-        lambda run: run.energy.joules if run.energy else None,
-    ),
 )

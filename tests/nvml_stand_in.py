@@ -1,0 +1,62 @@
+"""A library that stands for NVML's, compiled for the test: what it answers is told it value by value."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline import nvml
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+H200 = {
+    "nvmlDeviceGetName": "NVIDIA H200",
+    "nvmlDeviceGetUUID": "GPU-11111111-2222-3333-4444-555555555555",
+    "nvmlDeviceGetCudaComputeCapability": 90,
+    "sm_clock": 1755,
+    "highest_sm_clock": 1980,
+    "memory_clock": 3201,
+    "highest_memory_clock": 3202,
+    "nvmlDeviceGetTemperature": 41,
+    "nvmlDeviceGetPowerUsage": 312_400,
+    "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+    "nvmlDeviceGetTotalEnergyConsumption": 987_654_321_987,
+    "nvmlDeviceGetPerformanceState": 0,
+    "nvmlDeviceGetPersistenceMode": 1,
+    "nvmlDeviceGetCurrentClocksEventReasons": 0,
+    "processes": "4711",
+}
+RTX = H200 | {
+    "nvmlDeviceGetName": "NVIDIA RTX",
+    "nvmlDeviceGetUUID": "GPU-99999999-2222-3333-4444-555555555555",
+    "nvmlDeviceGetCudaComputeCapability": 89,
+}
+
+
+class StandIn:
+    """The library with its answers: two devices at first."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
+        if shutil.which("g++") is None:
+            pytest.skip("needs g++")
+        self._answers = folder / "answers.txt"
+        library = folder / "libnvidia-ml.so.1"
+        define = f'-DANSWERS="{self._answers}"'
+        subprocess.run(
+            ["g++", "-shared", "-fPIC", define, *options, "-o", library, SOURCE],
+            check=True,
+        )
+        monkeypatch.setattr(nvml, "LIBRARIES", (str(library),))
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        self._told: dict[tuple[str, int], object] = {("nvmlDeviceGetCount_v2", 0): 2}
+        self.tell(H200)
+        self.tell(RTX, device=1)
+
+    def tell(self, answers: dict[str, object], device: int = 0) -> None:
+        """Answers from now on; None is not supported."""
+        self._told |= {(function, device): value for function, value in answers.items()}
+        known = {key: value for key, value in self._told.items() if value is not None}
+        text = "".join(f"{function} {device} {value}\n" for (function, device), value in known.items())
+        temporary = self._answers.with_suffix(".new")  # a reader in a thread sees all or nothing
+        temporary.write_text(text)
+        temporary.rename(self._answers)
