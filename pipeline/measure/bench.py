@@ -7,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-from pipeline.measure import ceilings, roofline, runner
+from pipeline.measure import ceilings, counters_gpu, roofline, runner
 from pipeline.measure.baselines import Baselines, Scene
 from pipeline.measure.ceilings import DeviceCeilings, Traffic
 from pipeline.measure.commands import Candidate, Reference, SetUp
@@ -20,7 +20,7 @@ from pipeline.measure.rounds import CANDIDATE, Round
 from pipeline.measure.summary import Measured, Unstable
 from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Ceilings, Profiled
+from pipeline.records.profiled import Ceilings, Memory, Profiled, Unmeasured
 from pipeline.records.record import to_json
 from pipeline.records.settings import Profile
 from pipeline.records.specs import ProfileSpec
@@ -96,7 +96,10 @@ class Bench:
         try:
             with device_lock(self._device_name):
                 return runner.measure(
-                    lambda: self._start(candidate, folder / LOG), baselines, self._spec.settings
+                    lambda: self._start(candidate, folder / LOG),
+                    baselines,
+                    self._spec.settings,
+                    self._spec.target.kind,
                 )
         finally:
             baselines.stop()
@@ -104,7 +107,10 @@ class Bench:
     def _profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
         try:
             measured = runner.measure(
-                lambda: self._start(candidate, folder / LOG), self._baselines, self._spec.settings
+                lambda: self._start(candidate, folder / LOG),
+                self._baselines,
+                self._spec.settings,
+                self._spec.target.kind,
             )
         except MemberGone as gone:
             return Failure(outcome=gone.outcome, reason=gone.reason, log=_kept(folder / LOG))
@@ -113,7 +119,19 @@ class Bench:
             return Failure(outcome=Outcome.UNSTABLE_TIMING, reason=unstable.reason, log=ROUNDS)
         _keep_rounds(folder, measured.rounds)
         _kept(folder / LOG)
-        return self._judge(measured)
+        result = self._judge(measured)
+        if isinstance(result, Profiled) and self._spec.settings.gpu_counters:
+            return self._counted(result, candidate, folder)
+        return result
+
+    def _counted(self, result: Profiled, candidate: Candidate, folder: Path) -> Profiled:
+        """With the GPU's counters, read in a process of their own while the baselines are stopped."""
+        if self._spec.target.kind == "cpu":
+            return result
+        found = counters_gpu.count(self._set_up(candidate), folder)
+        if isinstance(found, Unmeasured):
+            return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, found))
+        return msgspec.structs.replace(result, counters=found)
 
     def _start(self, candidate: Candidate, log: Path) -> Member:
         log.unlink(missing_ok=True)
@@ -141,6 +159,7 @@ class Bench:
             if reason is not None:
                 return Failure(outcome=Outcome.OVER_ROOFLINE, reason=reason, log=ROUNDS)
         place = roofline.place(self._work, bounds, seconds)
+        examined = measured.examined
         return Profiled(
             timing=measured.timing,
             comparisons=measured.comparisons,
@@ -152,6 +171,11 @@ class Bench:
             bound=place.bound,
             device=measured.facts | _how(self._spec.settings),
             notes=measured.notes,
+            energy=examined.energy if examined else None,
+            memory=_memory(measured, self._work),
+            counters=examined.counters if examined else None,
+            conditions=measured.conditions if measured.conditions.samples else None,
+            unmeasured=measured.unmeasured,
         )
 
     def _bounds(self) -> Ceilings:
@@ -169,6 +193,12 @@ class Bench:
 def _how(settings: Profile) -> dict[str, str]:
     """What the figures must not be compared without."""
     return {"mode": settings.mode, "cache": "flushed" if settings.flush_cache else "warm"}
+
+
+def _memory(measured: Measured, work: Work) -> Memory | None:
+    if measured.examined is None or measured.first_peak is None:
+        return None
+    return Memory(first=measured.first_peak, steady=measured.examined.peak, formula_bytes=work.bytes)
 
 
 def _keep_rounds(folder: Path, rounds: Sequence[Round]) -> None:

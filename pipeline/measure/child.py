@@ -21,6 +21,7 @@ from pipeline.measure.commands import (
     Calibrate,
     Calibrated,
     Command,
+    Examine,
     Go,
     Load,
     Loaded,
@@ -32,7 +33,9 @@ from pipeline.measure.commands import (
     SetUp,
 )
 from pipeline.measure.content import Content
+from pipeline.measure.costs import examine
 from pipeline.measure.hosting import Hosted, load
+from pipeline.measure.memory import peak_of
 from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
 from pipeline.workers.channel import Channel
 
@@ -89,6 +92,8 @@ class _Host:
                 return self._attempt(lambda: self._prepare(command.settle_seconds))
             case Go():
                 return self._attempt(lambda: self._run(command))
+            case Examine():
+                return self._attempt(lambda: self._examine(command))
             case SetUp():
                 raise ValueError("a measuring child is set up once")
         assert_never(command)
@@ -111,11 +116,20 @@ class _Host:
         self._hosted = load(self._set_up, self._content)
         self._call = self._hosted.bind()
         loaded = clock()
-        self._timer.batch(self._call, 1)
-        called = clock()
+        # Its clock stands inside: freeing memory first, so that the peak can be seen, is not the call's.
+        first: list[float] = []
+        peak = peak_of(lambda: first.append(self._first_call()), self._set_up.kind)
         return Loaded(
-            setup_seconds=loaded - start, first_call_seconds=called - loaded, facts=self._timer.facts()
+            setup_seconds=loaded - start,
+            first_call_seconds=first[0],
+            first_peak=peak,
+            facts=self._timer.facts(),
         )
+
+    def _first_call(self) -> float:
+        start = time.perf_counter()
+        self._timer.batch(self._call, 1)
+        return time.perf_counter() - start
 
     def _calibrate(self, command: Calibrate) -> Answer:
         began = time.perf_counter()
@@ -173,6 +187,12 @@ class _Host:
         if seconds is not None:
             self._timer.settle(self._call, seconds)
         return Prepared()
+
+    def _examine(self, command: Examine) -> Answer:
+        def batch(calls: int) -> float:
+            return self._timer.batch(self._call, calls)
+
+        return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:
         if not command.gaps:

@@ -29,8 +29,8 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     """
     if settings.flush_cache:
         return
-    ours = [each[CANDIDATE] for each in rounds]
-    theirs = [batch.unseen for each in rounds for name, batch in each.items() if name != CANDIDATE]
+    ours = [each.batches[CANDIDATE] for each in rounds]
+    theirs = [batch.unseen for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
     told = float(np.median([batch.seconds for batch in ours]))
     computed = float(np.median([batch.computed for batch in ours]))
     # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
@@ -41,7 +41,7 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
         raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
     # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
     hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
-    others = [_hidden(batch) for each in rounds for name, batch in each.items() if name != CANDIDATE]
+    others = [_hidden(batch) for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
     least = max(0.0, float(np.quantile(others, 0.75))) if others else 0.0
     if hidden - least > COMPUTED_SECONDS + COMPUTED_SHARE * told:
         reason = (

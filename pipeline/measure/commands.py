@@ -3,10 +3,12 @@
 from typing import Literal
 
 from pipeline.backends.backend import CompileJob
+from pipeline.measure.costs import Examined
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind
 from pipeline.records.kernel import GradientOf
 from pipeline.records.problem import Problem
+from pipeline.records.profiled import Peak
 from pipeline.records.record import Record
 
 
@@ -80,7 +82,16 @@ class Go(Record, frozen=True, kw_only=True, tag="go"):
     """Idle seconds before each call, which is timed alone then; none: back to back."""
 
 
-Command = SetUp | Load | Calibrate | Prepare | Go
+class Examine(Record, frozen=True, kw_only=True, tag="examine"):
+    """See what calls cost besides time; the last command."""
+
+    calls: int
+    """In one batch."""
+    energy_seconds: float | None
+    """How long to watch the energy counter; None: not at all."""
+
+
+Command = SetUp | Load | Calibrate | Prepare | Go | Examine
 
 
 class Ready(Record, frozen=True, kw_only=True, tag="ready"):
@@ -95,6 +106,8 @@ class Loaded(Record, frozen=True, kw_only=True, tag="loaded"):
 
     setup_seconds: float
     first_call_seconds: float
+    first_peak: Peak
+    """Memory that the first call took."""
     facts: dict[str, str]
 
 
@@ -128,4 +141,4 @@ class Ran(Record, frozen=True, kw_only=True, tag="ran"):
     """Of each call, where they were timed one by one."""
 
 
-Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran
+Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran | Examined

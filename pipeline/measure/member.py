@@ -15,6 +15,7 @@ from pipeline.measure.commands import (
     Calibrate,
     Calibrated,
     Command,
+    Examine,
     Go,
     Load,
     Loaded,
@@ -25,6 +26,7 @@ from pipeline.measure.commands import (
     Refused,
     SetUp,
 )
+from pipeline.measure.costs import Examined
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
@@ -161,6 +163,13 @@ class Member:
             queued=after.queued - before.queued,
             latencies=ran.latencies,
         )
+
+    def examine(self, energy_seconds: float | None) -> Examined:
+        """What a call costs besides time; nothing may be timed after it."""
+        with self._turn():
+            return self._ask(
+                Examine(calls=self.calls, energy_seconds=energy_seconds), Examined, self._place.patience
+            )
 
     def cpu_seconds(self) -> float:
         """CPU time that its process has used; 0 where the platform does not tell."""

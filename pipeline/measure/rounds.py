@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from pipeline.measure import statistics
 from pipeline.measure.member import Batch, Member
+from pipeline.measure.monitor import Monitor, disturbances
+from pipeline.records.profiled import Conditions
+from pipeline.records.record import Record
 from pipeline.records.settings import Profile
 
 CANDIDATE = "candidate"
@@ -17,37 +20,51 @@ IMPRECISE = 3.0  # times the wished half-width: worth an extension, and a note
 HOPELESS = 0.5  # relative half-width of the candidate's own median
 CLEAN = 0.1  # share of a batch that its threads may wait for a core before its round is repeated
 
-Round = dict[str, Batch]
-"""One batch of each member."""
+
+class Round(Record, frozen=True, kw_only=True):
+    """One batch of each member."""
+
+    batches: dict[str, Batch]
+    device: Conditions = Conditions()
+    """How the device was since the round before."""
 
 
-def run_rounds(members: Sequence[Member], settings: Profile) -> list[Round]:
+def run_rounds(members: Sequence[Member], settings: Profile, monitor: Monitor) -> list[Round]:
     """One batch of each member per round, in random order, on equal content."""
     numbers = random.SystemRandom()
     rounds: list[Round] = []
+    monitor.look()  # what was before is not of a round
     began = time.monotonic()
     while not _enough(rounds, settings, time.monotonic() - began):
         seed = fresh_seed()
         order = numbers.sample(members, len(members))
-        rounds.append({member.name: member.batch(seed) for member in order})
+        batches = {member.name: member.batch(seed) for member in order}
+        rounds.append(Round(batches=batches, device=monitor.look()))
     return rounds
 
 
 def undisturbed(rounds: Sequence[Round], settings: Profile) -> list[Round]:
-    """Rounds in which no thread waited for a core; where these are too few, those that waited least.
+    """Rounds in which nothing was disturbed; where these are too few, those that waited least.
 
-    What is left out is chosen by the kernel's account of waiting, never by the time that was measured.
+    What is left out is chosen by the kernel's account of waiting and the device's of its clock, never by the
+    time that was measured.
     """
-    clean = [each for each in rounds if waiting(each) <= CLEAN]
+    clean = quiet(rounds)
     if len(clean) >= min(settings.batches_at_least, len(rounds)):
         return clean
     limit = sorted(map(waiting, rounds))[: settings.batches_at_least][-1]
     return [each for each in rounds if waiting(each) <= limit][: max(len(clean), settings.batches_at_least)]
 
 
+def quiet(rounds: Sequence[Round]) -> list[Round]:
+    """Rounds in which no thread waited for a core and the device ran as usual."""
+    found = disturbances([each.device for each in rounds])
+    return [each for each, why in zip(rounds, found, strict=True) if why is None and waiting(each) <= CLEAN]
+
+
 def waiting(each: Round) -> float:
     """The largest share of its batch that a member waited for a core."""
-    return max(batch.waited / batch.seconds for batch in each.values())
+    return max(batch.waited / batch.seconds for batch in each.batches.values())
 
 
 def fresh_seed() -> int:
@@ -64,7 +81,7 @@ def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
         return last or _scatter(undisturbed(rounds, settings), settings) <= HOPELESS
     if len(rounds) >= settings.batches_at_most:
         return True
-    used = [each for each in rounds if waiting(each) <= CLEAN]
+    used = quiet(rounds)
     if len(used) < settings.batches_at_least:
         return False
     over = spent > settings.seconds_per_variant
@@ -77,7 +94,7 @@ def _enough(rounds: Sequence[Round], settings: Profile, spent: float) -> bool:
 
 def _imprecision(rounds: Sequence[Round], confidence: float) -> float:
     """The widest interval of all statements that will be made, relative."""
-    samples = {name: [each[name].per_call for each in rounds] for name in rounds[0]}
+    samples = {name: [each.batches[name].per_call for each in rounds] for name in rounds[0].batches}
     ours = samples.pop(CANDIDATE)
     intervals = [statistics.speedup(ours, theirs, confidence) for theirs in samples.values()]
     return max(map(statistics.relative_half_width, intervals or [statistics.median(ours, confidence)]))
@@ -85,5 +102,5 @@ def _imprecision(rounds: Sequence[Round], confidence: float) -> float:
 
 def _scatter(rounds: Sequence[Round], settings: Profile) -> float:
     """Relative half-width of the candidate's own median."""
-    samples = [each[CANDIDATE].per_call for each in rounds]
+    samples = [each.batches[CANDIDATE].per_call for each in rounds]
     return statistics.relative_half_width(statistics.median(samples, settings.confidence))

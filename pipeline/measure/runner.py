@@ -3,16 +3,24 @@
 import os
 from collections.abc import Callable
 
+import msgspec
+
 from pipeline.measure.baselines import Baselines
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.member import Member, MemberGone
+from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import CANDIDATE, fresh_seed, run_rounds
 from pipeline.measure.summary import Measured, summarize
+from pipeline.records.hardware import BackendKind
 from pipeline.records.settings import Profile
 
 
-def measure(start: Callable[[], Member], baselines: Baselines, settings: Profile) -> Measured:
-    """Time a candidate; `start` starts its process, again where a baseline broke down in between.
+def measure(
+    start: Callable[[], Member], baselines: Baselines, settings: Profile, kind: BackendKind
+) -> Measured:
+    """Time a candidate, then see what its calls cost besides.
+
+    `start` starts its process, again where a baseline broke down in between.
 
     Raises
     ------
@@ -27,9 +35,11 @@ def measure(start: Callable[[], Member], baselines: Baselines, settings: Profile
         try:
             candidate.load(fresh_seed(), settings)
             before, own = load(), _cpu_seconds(candidate, *others)
-            rounds = run_rounds((candidate, *others), settings)
+            with Monitor.of(kind) as monitor:
+                rounds = run_rounds((candidate, *others), settings, monitor)
             own = _cpu_seconds(candidate, *others) - own
             found = disturbance(before, load(), own)
+            examined = candidate.examine(settings.energy_seconds)
         except MemberGone as gone:
             if gone.name == CANDIDATE:
                 raise
@@ -37,7 +47,9 @@ def measure(start: Callable[[], Member], baselines: Baselines, settings: Profile
             continue
         finally:
             candidate.stop()
-        return summarize((candidate, *others), rounds, settings, baselines.absent(), found)
+        measured = summarize((candidate, *others), rounds, settings, baselines.absent(), found)
+        missing = (*examined.unmeasured, *((monitor.absent,) if monitor.absent else ()))
+        return msgspec.structs.replace(measured, examined=examined, unmeasured=missing)
 
 
 def _cpu_seconds(*members: Member) -> float:

@@ -2,12 +2,21 @@
 
 from collections.abc import Sequence
 
-from pipeline.measure import statistics
+from pipeline.measure import monitor, statistics
 from pipeline.measure.clock import check_clock
+from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.member import Member
-from pipeline.measure.rounds import CANDIDATE, CLEAN, HOPELESS, IMPRECISE, Round, undisturbed, waiting
-from pipeline.records.profiled import AbsentBaseline, Comparison, Interval, Timing
+from pipeline.measure.rounds import CANDIDATE, CLEAN, HOPELESS, IMPRECISE, Round, quiet, undisturbed, waiting
+from pipeline.records.profiled import (
+    AbsentBaseline,
+    Comparison,
+    Conditions,
+    Interval,
+    Peak,
+    Timing,
+    Unmeasured,
+)
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
 
@@ -23,6 +32,13 @@ class Measured(Record, frozen=True, kw_only=True):
     """Of the device, as found by the candidate's process, and what else ran on it."""
     rounds: tuple[Round, ...]
     """All that were run, those that were repeated included."""
+    conditions: Conditions
+    """Of the device, over all rounds."""
+    first_peak: Peak | None = None
+    """Memory that the first call took."""
+    examined: Examined | None = None
+    """What a call costs besides time."""
+    unmeasured: tuple[Unmeasured, ...] = ()
 
 
 class Unstable(Exception):
@@ -58,8 +74,9 @@ def summarize(
     notes = (
         *_warmed_up(members),
         *_precision(timing, comparisons, settings),
-        *_quiet(rounds, used),
+        *_repeated(rounds, used),
         *(found.notes() if found else ()),
+        *monitor.notes([each.device for each in rounds]),
     )
     return Measured(
         timing=timing,
@@ -68,13 +85,15 @@ def summarize(
         notes=notes,
         facts=facts,
         rounds=tuple(rounds),
+        first_peak=candidate.loaded.first_peak if candidate.loaded else None,
+        conditions=monitor.merged([each.device for each in rounds]),
     )
 
 
 def _timing(member: Member, rounds: Sequence[Round], settings: Profile) -> Timing:
     if member.loaded is None:
         raise ValueError(f"{member.name} was timed before it was loaded")
-    samples = tuple(each[member.name].per_call for each in rounds)
+    samples = tuple(each.batches[member.name].per_call for each in rounds)
     return Timing(
         samples=samples,
         median=statistics.median(samples, settings.confidence),
@@ -83,7 +102,7 @@ def _timing(member: Member, rounds: Sequence[Round], settings: Profile) -> Timin
         first_call_seconds=member.loaded.first_call_seconds,
         warmup_seconds=member.calibrated.warmup_seconds if member.calibrated else None,
         host_seconds=member.calibrated.host_seconds if member.calibrated else None,
-        latencies=tuple(each for batches in rounds for each in batches[member.name].latencies),
+        latencies=tuple(each for each_round in rounds for each in each_round.batches[member.name].latencies),
     )
 
 
@@ -126,10 +145,13 @@ def _warmed_up(members: Sequence[Member]) -> tuple[str, ...]:
     )
 
 
-def _quiet(rounds: Sequence[Round], used: Sequence[Round]) -> tuple[str, ...]:
-    """How many rounds other processes spoiled."""
+def _repeated(rounds: Sequence[Round], used: Sequence[Round]) -> tuple[str, ...]:
+    """How many rounds other processes or the device's clock spoiled."""
     repeated = len(rounds) - len(used)
-    kept = sum(waiting(each) > CLEAN for each in used)
-    return (f"disturbed: {repeated} rounds repeated",) * (repeated > 0) + (
-        f"disturbed: in {kept} of {len(used)} rounds threads waited for a core",
-    ) * (kept > 0)
+    kept = len(used) - len(quiet(used))
+    waited = sum(waiting(each) > CLEAN for each in used)
+    return (
+        (f"disturbed: {repeated} rounds repeated",) * (repeated > 0)
+        + (f"disturbed: in {waited} of {len(used)} rounds threads waited for a core",) * (waited > 0)
+        + (f"disturbed: in {kept - waited} of {len(used)} rounds the device ran otherwise",) * (kept > waited)
+    )

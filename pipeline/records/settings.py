@@ -109,6 +109,10 @@ class Profile(Record, frozen=True, kw_only=True):
     """Mean of the gaps of the mode `server`: exponentially distributed, as independent requests arrive."""
     cuda_graph: bool
     """Launch each call as a recorded graph (GPU)."""
+    energy_seconds: float | None
+    """How long to watch the device's energy counter, where it has one; null: not at all."""
+    gpu_counters: bool
+    """Run each variant once more under Nsight Compute, where it is installed (GPU)."""
 
     def __post_init__(self) -> None:
         """A baseline is a known one, or an implementation by its name."""

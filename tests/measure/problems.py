@@ -43,6 +43,8 @@ SETTINGS = Profile(
     mode="offline",
     idle_seconds=0.0,
     cuda_graph=False,
+    energy_seconds=None,
+    gpu_counters=False,
 )
 
 

@@ -28,7 +28,7 @@ def test_absent_with_its_reason(tmp_path: Path) -> None:
     """A reference that cannot be called leaves the candidate without a comparison, and says why."""
     base = baselines("refusing", tmp_path)
     try:
-        found = measure(lambda: member("plain", tmp_path), base, SETTINGS)
+        found = measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
     finally:
         base.stop()
     assert found.comparisons == ()
@@ -42,7 +42,7 @@ def test_restarted_once(tmp_path: Path) -> None:
         (first,) = base.members()
         assert first._session is not None
         os.kill(first._session, signal.SIGKILL)
-        found = measure(lambda: member("plain", tmp_path), base, SETTINGS)
+        found = measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
         (second,) = base.members()
     finally:
         base.stop()

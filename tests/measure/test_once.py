@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.measure import once
 from pipeline.measure.commands import Go, Load, Loaded, Prepare, Prepared, Ran, Refused
+from pipeline.records.profiled import Peak
 from pipeline.records.record import to_json
 from tests.measure.problems import set_up
 
@@ -48,7 +49,7 @@ def test_the_profiler_sees_the_last_call_alone(monkeypatch: pytest.MonkeyPatch):
 
     script = once._Script(msgspec.structs.replace(set_up("plain"), kind="cuda"))
     answers = {
-        Load: Loaded(setup_seconds=0, first_call_seconds=0, facts={}),
+        Load: Loaded(setup_seconds=0, first_call_seconds=0, first_peak=Peak(), facts={}),
         Prepare: Prepared(),
         Go: Ran(seconds=1),
     }

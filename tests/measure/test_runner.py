@@ -3,19 +3,25 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline.measure.clock import check_clock
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Batch, Member, MemberGone
+from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import Round, run_rounds, undisturbed
 from pipeline.measure.runner import measure
 from pipeline.measure.summary import Unstable, summarize
+from pipeline.nvml import NotTold
 from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import Conditions, Peak
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
 pytestmark = pytest.mark.alone
+
+NO_MONITOR = Monitor(NotTold("a test"))
 
 
 class Scripted(Member):
@@ -24,7 +30,9 @@ class Scripted(Member):
     def __init__(self, name: str, seconds: Sequence[float], turns: list[tuple[str, int]]) -> None:
         self.name = name
         self.calls = 10
-        self.loaded = Loaded(setup_seconds=0.1, first_call_seconds=0.2, facts={"name": "a device"})
+        self.loaded = Loaded(
+            setup_seconds=0.1, first_call_seconds=0.2, first_peak=Peak(), facts={"name": "a device"}
+        )
         self.calibrated = None
         self._seconds = iter(seconds)
         self._turns = turns
@@ -44,7 +52,10 @@ def batch(
 
 def rounds_of(candidate: Sequence[float], eager: Sequence[float]) -> list[Round]:
     """Rounds in which nothing went wrong."""
-    return [{"candidate": batch(a), "eager": batch(b)} for a, b in zip(candidate, eager, strict=True)]
+    return [
+        Round(batches={"candidate": batch(a), "eager": batch(b)})
+        for a, b in zip(candidate, eager, strict=True)
+    ]
 
 
 def members(turns: list[tuple[str, int]] | None = None) -> tuple[Scripted, Scripted]:
@@ -57,7 +68,7 @@ def test_interleaved_in_random_order() -> None:
     """Every round times each once, on the same seed, which no other round has; both come first at times."""
     turns: list[tuple[str, int]] = []
     chosen = settings(batches_at_least=40, batches_at_most=40)
-    run_rounds(members(turns), chosen)
+    run_rounds(members(turns), chosen, NO_MONITOR)
     rounds = list(zip(turns[::2], turns[1::2], strict=True))
     assert len(rounds) == 40
     for first, second in rounds:
@@ -69,21 +80,21 @@ def test_interleaved_in_random_order() -> None:
 
 def test_precise_enough_is_enough() -> None:
     """Samples without scatter end the rounds at the least number."""
-    assert len(run_rounds(members(), SETTINGS)) == SETTINGS.batches_at_least
+    assert len(run_rounds(members(), SETTINGS, NO_MONITOR)) == SETTINGS.batches_at_least
 
 
 def test_scatter_goes_on() -> None:
     """Samples that scatter are taken until the largest number."""
     scattered = [0.01 * (1 + (i * 7919 % 13) / 13) for i in range(500)]
     wild = (Scripted("candidate", scattered, []), Scripted("eager", scattered[3:], []))
-    assert len(run_rounds(wild, settings(relative_half_width=0.001))) == SETTINGS.batches_at_most
+    assert len(run_rounds(wild, settings(relative_half_width=0.001), NO_MONITOR)) == SETTINGS.batches_at_most
 
 
 def test_waiting_rounds_are_repeated() -> None:
     """A round in which a thread waited for a core is left out, whatever it measured, and that is told."""
     rounds = rounds_of([0.01] * 10, [0.02] * 10)
-    rounds[3]["eager"] = batch(0.04, waited=0.02)
-    rounds[7]["candidate"] = batch(0.005, waited=0.004)
+    rounds[3].batches["eager"] = batch(0.04, waited=0.02)
+    rounds[7].batches["candidate"] = batch(0.005, waited=0.004)
     assert undisturbed(rounds, SETTINGS) == rounds[:3] + rounds[4:7] + rounds[8:]
     found = summarize(members(), rounds, SETTINGS, (), None)
     assert found.timing.samples == (0.001,) * 8
@@ -93,7 +104,7 @@ def test_waiting_rounds_are_repeated() -> None:
 
 def test_a_busy_machine_gives_its_quietest_rounds() -> None:
     """Where all waited, those that waited least are used, in their order, and that is told."""
-    rounds = [{"candidate": batch(0.01, waited=0.01 - 0.0005 * i)} for i in range(12)]
+    rounds = [Round(batches={"candidate": batch(0.01, waited=0.01 - 0.0005 * i)}) for i in range(12)]
     assert undisturbed(rounds, SETTINGS) == rounds[-6:]
     found = summarize(members()[:1], rounds, SETTINGS, (), None)
     assert "disturbed: in 6 of 6 rounds threads waited for a core" in found.notes
@@ -128,13 +139,24 @@ def test_imprecision_is_told() -> None:
 
 def test_a_false_clock() -> None:
     """Time that passes and is not told is tampered; slow messages, which all have, are not."""
-    honest = [{"candidate": batch(0.01, unseen=5e-3, computed=0.0102), "eager": batch(0.02, unseen=5e-3)}] * 8
+    honest = [
+        Round(
+            batches={
+                "candidate": batch(0.01, unseen=5e-3, computed=0.0102),
+                "eager": batch(0.02, unseen=5e-3),
+            }
+        )
+    ] * 8
     check_clock(honest, SETTINGS)
-    false = [{"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)}] * 8
+    false = [Round(batches={"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)})] * 8
     with pytest.raises(MemberGone, match=r"0.001 s for a batch that took 0.01 s$") as gone:
         check_clock(false, SETTINGS)
     assert gone.value.outcome is Outcome.TAMPERED
-    false = [{"candidate": batch(0.008, unseen=2e-3, computed=0.01), "eager": batch(0.02, unseen=1e-4)}] * 8
+    false = [
+        Round(
+            batches={"candidate": batch(0.008, unseen=2e-3, computed=0.01), "eager": batch(0.02, unseen=1e-4)}
+        )
+    ] * 8
     with pytest.raises(MemberGone, match="0.008 s for a batch that took 0.01 s of CPU time"):
         check_clock(false, SETTINGS)
 
@@ -142,10 +164,12 @@ def test_a_false_clock() -> None:
 def test_a_false_clock_on_a_busy_machine() -> None:
     """A clock that counts three quarters of the waiting too; slow messages, which all have, are not told."""
     slow = batch(0.02, unseen=4e-3, computed=0.012, queued=0.012)
-    honest = [{"candidate": batch(0.01, unseen=4e-3, computed=0.006, queued=0.008), "eager": slow}] * 8
+    honest = [
+        Round(batches={"candidate": batch(0.01, unseen=4e-3, computed=0.006, queued=0.008), "eager": slow})
+    ] * 8
     check_clock(honest, SETTINGS)
-    false = [{"candidate": batch(0.0105, unseen=3.5e-3, computed=0.009, queued=0.005),
-              "eager": batch(0.02, unseen=1e-3, computed=0.012, queued=0.0085)}] * 8  # fmt: skip
+    false = [Round(batches={"candidate": batch(0.0105, unseen=3.5e-3, computed=0.009, queued=0.005),
+              "eager": batch(0.02, unseen=1e-3, computed=0.012, queued=0.0085)})] * 8  # fmt: skip
     with pytest.raises(MemberGone, match="0.0105 s for a batch that was running or ready for 0.014 s"):
         check_clock(false, SETTINGS)
 
@@ -157,8 +181,8 @@ def test_measured(tmp_path: Path) -> None:
         batches_at_least=8, batches_at_most=40, seconds_per_variant=0.5, relative_half_width=0.1
     )
     try:
-        slower = measure(lambda: member("slowed", tmp_path), base, chosen)
-        equal = measure(lambda: member("plain", tmp_path), base, chosen)
+        slower = measure(lambda: member("slowed", tmp_path), base, chosen, "cpu")
+        equal = measure(lambda: member("plain", tmp_path), base, chosen, "cpu")
     finally:
         base.stop()
     assert slower.comparisons[0].speedup.value < 0.9
@@ -171,7 +195,7 @@ def test_a_liar_is_caught(tmp_path: Path) -> None:
     base = baselines("plain", tmp_path)
     try:
         with pytest.raises(MemberGone) as gone:
-            measure(lambda: member("lying", tmp_path), base, settings(batch_seconds=0.01))
+            measure(lambda: member("lying", tmp_path), base, settings(batch_seconds=0.01), "cpu")
     finally:
         base.stop()
     assert gone.value.outcome is Outcome.TAMPERED
@@ -182,9 +206,9 @@ def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
     base = baselines("plain", tmp_path)
     try:
         with pytest.raises(MemberGone) as gone:
-            measure(lambda: member("failing_later", tmp_path), base, SETTINGS)
+            measure(lambda: member("failing_later", tmp_path), base, SETTINGS, "cpu")
         before = base.members()
-        measure(lambda: member("plain", tmp_path), base, SETTINGS)
+        measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
         assert base.members() == before
     finally:
         base.stop()
@@ -207,8 +231,35 @@ def test_equals_are_equal(tmp_path: Path) -> None:
         found = []
         for _ in range(60):
             with device_lock("cpu"):  # other runs on this machine measure as well
-                found.append(measure(lambda: member("plain", tmp_path), base, chosen))
+                found.append(measure(lambda: member("plain", tmp_path), base, chosen, "cpu"))
     finally:
         base.stop()
     called = [each for each in found if each.comparisons[0].verdict != "indistinguishable"]
     assert len(called) <= 8
+
+
+def test_a_slow_clock_is_repeated() -> None:
+    """Rounds in which the device was slowed are left out, whatever they measured, and that is told."""
+    rounds = rounds_of([0.01] * 10, [0.02] * 10)
+    usual = Conditions(clock_mhz_low=1900.0, clock_mhz_high=1900.0, samples=1)
+    slow = Conditions(clock_mhz_low=1200.0, clock_mhz_high=1900.0, throttled=("power cap",), samples=1)
+    rounds = [
+        msgspec.structs.replace(each, device=slow if i == 4 else usual) for i, each in enumerate(rounds)
+    ]
+    assert undisturbed(rounds, SETTINGS) == rounds[:4] + rounds[5:]
+    found = summarize(members(), rounds, SETTINGS, (), None)
+    assert "disturbed: 1 rounds repeated" in found.notes
+    assert "throttled: power cap in 1 of 10 looks at the device" in found.notes
+    assert found.conditions.clock_mhz_low == 1200.0
+
+
+def test_a_device_that_is_never_steady_is_told() -> None:
+    """Where too few rounds are left, all that is used is marked."""
+    rounds = rounds_of([0.01] * 10, [0.02] * 10)
+    clocks = [1900.0] * 3 + [1700.0 - 10 * i for i in range(7)]
+    rounds = [
+        msgspec.structs.replace(each, device=Conditions(clock_mhz_low=clock, clock_mhz_high=clock, samples=1))
+        for each, clock in zip(rounds, clocks, strict=True)
+    ]
+    found = summarize(members(), rounds, SETTINGS, (), None)
+    assert any(note.startswith("unsteady: the clock was between 1640 and 1900 MHz") for note in found.notes)
