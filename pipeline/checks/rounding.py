@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from pipeline.checks.rounding_arithmetic import Memory
+from pipeline.checks.rounding_calls import Memory
 from pipeline.checks.rounding_runs import Function, Run, whole_run
 from pipeline.checks.rounding_values import Noise, accumulation_unit, is_inexact, unit, widen
 from pipeline.checks.tolerance import Expected, tiny

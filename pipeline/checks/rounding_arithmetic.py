@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pipeline.checks.rounding_calls import Memory, twin_of, wide_dtype
 from pipeline.checks.rounding_composites import decomposition
 from pipeline.checks.rounding_dtypes import nominal_dtypes
 from pipeline.checks.rounding_functions import ELEMENTWISE, EXACT, TIES, UNITS
@@ -49,18 +50,6 @@ _SAME_VALUES = frozenset(
     )
 )
 _REMEMBERED = 1 << 28  # bytes of deviations that are kept from the first run for the next
-
-
-class Memory:
-    """What the runs of one function share: dtypes of results, deviations, and which operations fell back."""
-
-    def __init__(self) -> None:
-        self.dtypes: dict[Any, list[torch.dtype]] = {}
-        self.deviations: list[tuple[str, Any]] = []
-        self.bytes = 0
-        self.work = 0.0
-        """Elements that were read and written, multiplications weighted."""
-        self.unsupported: set[str] = set()
 
 
 class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -121,7 +110,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if torch.Tag.nondeterministic_seeded in function.tags or function is torch.ops.aten.view.dtype:
             return self._nominally(function, arguments, keywords)
         values = transform(arguments, widen)
-        named = {key: _wide_dtype(transform(item, widen)) for key, item in keywords.items()}
+        named = {key: wide_dtype(transform(item, widen)) for key, item in keywords.items()}
         known = name in EXACT or name in ELEMENTWISE or name in UNITS or name in SUMS
         if self._noise is not None and (not known or name in TIES):
             size = 1e-13 if name in TIES else _INPUT_UNITS * self._finest(arguments)
@@ -250,7 +239,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            result = function(*arguments, **{key: _wide_dtype(item) for key, item in keywords.items()})
+            result = function(*arguments, **{key: wide_dtype(item) for key, item in keywords.items()})
         finally:
             torch.set_default_dtype(before)
         return self._rounded(result, dtypes, [])
@@ -260,7 +249,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         target = arguments[0] if arguments else None
         if name == "copy_" and isinstance(target, torch.Tensor):
             return self._write(target, arguments[1])
-        functional = _functional(name, function)
+        functional = twin_of(name, function)
         if functional is None or not isinstance(target, torch.Tensor):
             values = transform(arguments, lambda item: item.value if isinstance(item, Rounded) else item)
             named = transform(keywords, lambda item: item.value if isinstance(item, Rounded) else item)
@@ -304,25 +293,3 @@ def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[
             value = torch.as_tensor(widen(other), dtype=result.dtype)
             return [started(value, product.terms).expand(result.shape)]
     return []
-
-
-def _functional(name: str, function: Any) -> Any:
-    """The operation that returns what this one writes to its first argument, or None."""
-    schema = function._schema
-    written = [item for item in schema.arguments if item.alias_info is not None and item.alias_info.is_write]
-    if not name.endswith("_") or len(written) != 1 or written[0].name != schema.arguments[0].name:
-        return None
-    packet = getattr(torch.ops.aten, name[:-1], None)
-    if packet is None:
-        return None
-    wanted = [str(item.type) for item in schema.arguments]
-    overloads = (getattr(packet, overload) for overload in packet.overloads())
-    return next((item for item in overloads if _types(item) == wanted), None)
-
-
-def _types(function: Any) -> list[str]:
-    return [str(item.type) for item in function._schema.arguments]
-
-
-def _wide_dtype(item: Any) -> Any:
-    return wide(item) if isinstance(item, torch.dtype) else item

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pipeline.checks.rounding import SAMPLES, sampled
-from pipeline.checks.rounding_arithmetic import Memory
+from pipeline.checks.rounding_calls import Memory
 from pipeline.checks.rounding_runs import Function, Run, tensor_arguments
 from pipeline.checks.rounding_values import Noise, Rounded, widen
 from pipeline.checks.tolerance import Expected

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pipeline.checks.rounding_arithmetic import Arithmetic, Memory
+from pipeline.checks.rounding_arithmetic import Arithmetic
+from pipeline.checks.rounding_calls import Memory
 from pipeline.checks.rounding_values import Noise, Rounded, flat, is_inexact, transform, unit, wide
 
 Function = Callable[..., Any]
