@@ -159,10 +159,12 @@ def test_instruction_classes():
     assert facts.instruction_mix(text, {"scale"}) == {
         "all": 8,
         "branch": 1,
+        "float_arithmetic": 1,
         "fma": 1,
         "load": 3,
         "prefetch": 1,
         "scalar_float": 1,
+        "stack": 1,
         "store": 2,
         "vector_128": 1,
         "vector_256": 1,
@@ -181,7 +183,17 @@ def test_instruction_classes_of_arm():
     119c:	b.ne	1190 <scale>
 """
     mix = facts.instruction_mix(text, {"scale"})
-    assert mix == {"all": 4, "branch": 1, "fma": 1, "load": 1, "store": 1, "vector_128": 3, "vector_stack": 1}
+    assert mix == {
+        "all": 4,
+        "branch": 1,
+        "float_arithmetic": 1,
+        "fma": 1,
+        "load": 1,
+        "stack": 1,
+        "store": 1,
+        "vector_128": 3,
+        "vector_stack": 1,
+    }
 
 
 def test_definitions():
