@@ -18,7 +18,7 @@ ARRAY = """
 .address_size 64
 .visible .entry indexed(.param .u64 out, .param .u32 place) {
   .reg .b32 %r<8>; .reg .b64 %rd<8>;
-  .local .align 4 .b8 array[64];
+  .local .align 4 .b8 array[4096];
   .shared .align 4 .b8 tile[256];
   ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [place];
   mov.u64 %rd2, array;
@@ -46,13 +46,13 @@ def test_local_array_is_not_a_spill(array_cubin):
     """The frame is in the cubin; that none of it is spilled, only ptxas says: the two are told apart."""
     cubin, printed = array_cubin
     found = kernel_resources(cubin.read_bytes())["indexed"]
-    assert found.stack_frame == 64
-    assert "64 bytes stack frame, 0 bytes spill stores" in printed
+    assert found.stack_frame == 4096
+    assert "4096 bytes stack frame, 0 bytes spill stores" in printed
     assert found.barriers == int(re.search(r"used (\d+) barriers", printed)[1]) == 4
     usage = subprocess.run(
         [tools() / "cuobjdump", "-res-usage", cubin], check=True, capture_output=True, text=True
     ).stdout
-    assert f"REG:{found.registers} STACK:64 SHARED:{found.static_shared} " in usage
+    assert f"REG:{found.registers} STACK:4096 SHARED:{found.static_shared} " in usage
 
 
 @pytest.mark.parametrize("hardware", ["a100", "rtx4090", "h200", "b200"])
