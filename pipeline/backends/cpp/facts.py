@@ -18,7 +18,7 @@ _SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTION = 2  # STT_FUNC
 
 _LABEL = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-_INSTRUCTION = re.compile(r"^\s*[0-9a-f]+:\s+(\S+)\s*([^#]*)")
+_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*([^#]*)")
 
 # Mnemonics of both instruction sets; a class counts where its pattern matches from the start.
 _CLASSES = {
@@ -82,7 +82,7 @@ def static_facts(functions: dict[str, int], disassembly: str | None) -> StaticFa
     names = set(functions)
     needed = Counter(
         name
-        for _, mnemonic, operands in instructions(disassembly, names)
+        for _, _, mnemonic, operands in instructions(disassembly, names)
         if (name := extension(mnemonic, operands)) is not None
     )
     return StaticFacts(
@@ -96,7 +96,7 @@ def static_facts(functions: dict[str, int], disassembly: str | None) -> StaticFa
 def instruction_mix(disassembly: str, functions: set[str]) -> dict[str, int]:
     """Class -> static count over the given functions, from the text of `objdump -d`."""
     mix: Counter[str] = Counter()
-    for _, mnemonic, operands in instructions(disassembly, functions):
+    for _, _, mnemonic, operands in instructions(disassembly, functions):
         mix.update(classes_of(mnemonic, operands))
     return dict(sorted(mix.items()))
 
@@ -104,13 +104,13 @@ def instruction_mix(disassembly: str, functions: set[str]) -> dict[str, int]:
 def stack_frame(disassembly: str, functions: set[str]) -> int:
     """Bytes of the largest frame of the given functions; padding for alignment is not in it."""
     frames = dict.fromkeys(functions, 0)
-    for function, mnemonic, operands in instructions(disassembly, functions):
+    for function, _, mnemonic, operands in instructions(disassembly, functions):
         frames[function] += _frame_bytes(mnemonic, operands)
     return max(frames.values(), default=0)
 
 
-def instructions(disassembly: str, functions: set[str]) -> Iterator[tuple[str, str, str]]:
-    """(function, mnemonic, operands) of every instruction of the given functions."""
+def instructions(disassembly: str, functions: set[str]) -> Iterator[tuple[str, int, str, str]]:
+    """(function, address, mnemonic, operands) of every instruction of the given functions."""
     current: str | None = None
     for line in disassembly.splitlines():
         label = _LABEL.match(line)
@@ -119,7 +119,7 @@ def instructions(disassembly: str, functions: set[str]) -> Iterator[tuple[str, s
             continue
         found = _INSTRUCTION.match(line) if current is not None else None
         if found and current is not None:
-            yield current, found[1], found[2].strip()
+            yield current, int(found[1], 16), found[2], found[3].strip()
 
 
 def _frame_bytes(mnemonic: str, operands: str) -> int:
