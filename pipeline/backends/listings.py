@@ -1,4 +1,4 @@
-"""The listings of a compiled variant, whichever backend made it: its record and its files in, listings out."""
+"""The listings of a compiled variant, of any backend: its record and its files in, listings out."""
 
 from pathlib import Path
 

@@ -68,6 +68,7 @@ def test_machine_code_of_an_elf_file():
         ("v_add_u32_e32 v0, v1, v2", "integer"),
         ("s_mul_hi_u32 s0, s1, s2", "integer"),
         ("v_mov_b32_e32 v0, v1", "other"),
+        ("s_load_dwordx2 s[2:3], s[0:1], 0x0", "load_scalar"),
         ("s_waitcnt vmcnt(0)", "wait"),
         ("global_load_dwordx4 v[0:3], v[4:5], off", "load_global_128"),
         ("buffer_load_dwordx2 v[0:1], v4, s[0:3], 0 offen", "load_global_64"),

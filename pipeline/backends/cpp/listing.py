@@ -1,4 +1,4 @@
-"""The listing of a shared object for the CPU: the kept files of a variant in, functions with source lines out.
+"""The listing of a CPU's shared object: the kept files of a variant in, functions with source lines out.
 
 The artifact has no line table. The kept sources are compiled once more with one (-g1), by the command in the
 log; its lines count only where the machine code is the artifact's, byte for byte.

@@ -5,6 +5,7 @@ from collections import Counter
 
 # First match wins. Names as in the CDNA 3 and CDNA 4 instruction set manuals.
 _CLASSES = (
+    (re.compile(r"s_(buffer_)?load_"), "load_scalar"),
     (re.compile(r"v_s?mfma_|v_smfmac_"), "matrix"),
     (re.compile(r"v_(pk_)?(fma|fmac|mad|mac|dot\d)_?\w*_(f|bf)\d+|v_fma_mix|v_fmamk|v_fmaak"), "fma"),
     (re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_"), "special"),

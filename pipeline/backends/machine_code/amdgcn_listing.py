@@ -30,7 +30,8 @@ def parse(text: str) -> tuple[Function, ...]:
     files = file_names(text)
     by_name = {PurePath(file).name: file for file in files.values()}
     found: dict[str, list[Instruction]] = {}
-    name, label, frames = "", None, ()
+    name, label = "", None
+    frames: tuple[SourceLine, ...] = ()
     for line in text.splitlines():
         if match := _LOCATION.match(line):
             frames = _frames(match, files, by_name)

@@ -1,8 +1,8 @@
 """The listing of a cubin: nvdisasm's text in, functions with source lines out.
 
-Triton's cubins say where an instruction comes from, not where that was inlined; its PTX says both, in comments,
-and nvdisasm tells the line of the PTX for each instruction (-gp). Other compilers put the calls into the cubin
-(-gi).
+Triton's cubins say where an instruction comes from, not where that was inlined; its PTX says both, in
+comments, and nvdisasm tells the line of the PTX for each instruction (-gp). Other compilers put the calls
+into the cubin (-gi).
 """
 
 import re
