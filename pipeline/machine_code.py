@@ -9,12 +9,14 @@ key=value words (kernel, workload, hardware, dtype, implementation, default, …
 """
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.analyze.code_difference import differences
 from pipeline.analyze.code_lines import line_counts
+from pipeline.analyze.code_report import Example, Subject, report
 from pipeline.analyze.code_sources import SourceTexts
 from pipeline.analyze.code_text import (
     difference_lines,
@@ -27,7 +29,7 @@ from pipeline.analyze.code_text import (
     listing_lines,
 )
 from pipeline.analyze.collect import Result
-from pipeline.analyze.named import one, stored
+from pipeline.analyze.named import matching, one, stored
 from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
@@ -35,6 +37,7 @@ from pipeline.config.sources import Sources
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
+from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import spec_path
 
 ROOT = Path("artifacts")
@@ -43,6 +46,7 @@ ROOT = Path("artifacts")
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     options = _parser().parse_args(arguments)
+    options.arguments = list(arguments)
     run: Callable[[argparse.Namespace], Iterator[str]] = options.run
     try:
         lines = list(run(options))
@@ -74,6 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("first", metavar="A", help="words in one argument: 'hardware=h200 num_stages=1'")
     diff.add_argument("second", metavar="B")
     diff.set_defaults(run=_diff)
+    report = commands.add_parser("report", help="Markdown over all variants that fit, one for each target")
+    report.add_argument("variant", nargs="+", metavar="WORD", help="as for show; several may fit")
+    report.add_argument("--diff", nargs=2, metavar=("A", "B"), help="a difference to show as an example")
+    report.add_argument("--made-by", help="the command for line 1, where more than this one made it")
+    report.add_argument("--out", type=Path, help="file to write (default: the terminal)")
+    report.set_defaults(run=_report)
     return parser
 
 
@@ -93,15 +103,47 @@ def _show(options: argparse.Namespace) -> Iterator[str]:
 
 def _diff(options: argparse.Namespace) -> Iterator[str]:
     """Facts, classes and source lines that differ, then the code function by function."""
-    results = stored(options.root)
-    first, second = (one(results, _words([words])) for words in (options.first, options.second))
+    yield from _difference(options.root, options.first, options.second)
+
+
+def _difference(root: Path, one_words: str, other_words: str) -> Iterator[str]:
+    results = stored(root)
+    first, second = (one(results, _words([words])) for words in (one_words, other_words))
     yield f"--- {heading(first)}"
     yield f"+++ {heading(second)}"
     yield from fact_differences(first, second)
-    left, right = _listings(options.root, first), _listings(options.root, second)
+    left, right = _listings(root, first), _listings(root, second)
     yield from line_differences(line_counts(left), line_counts(right))
     for found in differences(left, right):
         yield from difference_lines(found)
+
+
+def _report(options: argparse.Namespace) -> Iterator[str]:
+    """To a file or to the terminal."""
+    found = matching(stored(options.root), _words(options.variant))
+    failed = [result for result in found if result.compiled is None]
+    if failed:
+        raise ConfigError(f"{heading(failed[0])}: did not compile, nothing to report")
+    subjects = [_subject(options.root, result) for result in found]
+    command = options.made_by or f"python -m pipeline.machine_code {shlex.join(options.arguments)}"
+    example = None
+    if options.diff:
+        example = Example(
+            command=f"python -m pipeline.machine_code diff {shlex.join(options.diff)}",
+            lines=tuple(_difference(options.root, *options.diff)),
+        )
+    page = report(subjects, lambda result: _texts(options.root, result), command=command, example=example)
+    if options.out is None:
+        yield from page
+        return
+    write_atomic(options.out, "".join(f"{line}\n" for line in page).encode())
+    yield f"{options.out}: {len(subjects)} targets"
+
+
+def _subject(root: Path, result: Result) -> Subject:
+    listings = _listings(root, result)
+    reasons = [listing.without_lines for listing in listings if listing.without_lines]
+    return Subject(result=result, lines=line_counts(listings), without_lines=reasons[0] if reasons else None)
 
 
 def _words(arguments: Sequence[str]) -> list[str]:

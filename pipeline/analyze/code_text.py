@@ -31,21 +31,19 @@ def identity(result: Result) -> Iterator[str]:
     yield f"files   {', '.join(result.compiled.files)}"
 
 
-def fact_values(result: Result) -> dict[str, str]:
-    """Column -> value with its unit; what is absent is left out."""
-    found = {}
+def fact_values(result: Result) -> Iterator[tuple[str, str, str]]:
+    """(column, value, unit) of every fact that is not absent."""
     for column in FACTS:
         value = column.value(result)
         if value is not None:
             text = f"{value:.3g}" if isinstance(value, float) else str(value)
-            found[column.name] = f"{text} {column.unit}".strip() if column.unit != column.name else text
-    return found
+            yield column.name, text, column.unit
 
 
 def facts_lines(result: Result) -> Iterator[str]:
     """All facts, then the instruction mix."""
     assert result.compiled is not None
-    yield from _columns(fact_values(result))
+    yield from _columns(_with_units(result))
     yield "instructions (static count by class)"
     counts = result.compiled.facts.instructions
     yield from _columns({name: str(count) for name, count in counts.items()})
@@ -85,7 +83,7 @@ def listing_lines(listing: Listing, texts: SourceTexts) -> Iterator[str]:
 def fact_differences(first: Result, second: Result) -> Iterator[str]:
     """Facts, then instruction classes, that differ."""
     assert first.compiled is not None and second.compiled is not None
-    yield from _two_columns("facts", fact_values(first), fact_values(second))
+    yield from _two_columns("facts", _with_units(first), _with_units(second))
     left, right = first.compiled.facts.instructions, second.compiled.facts.instructions
     names = [*left, *(name for name in right if name not in left)]
     yield from _two_columns(
@@ -164,6 +162,13 @@ def _place(each: Instruction) -> str:
 
 def _classes(each: Instruction) -> str:
     return ",".join(name for name in each.classes if name != "all")
+
+
+def _with_units(result: Result) -> dict[str, str]:
+    return {
+        name: value if unit == name else f"{value} {unit}".strip()
+        for name, value, unit in fact_values(result)
+    }
 
 
 def _columns(values: Mapping[str, str]) -> Iterator[str]:
