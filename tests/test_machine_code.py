@@ -59,6 +59,13 @@ def test_source_text_only_where_it_was_compiled(root, capsys):
     assert "matmul_triton.py:" in out and "tl.dot(" not in out
 
 
+def test_source_text(root, capsys, monkeypatch):
+    """Where the sources are those that were compiled, their lines stand beside the numbers."""
+    monkeypatch.setattr("pipeline.config.sources.Sources.implementation", lambda *_: "0" * 20)
+    _, out, _ = run(root, capsys, "show", "hardware=a100", "--no-code")
+    assert "| sums = tl.dot(" in out
+
+
 def test_diff(root, capsys):
     """Facts, classes and lines that differ, then the code."""
     code, out, _ = run(root, capsys, "diff", "hardware=h200 num_stages=1", "hardware=h200 num_stages=3")
