@@ -28,12 +28,16 @@ _SUMMARY = (
 )
 _READING = """\
 Numbers are static: how often a loop runs is not in them. A dash is what does not exist or cannot be known on
-a target, never zero. Occupancy and resident blocks are estimates, from registers, shared memory and threads
-by the rules in `pipeline/backends/machine_code/occupancy.py` and the limits in `conf/hardware/`; nothing was
-measured. `matrix use` compares with the instructions that are meant for the architecture
-(`pipeline/backends/machine_code/matrix.py`). Every other number stands below with the file that holds it and
-a command that prints it, to be run in the variant's folder. Classes of instructions that no single pattern
-can count are left out there; `python -m pipeline.machine_code show` gives every instruction with its class.
+a target, never zero. Local memory is AMD's scratch, and on the CPU the largest stack frame. Occupancy and
+resident blocks are estimates, from registers, shared memory and threads by the rules in
+`pipeline/backends/machine_code/occupancy.py` and the limits in `conf/hardware/`; nothing was measured.
+`matrix use` compares with the instructions that are meant for the architecture
+(`pipeline/backends/machine_code/matrix.py`).
+
+Every other number stands below with the file that holds it and a command that prints it, to be run in the
+variant's folder (folders are named after what was compiled with what: after an edit there are others).
+Classes of instructions that no single pattern can count are left out there;
+`python -m pipeline.machine_code show` gives every instruction with its class.
 NVIDIA's tools are those in Triton's wheel:
 
 ```sh
@@ -115,7 +119,19 @@ def _target(subject: Subject, found: Evidence, texts: SourceTexts) -> Iterator[s
     for trace in found.traces:
         yield f"{trace.name:{width}}  {trace.value:6d}  {trace.file:{place}}  {trace.command}"
     yield "```\n"
+    yield from _cpu_facts(result)
     yield from _lines(subject, texts)
+
+
+def _cpu_facts(result: Result) -> Iterator[str]:
+    """What only a CPU's code has; derived from the classes."""
+    values = {name: value for name, value, _ in fact_values(result)}
+    if "vector_bits" in values:
+        yield f"- Widest vectors: {values['vector_bits']} bit."
+        yield f"- Fused multiply-adds: {values.get('fma_share', '–')} of the floating-point instructions"
+        yield "  (`fma / float_arithmetic`; dot products are apart)."
+        yield f"- Extensions, with the instructions that need them: {values.get('vector_extensions', '–')}."
+        yield f"- Vector extensions of the target unused: {values.get('vector_extensions_unused') or 'none'}.\n"
 
 
 def _lines(subject: Subject, texts: SourceTexts) -> Iterator[str]:

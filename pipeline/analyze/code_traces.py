@@ -50,11 +50,17 @@ _AMD_CLASSES = {
 _CPU_CLASSES = {
     "vector_512": r"%zmm",
     "vector_256": r"^(?!.*%zmm).*%ymm",
+    "float_arithmetic": r"\t(v?(add|sub|mul|div|sqrt|min|max)[sp][sdh]\s|vfn?m(add|sub))",
     "fma": r"\tvfn?m(add|sub)",
     "dot": r"\t(vdpbf16|vpdp)",
     "gather": r"\tvp?gather",
     "prefetch": r"\tprefetch",
 }
+# What the linker adds has no size and is no function of the source.
+_CPU_INSTRUCTIONS = (
+    "awk '/>:$/ {own = !/<(de)?register_tm_clones>|<__do_global_dtors_aux>|<frame_dummy>/} "
+    "own && /^ *[0-9a-f]+:/ {sum += 1} END {print sum}' kernel.s"
+)
 # Largest sum, over the functions, of what is pushed and what is taken from the stack pointer.
 _CPU_FRAME = (
     r"perl -ne '$n = 0 if />:$/; $n += 8 if /\tpush /; $n += hex $1 if /sub +\$(0x\w+),%rsp/; "
@@ -161,6 +167,7 @@ def _cpu(facts: StaticFacts) -> Evidence:
     traces = [
         _number("code_bytes", facts.code_bytes, "kernel.so", size),
         _number("local_memory", facts.local_memory, "kernel.so", _CPU_FRAME),
+        _number("instructions", facts.instructions.get("all"), "kernel.so", _CPU_INSTRUCTIONS),
         *(
             _number(name, facts.instructions[name], "kernel.so", _count(pattern, "kernel.s"))
             for name, pattern in _CPU_CLASSES.items()

@@ -28,6 +28,8 @@ class Result(Record, frozen=True, kw_only=True):
     default: bool | None
     """Whether every tunable has its declared default; None where the plan's spec is not at hand."""
     architecture: str | None
+    features: tuple[str, ...] = ()
+    """Extensions of the target's instruction set that the compiler could use (CPU)."""
     compile: CompileRecord | None = None
     verify: VerifyRecord | None = None
     profile: ProfileRecord | None = None
@@ -130,6 +132,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             id=identity,
             default=is_default(variant, spec),
             architecture=spec.target.architecture if spec else None,
+            features=spec.target.features if spec else (),
             compile=compiles.get(identity),
             verify=verifies.get(identity),
             profile=profiles.get(identity),

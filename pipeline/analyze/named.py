@@ -95,6 +95,7 @@ def _of_task(root: Path, task: TaskRow) -> Iterable[Result]:
                 id=record.variant.id,
                 default=is_default(record.variant, spec),
                 architecture=spec.target.architecture if spec else None,
+                features=spec.target.features if spec else (),
                 compile=record,
             )
 

@@ -39,6 +39,10 @@ def test_facts_of_a_cpu(code_root):
     assert found["vector_bits"] in (128, 256, 512)
     assert 0 <= found["fma_share"] <= 1
     assert found["local_memory"] > 0
+    wider = msgspec.structs.replace(result, features=("avx2", "avx512f", "amx_tile", "bmi1"))
+    unused = row(wider)["vector_extensions_unused"].split(", ")
+    assert "amx_tile" in unused and "bmi1" not in unused
+    assert not set(unused) & set(result.compiled.facts.extensions)
     assert found["matrix"] is found["matrix_use"] is found["barriers"] is None
 
 

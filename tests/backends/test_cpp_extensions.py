@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.backends.cpp.disassembly import read_lines
 from pipeline.backends.cpp.extensions import extension
 from pipeline.backends.cpp.facts import stack_frame
 
@@ -50,5 +51,21 @@ def test_stack_frame(code, size):
     """What the function pushes and takes; the largest of several functions counts."""
     lines = [f"    {number:x}:\t{line}" for number, line in enumerate(code, 1)]
     text = "\n".join(["0000000000001000 <f>:", *lines, "", "0000000000002000 <g>:", "    2000:\tret"])
-    assert stack_frame(text, {"f", "g"}) == size
-    assert stack_frame(text, {"g"}) == 0
+    assert stack_frame(read_lines(text, {"f", "g"})) == size
+    assert stack_frame(read_lines(text, {"g"})) == 0
+
+
+def test_a_frame_pointer_is_one_where_it_is_set_up():
+    """Elsewhere %rbp is a register like any other, and what it points to is not the stack."""
+    text = """
+0000000000001000 <framed>:
+    1000:	mov    %rsp,%rbp
+    1004:	vmovups %ymm0,-0x40(%rbp)
+    1008:	vmovups %ymm0,(%rdi)
+0000000000002000 <free>:
+    2000:	vmovups %ymm0,-0x40(%rbp)
+    2004:	vmovups 0x20(%rsp),%ymm0        # a comment
+"""
+    lines = read_lines(text, {"framed", "free"})
+    assert [line.address for line in lines if line.on_stack] == [0x1004, 0x2004]
+    assert lines[-1].operands == "0x20(%rsp),%ymm0"

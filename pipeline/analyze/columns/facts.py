@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from pipeline.analyze.collect import Result
 from pipeline.analyze.columns.column import Column, ColumnType
+from pipeline.backends.cpp.extensions import NAMES
 from pipeline.backends.machine_code.matrix import MatrixUse, matrix_use
 from pipeline.records.compiled import StaticFacts
 
@@ -42,6 +43,14 @@ def use_of_matrix_units(result: Result) -> MatrixUse | None:
     if result.compiled is None or result.architecture is None or result.task.unit != "matrix":
         return None
     return matrix_use(result.architecture, result.task.dtype, result.compiled.facts.matrix)
+
+
+def unused_extensions(result: Result) -> str | None:
+    """Vector extensions of a CPU target that no instruction needs; None where the mix is not known."""
+    if result.compiled is None or not result.compiled.facts.extensions:
+        return None
+    used = result.compiled.facts.extensions
+    return ", ".join(name for name in result.features if name in NAMES and name not in used)
 
 
 def vector_bits(facts: StaticFacts) -> int | None:
@@ -112,5 +121,11 @@ FACTS = (
         "vector_extensions",
         "Instruction-set extensions that vector code needs (CPU, static count)",
         lambda facts: counts_in_one_line(facts.extensions),
+    ),
+    Column(
+        name="vector_extensions_unused",
+        type="string",
+        meaning="Vector extensions of the target that no instruction needs (CPU)",
+        value=unused_extensions,
     ),
 )

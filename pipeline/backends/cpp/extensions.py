@@ -26,6 +26,10 @@ _EXTENSIONS = (
 )
 
 
+NAMES = tuple(name for _, name in _EXTENSIONS)
+"""All that is told apart; `avx512f` stands for its subsets bw, cd, dq and vl as well."""
+
+
 def extension(mnemonic: str, operands: str) -> str | None:
     """The extension; None for an instruction of the base set."""
     text = f"{mnemonic} {operands}"

@@ -7,9 +7,10 @@ The classes of the mix overlap: a fused multiply-add on 512-bit registers with a
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pipeline.backends.cpp.disassembly import Line, read_lines
 from pipeline.backends.cpp.extensions import extension
 from pipeline.errors import ToolchainError
 from pipeline.records.compiled import StaticFacts
@@ -17,13 +18,10 @@ from pipeline.records.compiled import StaticFacts
 _SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTION = 2  # STT_FUNC
 
-_LABEL = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*?)(?:\s+(?:# |//).*)?$")
-
 # Mnemonics of both instruction sets; a class counts where its pattern matches from the start.
 _CLASSES = {
     "float_arithmetic": re.compile(
-        r"v?(add|sub|mul|div|sqrt|min|max)[sp][sdh]$|vfn?m(add|sub)|vdpbf16"
+        r"v?(add|sub|mul|div|sqrt|min|max)[sp][sdh]$|vfn?m(add|sub)"
         r"|f(add|sub|mul|div|sqrt|n?mul|min|max|minnm|maxnm|ml[as]|n?madd|n?msub)$"
     ),
     "fma": re.compile(r"vfn?m(add|sub)|fmla|fmls|fn?madd|fn?msub"),
@@ -41,7 +39,6 @@ _SCALAR_FLOAT = re.compile(
     r"v?(mov|add|sub|mul|div|sqrt|min|max|u?comi|fn?m\w+\d|rndscale|round|scalef|cvt\w+)s[sd]$"
     r"|v?mov[dq]$|v?cvtt?s[sd]2"
 )
-_STACK = re.compile(r"\(%r[sb]p|\[(sp|x29)")
 # What a function takes from the stack before it computes; what a callee takes is not in it.
 _FRAME = re.compile(
     r"sub\s+\$0x([0-9a-f]+),%rsp|sub\s+sp, sp, #0x([0-9a-f]+)|add\s+\$0x(f{8}[0-9a-f]{8}),%rsp"
@@ -79,47 +76,30 @@ def static_facts(functions: dict[str, int], disassembly: str | None) -> StaticFa
     size = sum(functions.values())
     if disassembly is None:
         return StaticFacts(code_bytes=size)
-    names = set(functions)
-    needed = Counter(
-        name
-        for _, _, mnemonic, operands in instructions(disassembly, names)
-        if (name := extension(mnemonic, operands)) is not None
-    )
+    lines = read_lines(disassembly, set(functions))
+    needed = Counter(name for line in lines if (name := extension(line.mnemonic, line.operands)) is not None)
     return StaticFacts(
         code_bytes=size,
-        local_memory=stack_frame(disassembly, names),
+        local_memory=stack_frame(lines),
         extensions=dict(sorted(needed.items())),
-        instructions=instruction_mix(disassembly, names),
+        instructions=instruction_mix(lines),
     )
 
 
-def instruction_mix(disassembly: str, functions: set[str]) -> dict[str, int]:
-    """Class -> static count over the given functions, from the text of `objdump -d`."""
+def instruction_mix(lines: Iterable[Line]) -> dict[str, int]:
+    """Class -> static count."""
     mix: Counter[str] = Counter()
-    for _, _, mnemonic, operands in instructions(disassembly, functions):
-        mix.update(classes_of(mnemonic, operands))
+    for line in lines:
+        mix.update(classes_of(line))
     return dict(sorted(mix.items()))
 
 
-def stack_frame(disassembly: str, functions: set[str]) -> int:
-    """Bytes of the largest frame of the given functions; padding for alignment is not in it."""
-    frames = dict.fromkeys(functions, 0)
-    for function, _, mnemonic, operands in instructions(disassembly, functions):
-        frames[function] += _frame_bytes(mnemonic, operands)
+def stack_frame(lines: Iterable[Line]) -> int:
+    """Bytes of the largest frame of a function; padding for alignment is not in it."""
+    frames: Counter[str] = Counter()
+    for line in lines:
+        frames[line.function] += _frame_bytes(line.mnemonic, line.operands)
     return max(frames.values(), default=0)
-
-
-def instructions(disassembly: str, functions: set[str]) -> Iterator[tuple[str, int, str, str]]:
-    """(function, address, mnemonic, operands) of every instruction of the given functions."""
-    current: str | None = None
-    for line in disassembly.splitlines():
-        label = _LABEL.match(line)
-        if label:
-            current = label[1] if label[1] in functions else None
-            continue
-        found = _INSTRUCTION.match(line) if current is not None else None
-        if found and current is not None:
-            yield current, int(found[1], 16), found[2], found[3].strip()
 
 
 def _frame_bytes(mnemonic: str, operands: str) -> int:
@@ -142,8 +122,9 @@ def _symbol_sections(data: bytes) -> Iterator[tuple[int, int, int, int]]:
         yield kind, offset, length, headers[link][4] if link < count else 0
 
 
-def classes_of(mnemonic: str, operands: str) -> Iterator[str]:
+def classes_of(line: Line) -> Iterator[str]:
     """Classes of one instruction; they overlap."""
+    mnemonic, operands = line.mnemonic, line.operands
     yield "all"
     for name, pattern in _CLASSES.items():
         if pattern.match(mnemonic):
@@ -154,7 +135,7 @@ def classes_of(mnemonic: str, operands: str) -> Iterator[str]:
     access = _access(mnemonic, operands)
     if access:
         yield access
-        if _STACK.search(operands):
+        if line.on_stack:
             yield "stack"
             if width:
                 yield "vector_stack"  # spilled registers, or arrays that did not fit them

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from pipeline import environment
 from pipeline.backends.cpp import ARTIFACT, DISASSEMBLY, LOG, SOURCES, TIME_LIMIT
-from pipeline.backends.cpp.facts import classes_of, instructions, read_functions
+from pipeline.backends.cpp.disassembly import read_lines
+from pipeline.backends.cpp.facts import classes_of, read_functions
 from pipeline.backends.machine_code.elf import code_sections
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
 from pipeline.errors import ToolchainError
@@ -47,14 +48,14 @@ def read_shared_object(folder: Path) -> Listing:
 def parse(text: str, functions: set[str], frames: dict[int, tuple[SourceLine, ...]]) -> tuple[Function, ...]:
     """The given functions of objdump's text."""
     found: dict[str, list[Instruction]] = {}
-    for name, address, mnemonic, operands in instructions(text, functions):
-        found.setdefault(name, []).append(
+    for line in read_lines(text, functions):
+        found.setdefault(line.function, []).append(
             Instruction(
-                address=address,
-                mnemonic=mnemonic,
-                text=f"{mnemonic} {operands}".strip(),
-                classes=tuple(classes_of(mnemonic, operands)),
-                frames=frames.get(address, ()),
+                address=line.address,
+                mnemonic=line.mnemonic,
+                text=f"{line.mnemonic} {line.operands}".strip(),
+                classes=tuple(classes_of(line)),
+                frames=frames.get(line.address, ()),
             )
         )
     return tuple(Function(name=name, instructions=tuple(each)) for name, each in found.items())
