@@ -131,7 +131,8 @@ def _cpu_facts(result: Result) -> Iterator[str]:
         yield f"- Fused multiply-adds: {values.get('fma_share', '–')} of the floating-point instructions"
         yield "  (`fma / float_arithmetic`; dot products are apart)."
         yield f"- Extensions, with the instructions that need them: {values.get('vector_extensions', '–')}."
-        yield f"- Vector extensions of the target unused: {values.get('vector_extensions_unused') or 'none'}.\n"
+        unused = values["vector_extensions_unused"] or "none"
+        yield f"- Vector extensions of the target left unused: {unused}.\n"
 
 
 def _lines(subject: Subject, texts: SourceTexts) -> Iterator[str]:

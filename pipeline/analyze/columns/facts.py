@@ -45,12 +45,16 @@ def use_of_matrix_units(result: Result) -> MatrixUse | None:
     return matrix_use(result.architecture, result.task.dtype, result.compiled.facts.matrix)
 
 
+_BASE = {"sse2", "asimd"}  # every processor of the kind has it, and wider code has no need of it
+
+
 def unused_extensions(result: Result) -> str | None:
     """Vector extensions of a CPU target that no instruction needs; None where the mix is not known."""
     if result.compiled is None or not result.compiled.facts.extensions:
         return None
     used = result.compiled.facts.extensions
-    return ", ".join(name for name in result.features if name in NAMES and name not in used)
+    known = set(NAMES) - _BASE
+    return ", ".join(name for name in result.features if name in known and name not in used)
 
 
 def vector_bits(facts: StaticFacts) -> int | None:

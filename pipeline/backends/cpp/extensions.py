@@ -26,6 +26,8 @@ _EXTENSIONS = (
 )
 
 
+# Most instructions are of the base set: one search for them instead of all of these.
+_CANDIDATE = re.compile(r"v|t(dp|ile)|bf|[us]dot|.*(mm|%k\d|\b[vqz]\d)")
 NAMES = tuple(name for _, name in _EXTENSIONS)
 """All that is told apart; `avx512f` stands for its subsets bw, cd, dq and vl as well."""
 
@@ -33,4 +35,6 @@ NAMES = tuple(name for _, name in _EXTENSIONS)
 def extension(mnemonic: str, operands: str) -> str | None:
     """The extension; None for an instruction of the base set."""
     text = f"{mnemonic} {operands}"
+    if not _CANDIDATE.match(text):
+        return None
     return next((name for pattern, name in _EXTENSIONS if pattern.match(text)), None)
