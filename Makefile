@@ -3,10 +3,11 @@ VENV   ?= .venv
 PYTHON ?= python3
 CORES  ?= all
 BIN    := $(VENV)/bin
+MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format ui report bench lock clean distclean
+.PHONY: help run test test-all lint format ui report machine-code bench lock clean distclean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +40,12 @@ ui: $(VENV)/.run  ## the MLflow UI on loopback
 
 report: $(VENV)/.run  ## (re)make the report of the default experiment
 	@snakemake --cores $(CORES) report
+
+machine-code: $(VENV)/.run  ## docs/results/machine_code.md afresh: one matmul's code for every target
+	@snakemake --cores $(CORES) compile --config overrides=experiment=machine_code
+	@python -m pipeline.machine_code report kernel=matmul workload=llama3_8b_prefill default=true \
+		--diff "hardware=h200 $(MATMUL) num_stages=1" "hardware=h200 $(MATMUL) num_stages=3" \
+		--made-by "make machine-code" --out docs/results/machine_code.md
 
 bench: $(VENV)/.dev  ## the pipeline's own overhead, as ratios (some minutes on a quiet machine)
 	@python -m tests.benchmarks.overhead

@@ -28,6 +28,8 @@ class Result(Record, frozen=True, kw_only=True):
     default: bool | None
     """Whether every tunable has its declared default; None where the plan's spec is not at hand."""
     architecture: str | None
+    features: tuple[str, ...] = ()
+    """Extensions of the target's instruction set that the compiler could use (CPU)."""
     compile: CompileRecord | None = None
     verify: VerifyRecord | None = None
     profile: ProfileRecord | None = None
@@ -128,8 +130,9 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             round=number,
             variant=variant,
             id=identity,
-            default=_is_default(variant, spec),
+            default=is_default(variant, spec),
             architecture=spec.target.architecture if spec else None,
+            features=spec.target.features if spec else (),
             compile=compiles.get(identity),
             verify=verifies.get(identity),
             profile=profiles.get(identity),
@@ -140,7 +143,8 @@ def _by_variant(records: tuple[StageRecord, ...]) -> dict[str, StageRecord]:
     return {record.variant.id: record for record in records}
 
 
-def _is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
+def is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
+    """Whether every tunable has its declared default; None where the plan's spec is not at hand."""
     implementation = spec.implementations.get(variant.implementation) if spec else None
     if implementation is None:
         return None

@@ -16,7 +16,7 @@ class StaticFacts(Record, frozen=True, kw_only=True):
     scalar_registers: int | None = None
     """AMD: scalar registers per wave."""
     spills: int | None = None
-    """Spilled bytes per thread (NVIDIA: stack and local traffic; AMD: spilled VGPRs x 4)."""
+    """Spilled bytes per thread (NVIDIA: what ptxas stores because of it; AMD: spilled VGPRs x 4)."""
     shared_memory: int | None = None
     """Bytes per block, static and dynamic."""
     threads_per_block: int | None = None
@@ -27,11 +27,14 @@ class StaticFacts(Record, frozen=True, kw_only=True):
     resident_blocks: int | None = None
     """Estimate: blocks that one multiprocessor holds at once."""
     local_memory: int | None = None
-    """Bytes of local memory (AMD: scratch) per thread: spills, and arrays that are indexed at run time."""
+    """Bytes of local memory (AMD: scratch; CPU: largest stack frame) per thread: spills, and arrays that are
+    indexed at run time."""
     barriers: int | None = None
     """NVIDIA: hardware barriers that a block reserves."""
     matrix: dict[str, int] = {}
     """Matrix instructions by name (`HMMA`, `HGMMA`, `v_mfma_f32_32x32x8_f16`, …) -> static count."""
+    extensions: dict[str, int] = {}
+    """CPU: instruction-set extension that vector code needs (`avx512f`, `fma`, …) -> static count."""
     instructions: dict[str, int] = {}
     """Instruction mix: class (`matrix`, `fma`, `load_global`, `vector_fma`, …) -> static count."""
 

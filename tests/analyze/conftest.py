@@ -27,3 +27,13 @@ def spec(root) -> AggregateSpec:
 def collected(spec, root) -> Collected:
     """Its results."""
     return collect(spec, root)
+
+
+@pytest.fixture(scope="session")
+def code_root(tmp_path_factory) -> Path:
+    """A store with machine code for every target."""
+    from tests.analyze.code_run import write_code
+
+    folder = tmp_path_factory.mktemp("code") / "artifacts"
+    write_code(folder)
+    return folder

@@ -12,6 +12,7 @@ import torch
 
 from pipeline.backends.backend import CompileJob, LaunchError
 from pipeline.backends.cpp import Cpp, compiler, definitions, facts
+from pipeline.backends.cpp.disassembly import read_lines
 from pipeline.errors import ConfigError, ToolchainError
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import Target
@@ -156,13 +157,15 @@ def test_instruction_classes():
     11ac:	prefetcht0 0x40(%rdi)
     11b0:	vbroadcastss 0xe57(%rip),%xmm1        # 2040 <_fini+0x5d0>
 """
-    assert facts.instruction_mix(text, {"scale"}) == {
+    assert facts.instruction_mix(read_lines(text, {"scale"})) == {
         "all": 8,
         "branch": 1,
+        "float_arithmetic": 1,
         "fma": 1,
         "load": 3,
         "prefetch": 1,
         "scalar_float": 1,
+        "stack": 1,
         "store": 2,
         "vector_128": 1,
         "vector_256": 1,
@@ -180,8 +183,18 @@ def test_instruction_classes_of_arm():
     1198:	str	q1, [sp, #32]
     119c:	b.ne	1190 <scale>
 """
-    mix = facts.instruction_mix(text, {"scale"})
-    assert mix == {"all": 4, "branch": 1, "fma": 1, "load": 1, "store": 1, "vector_128": 3, "vector_stack": 1}
+    mix = facts.instruction_mix(read_lines(text, {"scale"}))
+    assert mix == {
+        "all": 4,
+        "branch": 1,
+        "float_arithmetic": 1,
+        "fma": 1,
+        "load": 1,
+        "stack": 1,
+        "store": 1,
+        "vector_128": 3,
+        "vector_stack": 1,
+    }
 
 
 def test_definitions():

@@ -64,7 +64,8 @@ def test_matmul_uses_matrix_units(tmp_path, hardware):
     assert compiled.facts.instructions["matrix"] > 0
     if "kernel.cubin" in compiled.files:
         text = sass.disassemble(tmp_path / "kernel.cubin")
-        assert compiled.facts.instructions == sass.count_text(text)
+        counts = sass.read_text(text)
+        assert (compiled.facts.instructions, compiled.facts.matrix) == (counts.classes, counts.matrix)
         expected = {"h100": "HGMMA", "b200": "UTCHMMA"}.get(hardware, "HMMA")
         assert f"{expected}." in text or f"{expected} " in text
     else:
@@ -85,8 +86,9 @@ def test_registers_and_stack_are_those_of_the_binary(tmp_path, wide, spills):
     facts = compile_into(tmp_path, job).facts
     command = [tools() / "cuobjdump", "-res-usage", tmp_path / "kernel.cubin"]
     usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert f"REG:{facts.registers} STACK:{facts.spills} " in usage
-    assert ("local" in facts.instructions) == (facts.spills > 0) == spills
+    assert f"REG:{facts.registers} STACK:{facts.local_memory} " in usage
+    assert f"{facts.spills} bytes spill stores" in (tmp_path / "log.txt").read_text()
+    assert ("local" in facts.instructions) == (facts.spills > 0) == (facts.local_memory > 0) == spills
 
 
 def test_same_input_same_bytes(tmp_path):

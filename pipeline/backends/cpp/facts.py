@@ -1,26 +1,29 @@
-"""Static facts of a shared object: size of the code from its symbols, instruction mix from its disassembly.
+"""Static facts of a shared object: size of the code from its symbols, the rest from its disassembly.
 
 The classes of the mix overlap: a fused multiply-add on 512-bit registers with a memory operand counts as
-`vector_512`, `fma` and `load`. Counts are static: how often a loop runs is not in them.
+`vector_512`, `float_arithmetic`, `fma` and `load`. Counts are static: how often a loop runs is not in them.
 """
 
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pipeline.backends.cpp.disassembly import Line, read_lines
+from pipeline.backends.cpp.extensions import extension
 from pipeline.errors import ToolchainError
 from pipeline.records.compiled import StaticFacts
 
 _SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTION = 2  # STT_FUNC
 
-_LABEL = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-_INSTRUCTION = re.compile(r"^\s*[0-9a-f]+:\s+(\S+)\s*([^#]*)")
-
 # Mnemonics of both instruction sets; a class counts where its pattern matches from the start.
 _CLASSES = {
+    "float_arithmetic": re.compile(
+        r"v?(add|sub|mul|div|sqrt|min|max)[sp][sdh]$|vfn?m(add|sub)"
+        r"|f(add|sub|mul|div|sqrt|n?mul|min|max|minnm|maxnm|ml[as]|n?madd|n?msub)$"
+    ),
     "fma": re.compile(r"vfn?m(add|sub)|fmla|fmls|fn?madd|fn?msub"),
     "dot": re.compile(r"vdpbf16|vpdp|bfdot|bfmmla|[us]dot"),
     "gather": re.compile(r"vp?gather"),
@@ -36,6 +39,12 @@ _SCALAR_FLOAT = re.compile(
     r"v?(mov|add|sub|mul|div|sqrt|min|max|u?comi|fn?m\w+\d|rndscale|round|scalef|cvt\w+)s[sd]$"
     r"|v?mov[dq]$|v?cvtt?s[sd]2"
 )
+# What a function takes from the stack before it computes; what a callee takes is not in it.
+_FRAME = re.compile(
+    r"sub\s+\$0x([0-9a-f]+),%rsp|sub\s+sp, sp, #0x([0-9a-f]+)|add\s+\$0x(f{8}[0-9a-f]{8}),%rsp"
+)
+_PRE_INDEX = re.compile(r"\[sp, #-(\d+)\]!")
+_PUSH = 8  # bytes
 _ARM_LOAD = re.compile(r"ldr|ldp|ldu|ld[1-4]|ldn")
 _ARM_STORE = re.compile(r"str|stp|stu|st[1-4]|stn")
 
@@ -64,25 +73,44 @@ def read_functions(artifact: Path) -> dict[str, int]:
 
 def static_facts(functions: dict[str, int], disassembly: str | None) -> StaticFacts:
     """Size and mix of all functions. Registers and spills are not known: no compiler reports them."""
+    size = sum(functions.values())
+    if disassembly is None:
+        return StaticFacts(code_bytes=size)
+    lines = read_lines(disassembly, set(functions))
+    needed = Counter(name for line in lines if (name := extension(line.mnemonic, line.operands)) is not None)
     return StaticFacts(
-        code_bytes=sum(functions.values()),
-        instructions=instruction_mix(disassembly, set(functions)) if disassembly is not None else {},
+        code_bytes=size,
+        local_memory=stack_frame(lines),
+        extensions=dict(sorted(needed.items())),
+        instructions=instruction_mix(lines),
     )
 
 
-def instruction_mix(disassembly: str, functions: set[str]) -> dict[str, int]:
-    """Class -> static count over the given functions, from the text of `objdump -d`."""
+def instruction_mix(lines: Iterable[Line]) -> dict[str, int]:
+    """Class -> static count."""
     mix: Counter[str] = Counter()
-    counting = False
-    for line in disassembly.splitlines():
-        label = _LABEL.match(line)
-        if label:
-            counting = label[1] in functions
-            continue
-        instruction = _INSTRUCTION.match(line) if counting else None
-        if instruction:
-            mix.update(_classes(instruction[1], instruction[2].strip()))
+    for line in lines:
+        mix.update(classes_of(line))
     return dict(sorted(mix.items()))
+
+
+def stack_frame(lines: Iterable[Line]) -> int:
+    """Bytes of the largest frame of a function; padding for alignment is not in it."""
+    frames: Counter[str] = Counter()
+    for line in lines:
+        frames[line.function] += _frame_bytes(line.mnemonic, line.operands)
+    return max(frames.values(), default=0)
+
+
+def _frame_bytes(mnemonic: str, operands: str) -> int:
+    if mnemonic == "push":
+        return _PUSH
+    if found := _PRE_INDEX.search(operands):
+        return int(found[1])
+    found = _FRAME.match(f"{mnemonic} {operands}")
+    if found is None:
+        return 0
+    return int(found[1] or found[2], 16) if not found[3] else (1 << 64) - int(found[3], 16)
 
 
 def _symbol_sections(data: bytes) -> Iterator[tuple[int, int, int, int]]:
@@ -94,7 +122,9 @@ def _symbol_sections(data: bytes) -> Iterator[tuple[int, int, int, int]]:
         yield kind, offset, length, headers[link][4] if link < count else 0
 
 
-def _classes(mnemonic: str, operands: str) -> Iterator[str]:
+def classes_of(line: Line) -> Iterator[str]:
+    """Classes of one instruction; they overlap."""
+    mnemonic, operands = line.mnemonic, line.operands
     yield "all"
     for name, pattern in _CLASSES.items():
         if pattern.match(mnemonic):
@@ -105,8 +135,10 @@ def _classes(mnemonic: str, operands: str) -> Iterator[str]:
     access = _access(mnemonic, operands)
     if access:
         yield access
-        if width and re.search(r"\(%r[sb]p|\[(sp|x29)", operands):
-            yield "vector_stack"  # spilled registers, or arrays that did not fit them
+        if line.on_stack:
+            yield "stack"
+            if width:
+                yield "vector_stack"  # spilled registers, or arrays that did not fit them
 
 
 def _vector_class(mnemonic: str, operands: str) -> str | None:

@@ -1,10 +1,11 @@
-"""Facts in AMD's assembly text, which Triton keeps. In: the text. Out: resources and the instruction mix."""
+"""The instructions of AMD's assembly text, which Triton keeps. In: the text. Out: static counts by class."""
 
 import re
 from collections import Counter
 
 # First match wins. Names as in the CDNA 3 and CDNA 4 instruction set manuals.
 _CLASSES = (
+    (re.compile(r"s_(buffer_)?load_"), "load_scalar"),
     (re.compile(r"v_s?mfma_|v_smfmac_"), "matrix"),
     (re.compile(r"v_(pk_)?(fma|fmac|mad|mac|dot\d)_?\w*_(f|bf)\d+|v_fma_mix|v_fmamk|v_fmaak"), "fma"),
     (re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_"), "special"),
@@ -23,32 +24,34 @@ _CLASSES = (
     (re.compile(r"ds_write|ds_store"), "store_shared"),
     (re.compile(r"scratch_"), "local"),
     (re.compile(r"s_barrier"), "barrier"),
+    (re.compile(r"s_wait"), "wait"),
     (re.compile(r"s_c?branch|s_setpc|s_swappc|s_call|s_endpgm"), "branch"),
 )
 _GLOBAL = re.compile(r"(?:global|buffer|flat)_(load|store)_(\w+)")
 _SIZES = {"byte": 8, "ubyte": 8, "sbyte": 8, "short": 16, "ushort": 16, "sshort": 16, "dword": 32}
+PADDING = ("s_nop", "s_code_end")
 _INSTRUCTION = re.compile(r"^\t([a-z]\w+)([^;\n]*)", re.MULTILINE)
-
-
-def resources(text: str) -> dict[str, int]:
-    """Fields of the code object's metadata (`vgpr_count`, `sgpr_count`, spills, …) and the code's length."""
-    fields = {name: int(value) for name, value in re.findall(r"^\s+\.(\w+):\s+(\d+)$", text, re.MULTILINE)}
-    length = re.search(r"; codeLenInByte = (\d+)", text)
-    if length:
-        fields["code_bytes"] = int(length[1])
-    return fields
 
 
 def instruction_mix(text: str) -> dict[str, int]:
     """Static counts by class; loads and stores of global memory by width in bits (`load_global_128`)."""
     mix: Counter[str] = Counter()
     for name, operands in _INSTRUCTION.findall(text):
-        if name not in ("s_nop", "s_code_end"):
-            mix[_class(name, operands)] += 1
+        if name not in PADDING:
+            mix[class_of(name, operands)] += 1
     return dict(sorted(mix.items()))
 
 
-def _class(name: str, operands: str) -> str:
+def matrix_instructions(text: str) -> dict[str, int]:
+    """Static counts of the matrix instructions by name (`v_mfma_f32_32x32x8_f16`)."""
+    names = Counter(
+        name for name, operands in _INSTRUCTION.findall(text) if class_of(name, operands) == "matrix"
+    )
+    return dict(sorted(names.items()))
+
+
+def class_of(name: str, operands: str) -> str:
+    """Class of one instruction."""
     if match := _GLOBAL.match(name):
         if "lds" in name or operands.rstrip().endswith(" lds"):
             return "async_copy"

@@ -1,4 +1,4 @@
-"""The instruction mix of NVIDIA machine code. In: a cubin. Out: class of instruction -> static count.
+"""The instructions of NVIDIA machine code. In: a cubin. Out: static counts by class, of matrix ones by name.
 
 Disassembling costs nvdisasm 0.25 s whatever the size, as much as compiling; so the classes are read from the
 binary: from sm_70 on an instruction has 16 bytes and its operation stands in the lowest 9 bits. The table was
@@ -15,6 +15,7 @@ from pathlib import Path
 from pipeline.backends.machine_code.elf import code_sections
 from pipeline.backends.machine_code.tools import tools
 from pipeline.errors import ToolchainError
+from pipeline.records.record import Record
 
 # Class -> mnemonic -> operation codes.
 TABLE: dict[str, dict[str, tuple[int, ...]]] = {
@@ -55,10 +56,10 @@ TABLE: dict[str, dict[str, tuple[int, ...]]] = {
     "tensor_memory": {"LDTM": (0x1EE,), "STTM": (0x1ED,)},
     "atomic": {"ATOMG": (0x1A3, 0x1A8, 0x1A9), "ATOMS": (0x18C,), "RED": (), "ATOM": ()},
     "shuffle": {"SHFL": (0x189,), "REDUX": (0x1C4,), "CREDUX": (0x0CC,), "VOTE": (0x006,), "VOTEU": (0x086,)},
-    "barrier": {
-        "BAR": (0x11D,), "SYNCS": (0x1A7, 0x1B1, 0x1B2), "UTCBAR": (0x1E9,), "WARPGROUP": (0x1C5,),
-        "DEPBAR": (0x11A,), "LDGDEPBAR": (0x1AF,), "MEMBAR": (0x192,), "FENCE": (0x1C6,),
-    },
+    "barrier": {"BAR": (0x11D,), "SYNCS": (0x1A7, 0x1B1, 0x1B2), "UTCBAR": (0x1E9,)},
+    # for copies and matrix products in flight
+    "wait": {"DEPBAR": (0x11A,), "LDGDEPBAR": (0x1AF,), "WARPGROUP": (0x1C5,)},
+    "fence": {"MEMBAR": (0x192,), "FENCE": (0x1C6,), "ERRBAR": (0x1AB,), "CGAERRBAR": (0x1AB,)},
     "local": {"LDL": (0x183,), "STL": (0x187,)},
     "branch": {
         "BRA": (0x147,), "CALL": (0x144,), "RET": (0x150,), "EXIT": (0x14D,), "BSSY": (0x145,),
@@ -71,14 +72,21 @@ TABLE: dict[str, dict[str, tuple[int, ...]]] = {
         "PLOP3": (0x01C,), "ELECT": (0x02F,), "UVIRTCOUNT": (0x04C,), "UMOV": (0x082,), "USEL": (0x087,),
         "UPLOP3": (0x09C,), "ULDC": (0x0B9,), "R2UR": (0x0CA, 0x1C2), "S2R": (0x119,), "S2UR": (0x1C3,),
         "CCTL": (0x140, 0x18F), "BPT": (0x15C,), "NANOSLEEP": (0x15D,), "LDC": (0x182,), "LDCU": (0x1AC,),
-        "ERRBAR": (0x1AB,), "CGAERRBAR": (0x1AB,), "UTMACMDFLUSH": (0x1B7,), "UTMACCTL": (0x1B9,),
+        "UTMACMDFLUSH": (0x1B7,), "UTMACCTL": (0x1B9,),
         "UTCATOMSWS": (0x1E3,),
     },
     "": {"NOP": (0x118,)},  # padding, not counted
 }  # fmt: skip
 
+# Two matrix instructions of sm_100 share an operation and differ in bits 72 to 74.
+_UTC_MMA = 0x1EA
+_UTC_KINDS = {0: "UTCHMMA", 3: "UTCQMMA"}
+
 _CLASS_OF_CODE = {code: kind for kind, names in TABLE.items() for codes in names.values() for code in codes}
 _CLASS_OF_NAME = {name: kind for kind, names in TABLE.items() for name in names}
+_MATRIX_OF_CODE = {
+    code: name for name, codes in TABLE["matrix"].items() for code in codes if code != _UTC_MMA
+}
 _WIDE = {"load_global", "store_global"}
 _WIDTHS = {0: 8, 1: 8, 2: 16, 3: 16, 4: 32, 5: 64, 6: 128}  # bits 73 to 75 of LDG and STG -> bits a thread
 _LINE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Z0-9]*)([.\w]*)")
@@ -88,49 +96,88 @@ class _UnknownOperation(Exception):
     """The table does not know an instruction."""
 
 
-def instruction_mix(cubin: Path) -> dict[str, int]:
-    """Static counts by class; loads and stores of global memory by width in bits (`load_global_128`)."""
+class Counts(Record, frozen=True, kw_only=True):
+    """Static counts."""
+
+    classes: dict[str, int]
+    """By class; loads and stores of global memory by width in bits (`load_global_128`)."""
+    matrix: dict[str, int]
+    """Matrix instructions by name, without modifiers."""
+
+
+def count(cubin: Path) -> Counts:
+    """Count from the machine code, or from its disassembly where the table ends; raises ToolchainError."""
     try:
-        return count_binary(cubin.read_bytes())
+        return read_binary(cubin.read_bytes())
     except _UnknownOperation:
-        return count_text(disassemble(cubin))
+        return read_text(disassemble(cubin))
 
 
-def count_binary(content: bytes) -> dict[str, int]:
+def instruction_mix(cubin: Path) -> dict[str, int]:
+    """The classes alone."""
+    return count(cubin).classes
+
+
+def read_binary(content: bytes) -> Counts:
     """Count from the machine code; raises _UnknownOperation where the table ends."""
-    counts: Counter[tuple[int, int]] = Counter()
+    counts: Counter[tuple[int, int, int]] = Counter()
     for code in code_sections(content).values():
         words = array("Q", code)
         counts.update(
-            (low & 0x1FF, high >> 9 & 7) for low, high in zip(words[0::2], words[1::2], strict=True)
+            (low & 0x1FF, high >> 9 & 7, high >> 8 & 7)
+            for low, high in zip(words[0::2], words[1::2], strict=True)
         )
     mix: Counter[str] = Counter()
-    for (operation, width), count in counts.items():
+    matrix: Counter[str] = Counter()
+    for (operation, width, form), number in counts.items():
         kind = _CLASS_OF_CODE.get(operation)
         if kind is None or (kind in _WIDE and width not in _WIDTHS):
             raise _UnknownOperation(hex(operation))
-        mix[f"{kind}_{_WIDTHS[width]}" if kind in _WIDE else kind] += count
-    return _sorted(mix)
+        mix[f"{kind}_{_WIDTHS[width]}" if kind in _WIDE else kind] += number
+        if kind == "matrix":
+            matrix[_matrix_name(operation, form)] += number
+    return _counts(mix, matrix)
+
+
+def _matrix_name(operation: int, form: int) -> str:
+    name = _UTC_KINDS.get(form) if operation == _UTC_MMA else _MATRIX_OF_CODE[operation]
+    if name is None:
+        raise _UnknownOperation(hex(operation))
+    return name
+
+
+def read_text(text: str) -> Counts:
+    """Count from nvdisasm's output; what it names and we do not know is `other`."""
+    mix: Counter[str] = Counter()
+    matrix: Counter[str] = Counter()
+    for name, modifiers in _LINE.findall(text):
+        kind = class_of(name, modifiers)
+        mix[kind] += 1
+        if kind == "matrix":
+            matrix[name] += 1
+    return _counts(mix, matrix)
 
 
 def count_text(text: str) -> dict[str, int]:
-    """Count from nvdisasm's output; what it names and we do not know is `other`."""
-    mix: Counter[str] = Counter()
-    for name, modifiers in _LINE.findall(text):
-        kind = _CLASS_OF_NAME.get(name, "other")
-        mix[f"{kind}_{_width(modifiers)}" if kind in _WIDE else kind] += 1
-    return _sorted(mix)
+    """The classes of nvdisasm's output alone."""
+    return read_text(text).classes
 
 
-def disassemble(cubin: Path) -> str:
-    """The machine code as text, by the nvdisasm of Triton's wheel.
+def class_of(name: str, modifiers: str) -> str:
+    """Class of one instruction: `LDG`, `.E.128` -> `load_global_128`; that of padding is empty."""
+    kind = _CLASS_OF_NAME.get(name, "other")
+    return f"{kind}_{_width(modifiers)}" if kind in _WIDE else kind
+
+
+def disassemble(cubin: Path, *options: str) -> str:
+    """The machine code as text, by the nvdisasm of Triton's wheel; `options` beside `-ndf -c`.
 
     Raises
     ------
     ToolchainError
         nvdisasm is missing or fails; the text says how.
     """
-    command = [str(tools() / "nvdisasm"), "-ndf", "-c", str(cubin)]
+    command = [str(tools() / "nvdisasm"), "-ndf", "-c", *options, str(cubin)]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except subprocess.CalledProcessError as error:
@@ -144,6 +191,6 @@ def _width(modifiers: str) -> int:
     return next((int(bits) for bits in re.findall(r"\b[US]?(8|16|64|128|256)\b", " ".join(parts))), 32)
 
 
-def _sorted(mix: Counter[str]) -> dict[str, int]:
+def _counts(mix: Counter[str], matrix: Counter[str]) -> Counts:
     del mix[""]
-    return dict(sorted(mix.items()))
+    return Counts(classes=dict(sorted(mix.items())), matrix=dict(sorted(matrix.items())))

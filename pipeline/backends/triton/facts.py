@@ -4,14 +4,16 @@ import re
 from collections import Counter
 
 from pipeline.backends.machine_code import amdgcn, sass
+from pipeline.backends.machine_code.code_object import kernel_metadata
 from pipeline.backends.machine_code.elf import code_sections
+from pipeline.backends.machine_code.nvidia import kernel_resources
 from pipeline.backends.machine_code.occupancy import Resources, occupancy
 from pipeline.backends.triton.offline import BuiltKernel
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.hardware import Target
 
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_REGISTERS = re.compile(r"Used (\d+) registers")
+_ENTRY = "Compiling entry function"
+_SPILLS = re.compile(r"bytes stack frame, (\d+) bytes spill stores")
 _SPILLED_REGISTER = 4  # bytes
 
 
@@ -19,8 +21,10 @@ def facts_of(kernels: tuple[BuiltKernel, ...], target: Target) -> StaticFacts:
     """One kernel's facts; of several: resources of the one with the lowest occupancy, sums of code."""
     single = [_facts(kernel, target) for kernel in kernels]
     code: Counter[str] = Counter()
+    matrix: Counter[str] = Counter()
     for facts in single:
         code.update(facts.instructions)
+        matrix.update(facts.matrix)
     tightest = min(single, key=lambda facts: (facts.occupancy_bound is None, facts.occupancy_bound))
     return StaticFacts(
         code_bytes=sum(facts.code_bytes for facts in single),
@@ -31,6 +35,10 @@ def facts_of(kernels: tuple[BuiltKernel, ...], target: Target) -> StaticFacts:
         threads_per_block=tightest.threads_per_block,
         occupancy_bound=tightest.occupancy_bound,
         occupancy_limiter=tightest.occupancy_limiter,
+        resident_blocks=tightest.resident_blocks,
+        local_memory=tightest.local_memory,
+        barriers=tightest.barriers,
+        matrix=dict(sorted(matrix.items())),
         instructions=dict(sorted(code.items())),
     )
 
@@ -43,48 +51,58 @@ def _facts(kernel: BuiltKernel, target: Target) -> StaticFacts:
 
 
 def _nvidia(kernel: BuiltKernel, target: Target, threads: int) -> StaticFacts:
-    """Registers and spills as ptxas printed them (-v), code and instructions from the cubin."""
-    registers = _last(_REGISTERS, kernel.printed)
+    """Everything from the cubin but the spills, which only ptxas tells apart from other local memory (-v)."""
+    content = kernel.binary.read_bytes()
+    found = kernel_resources(content)[kernel.name]
+    counts = sass.count(kernel.binary)
     bound = None
-    if registers is not None:
-        need = Resources(threads=threads, registers=registers, shared_memory=kernel.shared_memory)
+    if found.registers is not None:
+        need = Resources(threads=threads, registers=found.registers, shared_memory=kernel.shared_memory)
         bound = occupancy(target, need)
     return StaticFacts(
-        code_bytes=sum(len(code) for code in code_sections(kernel.binary.read_bytes()).values()),
-        registers=registers,
-        spills=_last(_STACK, kernel.printed),
+        code_bytes=sum(len(code) for code in code_sections(content).values()),
+        registers=found.registers,
+        spills=_spills(kernel.printed),
         shared_memory=kernel.shared_memory,
         threads_per_block=threads,
         occupancy_bound=bound.share if bound else None,
         occupancy_limiter=bound.limiter if bound else None,
-        instructions=sass.instruction_mix(kernel.binary),
+        resident_blocks=bound.blocks if bound else None,
+        local_memory=found.stack_frame,
+        barriers=found.barriers,
+        matrix=counts.matrix,
+        instructions=counts.classes,
     )
 
 
+def _spills(printed: str) -> int | None:
+    """Bytes of the spill stores, of the kernel and of the functions in it that were not inlined."""
+    found = _SPILLS.findall(printed.rpartition(_ENTRY)[2])
+    return sum(map(int, found)) if found else None
+
+
 def _amd(kernel: BuiltKernel, target: Target, threads: int) -> StaticFacts:
-    """Everything from the assembly text, whose end is the code object's metadata."""
+    """Resources from the code object's metadata, instructions from the assembly text."""
+    found = kernel_metadata(kernel.binary.read_bytes())[kernel.name]
     text = kernel.files["amdgcn"].read_text()
-    found = amdgcn.resources(text)
     need = Resources(
         threads=threads,
-        registers=found["vgpr_count"],
-        scalar_registers=found["sgpr_count"],
+        registers=found.registers,
+        scalar_registers=found.scalar_registers,
         shared_memory=kernel.shared_memory,
     )
     bound = occupancy(target, need)
     return StaticFacts(
-        code_bytes=found["code_bytes"],
-        registers=found["vgpr_count"],
-        scalar_registers=found["sgpr_count"],
-        spills=found["vgpr_spill_count"] * _SPILLED_REGISTER,
+        code_bytes=found.code_bytes,
+        registers=found.registers,
+        scalar_registers=found.scalar_registers,
+        spills=found.spilled_registers * _SPILLED_REGISTER,
         shared_memory=kernel.shared_memory,
         threads_per_block=threads,
         occupancy_bound=bound.share if bound else None,
         occupancy_limiter=bound.limiter if bound else None,
+        resident_blocks=bound.blocks if bound else None,
+        local_memory=found.private_memory,
+        matrix=amdgcn.matrix_instructions(text),
         instructions=amdgcn.instruction_mix(text),
     )
-
-
-def _last(pattern: re.Pattern[str], text: str) -> int | None:
-    found = list(pattern.finditer(text))
-    return int(found[-1][1]) if found else None

@@ -1,0 +1,44 @@
+"""The listings of a compiled variant, of any backend: its record and its files in, listings out."""
+
+from pathlib import Path
+
+from pipeline.backends.machine_code.listing import Listing
+from pipeline.errors import StoreError
+from pipeline.records.compiled import Compiled
+
+
+def read_listings(compiled: Compiled, folder: Path) -> tuple[Listing, ...]:
+    """One listing for each binary in the store entry `folder`.
+
+    Raises
+    ------
+    StoreError
+        The entry holds no machine code that can be listed.
+    ToolchainError
+        A disassembler is missing.
+    """
+    found = tuple(_read(folder / name) for name in compiled.files if _is_listed(name))
+    if not found:
+        raise StoreError(
+            f"{folder}: holds no machine code (.cubin, .amdgcn or .so); it has {', '.join(compiled.files)}"
+        )
+    return found
+
+
+def _is_listed(name: str) -> bool:
+    return Path(name).suffix in (".cubin", ".amdgcn", ".so")
+
+
+def _read(file: Path) -> Listing:
+    if file.suffix == ".cubin":
+        from pipeline.backends.machine_code.sass_listing import read_cubin
+
+        ptx = file.with_suffix(".ptx")
+        return read_cubin(file, ptx if ptx.is_file() else None)
+    if file.suffix == ".amdgcn":
+        from pipeline.backends.machine_code.amdgcn_listing import read_assembly
+
+        return read_assembly(file)
+    from pipeline.backends.cpp.listing import read_shared_object
+
+    return read_shared_object(file.parent)
