@@ -90,6 +90,8 @@ class Collected(Record, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     """By task, in the order of the plan, then in the order in which the variants were proposed."""
     generated: tuple[tuple[TaskRow, Generated], ...]
+    declared: dict[str, CompileSpec] = {}
+    """Key of compile -> what was declared, where the plan's spec is at hand."""
 
 
 def collect(spec: AggregateSpec, root: Path) -> Collected:
@@ -113,7 +115,8 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
                 if result.id not in seen:
                     seen.add(result.id)
                     results.append(result)
-    return Collected(results=tuple(results), generated=tuple(generated))
+    declared = {key: spec for key, spec in reader.compile_specs.items() if spec is not None}
+    return Collected(results=tuple(results), generated=tuple(generated), declared=declared)
 
 
 def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:
@@ -154,7 +157,7 @@ class _Reader:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._outputs: dict[tuple[str, str, int], Record] = {}
-        self._specs: dict[str, CompileSpec | None] = {}
+        self.compile_specs: dict[str, CompileSpec | None] = {}
 
     def output(self, stage: str, key: str, number: int, kind: type[Output]) -> Output:
         place = (stage, key, number)
@@ -166,7 +169,7 @@ class _Reader:
 
     def compile_spec(self, key: str) -> CompileSpec | None:
         """The plan's spec, which knows the defaults; results brought home without it are still good."""
-        if key not in self._specs:
+        if key not in self.compile_specs:
             path = spec_path(self.root, "compile", key)
-            self._specs[key] = read_record(path, CompileSpec) if path.is_file() else None
-        return self._specs[key]
+            self.compile_specs[key] = read_record(path, CompileSpec) if path.is_file() else None
+        return self.compile_specs[key]

@@ -1,0 +1,70 @@
+"""Where a call lies under its ceilings: measurement or estimate in, `memory_bound`, … out."""
+
+from collections.abc import Iterator
+
+from pipeline.analyze.bound import Bound
+from pipeline.analyze.diagnosis.case import Case, evidence
+from pipeline.analyze.quantities import rate, seconds, share
+from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.profiled import Profiled
+
+NEAR = 0.5
+"""Share of the nearer ceiling from which on that ceiling is what bounds the call."""
+
+
+def place_under_ceilings(case: Case) -> Iterator[Finding]:
+    """What was measured; where nothing was, what the declared peaks say of an ideal call."""
+    if case.profiled is not None:
+        yield _measured(case.profiled)
+    elif case.declared is not None:
+        yield _estimated(case.declared)
+
+
+def _measured(profiled: Profiled) -> Finding:
+    near = profiled.roofline_share >= NEAR
+    memory = profiled.bound == "memory"
+    median = profiled.timing.median.value
+    amount, unit = (profiled.bytes, "B/s") if memory else (profiled.flops, "FLOP/s")
+    achieved, percent = rate(amount / median, unit), share(profiled.roofline_share)
+    ceiling = (
+        "the bandwidth measured for this working set" if memory else "the arithmetic rate that was measured"
+    )
+    if near:
+        code = FindingCode.MEMORY_BOUND if memory else FindingCode.COMPUTE_BOUND
+        sentence = f"{profiled.bound.capitalize()}-bound: {achieved}, {percent} of {ceiling}."
+    else:
+        code = FindingCode.FAR_FROM_CEILINGS
+        sentence = (
+            f"Far from every ceiling: {achieved}, {percent} of {ceiling}, the nearer one. Neither bytes "
+            "nor operations take the time: latency, dependences, other instructions, or the call's start."
+        )
+    return Finding(
+        code=code,
+        basis="measured",
+        sentence=sentence,
+        evidence=evidence(
+            roofline_share=(profiled.roofline_share, "share"),
+            achieved=(amount / median, unit),
+            time=(median, "s"),
+        ),
+        gain_at_most=max(1.0, 1 / profiled.roofline_share),
+    )
+
+
+def _estimated(bound: Bound) -> Finding:
+    memory, compute = bound.of("memory") or 0.0, bound.of("compute") or 0.0
+    code = FindingCode.MEMORY_BOUND if bound.side == "memory" else FindingCode.COMPUTE_BOUND
+    longest = bound.longest
+    beyond = ""
+    if longest.name in ("spread", "latency"):
+        why = "uneven blocks" if longest.name == "spread" else "few loads in flight"
+        beyond = f", {seconds(longest.seconds)} with {why}"
+    return Finding(
+        code=code,
+        basis="estimate",
+        sentence=(
+            f"Estimate: {bound.side}-bound at best. By the declared peaks its bytes take "
+            f"{seconds(memory)}, its operations {seconds(compute)}{beyond}."
+        ),
+        evidence=evidence(memory=(memory, "s"), compute=(compute, "s"), least=(bound.seconds, "s")),
+    )
