@@ -8,7 +8,7 @@ from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import AggregateSpec, CompileSpec, TaskRow
+from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.store.layout import entry_path, output_path, spec_path
@@ -90,8 +90,8 @@ class Collected(Record, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     """By task, in the order of the plan, then in the order in which the variants were proposed."""
     generated: tuple[tuple[TaskRow, Generated], ...]
-    declared: dict[str, CompileSpec] = {}
-    """Key of compile -> what was declared, where the plan's spec is at hand."""
+    declared: dict[str, GenerateSpec] = {}
+    """Key of generate -> shapes and space of the task, where the plan's spec is at hand."""
 
 
 def collect(spec: AggregateSpec, root: Path) -> Collected:
@@ -115,7 +115,7 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
                 if result.id not in seen:
                     seen.add(result.id)
                     results.append(result)
-    declared = {key: spec for key, spec in reader.compile_specs.items() if spec is not None}
+    declared = {task.generate: found for task in spec.tasks if (found := reader.generate_spec(task.generate))}
     return Collected(results=tuple(results), generated=tuple(generated), declared=declared)
 
 
@@ -157,7 +157,7 @@ class _Reader:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._outputs: dict[tuple[str, str, int], Record] = {}
-        self.compile_specs: dict[str, CompileSpec | None] = {}
+        self._specs: dict[str, CompileSpec | None] = {}
 
     def output(self, stage: str, key: str, number: int, kind: type[Output]) -> Output:
         place = (stage, key, number)
@@ -167,9 +167,14 @@ class _Reader:
         assert isinstance(output, kind)
         return output
 
+    def generate_spec(self, key: str) -> GenerateSpec | None:
+        """The plan's spec, which knows what may be tried; None where it is not at hand."""
+        path = spec_path(self.root, "generate", key)
+        return read_record(path, GenerateSpec) if path.is_file() else None
+
     def compile_spec(self, key: str) -> CompileSpec | None:
         """The plan's spec, which knows the defaults; results brought home without it are still good."""
-        if key not in self.compile_specs:
+        if key not in self._specs:
             path = spec_path(self.root, "compile", key)
-            self.compile_specs[key] = read_record(path, CompileSpec) if path.is_file() else None
-        return self.compile_specs[key]
+            self._specs[key] = read_record(path, CompileSpec) if path.is_file() else None
+        return self._specs[key]

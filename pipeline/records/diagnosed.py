@@ -67,6 +67,6 @@ class Finding(Record, frozen=True, kw_only=True):
     sentence: str
     evidence: tuple[Evidence, ...]
     gain_at_most: float | None = None
-    """How many times faster the call can become at most if this alone is mended; None where it cannot be
-    derived, which does not mean that it is little."""
+    """How many times faster the call can become at most if this alone is mended, as far as the bounds know;
+    None where it cannot be derived, which does not mean that it is little."""
     suggestions: tuple[Suggestion, ...] = ()

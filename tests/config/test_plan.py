@@ -116,7 +116,7 @@ def test_a_change_reaches_the_stages_that_read_it(
 def test_a_hardware_number_reaches_the_stages_that_read_it(
     project: Project, old: str, new: str, stages: list[str]
 ) -> None:
-    """A peak is for the analysis alone; a limit for all; a cache that no constraint names for the analysis."""
+    """A peak, and a cache that no constraint names, is for the analysis alone; a limit for all."""
     before = project.keys(*ONE_GPU)
     project.edit("conf/hardware/h200.yaml", old, new)
     assert changed(before, project.keys(*ONE_GPU)) == stages

@@ -63,6 +63,12 @@ class Bound(Record, frozen=True, kw_only=True):
         """What one has to improve to lower it."""
         return "memory" if self.longest.name in ("memory", "latency") else "compute"
 
+    def gain_without(self, name: TermName) -> float | None:
+        """How many times lower the bound is without one term; None where that term does not decide."""
+        if self.longest.name != name:
+            return None
+        return self.seconds / max(term.seconds for term in self.terms if term.name != name)
+
     def of(self, name: TermName) -> float | None:
         """Seconds of one term."""
         return next((term.seconds for term in self.terms if term.name == name), None)

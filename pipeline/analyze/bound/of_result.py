@@ -51,11 +51,13 @@ def geometry_of(result: Result) -> Geometry | None:
 
 
 def vector_width(facts: StaticFacts) -> int | None:
-    """Bits of the widest vectors that the code computes with, 32 for none; None where that is not known."""
+    """Bits of the widest vectors in the code, 32 where it computes on single floats; None if not known."""
     if not facts.instructions or "vector_scalable" in facts.instructions or "dot" in facts.instructions:
         return None
     widths = [bits for bits in (512, 256, 128) if facts.instructions.get(f"vector_{bits}")]
-    return widths[0] if widths else _FLOAT
+    if widths:
+        return widths[0]
+    return _FLOAT if facts.instructions.get("scalar_float") else None
 
 
 def _declared_rates(result: Result) -> Rates | None:

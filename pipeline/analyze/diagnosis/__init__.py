@@ -4,13 +4,13 @@ from pipeline.analyze.collect import Result
 from pipeline.analyze.diagnosis.case import case_of
 from pipeline.analyze.diagnosis.registry import DIAGNOSES
 from pipeline.records.diagnosed import Finding
-from pipeline.records.specs import CompileSpec
+from pipeline.records.specs import GenerateSpec
 
 
-def diagnose(result: Result, declared: CompileSpec | None = None) -> tuple[Finding, ...]:
+def diagnose(result: Result, declared: GenerateSpec | None = None) -> tuple[Finding, ...]:
     """All findings of a variant that compiled, in the order of the registry.
 
-    `declared` is what the plan wrote for compile; without it there are no suggestions, and no findings that
+    `declared` is what the plan wrote for generate; without it there are no suggestions, and no findings that
     need the shapes of the tensors.
     """
     if result.compiled is None:

@@ -13,7 +13,7 @@ from pipeline.records.kernel import Tunable, TunableValue
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record
-from pipeline.records.specs import CompileSpec
+from pipeline.records.specs import GenerateSpec
 
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4}
 
@@ -59,7 +59,7 @@ class Case(Record, frozen=True, kw_only=True):
 Diagnosis = Callable[[Case], Iterator[Finding]]
 
 
-def case_of(result: Result, declared: CompileSpec | None = None) -> Case:
+def case_of(result: Result, declared: GenerateSpec | None = None) -> Case:
     """Everything that is known of a variant that compiled."""
     assert result.compiled is not None
     task = result.task

@@ -53,17 +53,18 @@ def _measured(profiled: Profiled) -> Finding:
 
 def _estimated(bound: Bound) -> Finding:
     memory, compute = bound.of("memory") or 0.0, bound.of("compute") or 0.0
-    code = FindingCode.MEMORY_BOUND if bound.side == "memory" else FindingCode.COMPUTE_BOUND
+    side = "memory" if memory >= compute else "compute"
+    code = FindingCode.MEMORY_BOUND if side == "memory" else FindingCode.COMPUTE_BOUND
     longest = bound.longest
     beyond = ""
     if longest.name in ("spread", "latency"):
-        why = "uneven blocks" if longest.name == "spread" else "few loads in flight"
-        beyond = f", {seconds(longest.seconds)} with {why}"
+        why = "as its blocks spread" if longest.name == "spread" else "with so few loads in flight"
+        beyond = f"; {seconds(longest.seconds)} {why}"
     return Finding(
         code=code,
         basis="estimate",
         sentence=(
-            f"Estimate: {bound.side}-bound at best. By the declared peaks its bytes take "
+            f"Estimate: {side}-bound at best. By the declared peaks its bytes take "
             f"{seconds(memory)}, its operations {seconds(compute)}{beyond}."
         ),
         evidence=evidence(memory=(memory, "s"), compute=(compute, "s"), least=(bound.seconds, "s")),

@@ -9,7 +9,7 @@ from pipeline.analyze.diagnosis import diagnose
 from pipeline.analyze.tables import row_table
 from pipeline.records.diagnosed import Finding
 from pipeline.records.record import to_json
-from pipeline.records.specs import CompileSpec
+from pipeline.records.specs import GenerateSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,12 +31,12 @@ DIAGNOSES: dict[str, ColumnType] = {
 }
 
 
-def diagnoses_table(results: Sequence[Result], declared: Mapping[str, CompileSpec]) -> "pa.Table":
+def diagnoses_table(results: Sequence[Result], declared: Mapping[str, GenerateSpec]) -> "pa.Table":
     """Evidence and suggestions are JSON, as their records are."""
     rows = [
         _row(result, finding)
         for result in results
-        for finding in diagnose(result, declared.get(result.task.compile))
+        for finding in diagnose(result, declared.get(result.task.generate))
     ]
     return row_table(DIAGNOSES, rows)
 

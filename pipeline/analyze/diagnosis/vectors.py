@@ -8,37 +8,44 @@ from pipeline.analyze.diagnosis.levers import suggest
 from pipeline.records.diagnosed import Finding, FindingCode
 
 _SCALAR = 32  # bits of a float32
-STACK = 0.05
+STACK = 0.1
 """Share of vector accesses to the stack among all loads and stores, above which it is told."""
 
 
 def cpu_vectors(case: Case) -> Iterator[Finding]:
-    """None, narrower ones than the processor has, or more than fit its registers."""
+    """Fewer than scalar instructions, narrower than the processor has, or more than fit its registers."""
     if case.kind != "cpu" or not case.facts.instructions:
         return
     used, available = vector_width(case.facts), case.limits.get("vector_bits")
-    if used is not None and available is not None and used < available:
-        yield _none(case, available) if used == _SCALAR else _narrow(case, used, available)
+    if used is not None and available is not None:
+        if (case.count("scalar_float") or 0) > _vectors(case):
+            yield _none(case, available)
+        elif used < available:
+            yield _narrow(case, used, available)
     yield from _stack(case)
 
 
 def _none(case: Case, available: int) -> Finding:
-    scalar = case.count("scalar_float") or 0
+    scalar, vectors = case.count("scalar_float") or 0, _vectors(case)
     return Finding(
         code=FindingCode.NO_VECTORS,
         basis="binary",
         sentence=(
-            f"No vector instruction, {scalar} scalar ones on floats: the processor computes "
+            f"{scalar} instructions on single floats, {vectors} on vectors: the processor computes "
             f"{available // _SCALAR} floats at once."
         ),
         evidence=evidence(
             scalar=(scalar, "instructions"),
-            width=(_SCALAR, "bit"),
+            vector=(vectors, "instructions"),
             available=(available, "bit"),
         ),
         gain_at_most=available / _SCALAR if case.arithmetic_bound else None,
         suggestions=suggest(case, ("vector", "increase")),
     )
+
+
+def _vectors(case: Case) -> int:
+    return sum(case.count(f"vector_{bits}") or 0 for bits in (128, 256, 512))
 
 
 def _narrow(case: Case, used: int, available: int) -> Finding:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline.analyze.bound.geometry import Geometry
+from pipeline.analyze.bound.least import Bound, TermName
 from pipeline.analyze.diagnosis.case import Case, evidence
 from pipeline.analyze.diagnosis.levers import suggest
 from pipeline.analyze.quantities import share as percent
@@ -10,8 +11,6 @@ from pipeline.records.diagnosed import Evidence, Finding, FindingCode
 
 UNEVEN = 0.9
 """Efficiency below which a tail is told."""
-SLOW_LOADS = 0.9
-"""Share of the bandwidth below which the loads in flight are told."""
 
 
 def uneven_launch(case: Case) -> Iterator[Finding]:
@@ -19,13 +18,13 @@ def uneven_launch(case: Case) -> Iterator[Finding]:
     launch = case.launch
     if launch is None:
         return
-    if launch.blocks < launch.multiprocessors:
+    if launch.blocks < UNEVEN * launch.multiprocessors:
         yield _idle(case, launch)
     elif launch.balance < UNEVEN or (launch.wave_efficiency or 1.0) < UNEVEN:
         yield from _tail(case, launch)
     if launch.lanes < 1:
         yield _lanes(case, launch)
-    if case.bandwidth_share is not None and case.bandwidth_share < SLOW_LOADS:
+    if case.bandwidth_share is not None and _slower_than_memory(case.declared):
         yield _loads(case, launch, case.bandwidth_share)
 
 
@@ -38,7 +37,7 @@ def _idle(case: Case, launch: Geometry) -> Finding:
             f"{launch.blocks} blocks on {launch.multiprocessors} multiprocessors: {idle} of them get no work."
         ),
         evidence=_evidence(launch),
-        gain_at_most=1 / launch.balance if case.arithmetic_bound else None,
+        gain_at_most=_gain(case, "spread"),
         suggestions=suggest(case, ("tile", "decrease")),
     )
 
@@ -65,7 +64,7 @@ def _tail(case: Case, launch: Geometry) -> Iterator[Finding]:
         basis="estimate",
         sentence=sentence,
         evidence=_evidence(launch),
-        gain_at_most=1 / launch.balance if case.arithmetic_bound else None,
+        gain_at_most=_gain(case, "spread"),
         suggestions=suggest(case, ("tile", "decrease"), ("tile", "increase")),
     )
 
@@ -79,7 +78,7 @@ def _lanes(case: Case, launch: Geometry) -> Finding:
             f"warps of {launch.warp_size}."
         ),
         evidence=evidence(threads_per_block=(launch.block.threads, "threads"), lanes=(launch.lanes, "share")),
-        gain_at_most=1 / launch.lanes if case.arithmetic_bound else None,
+        gain_at_most=_gain(case, "spread"),
     )
 
 
@@ -97,9 +96,19 @@ def _loads(case: Case, launch: Geometry, share: float) -> Finding:
             blocks=(launch.blocks, "blocks"),
             bandwidth=(share, "share"),
         ),
-        gain_at_most=1 / share if share > 0 and case.bound and case.bound.side == "memory" else None,
+        gain_at_most=_gain(case, "latency"),
         suggestions=suggest(case, ("stages", "increase"), ("tile", "decrease"), ("unroll", "increase")),
     )
+
+
+def _slower_than_memory(bound: Bound | None) -> bool:
+    """Whether latency costs what is read more time than the bandwidth costs all bytes."""
+    latency, memory = (bound.of("latency"), bound.of("memory")) if bound else (None, None)
+    return latency is not None and memory is not None and latency > memory
+
+
+def _gain(case: Case, name: TermName) -> float | None:
+    return case.bound.gain_without(name) if case.bound else None
 
 
 def _evidence(launch: Geometry) -> tuple[Evidence, ...]:
