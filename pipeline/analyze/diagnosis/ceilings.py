@@ -35,8 +35,8 @@ def _measured(profiled: Profiled) -> Finding:
     else:
         code = FindingCode.FAR_FROM_CEILINGS
         sentence = (
-            f"Far from every ceiling: {achieved}, {percent} of {ceiling}, the nearer one. Neither bytes "
-            "nor operations take the time: latency, dependences, other instructions, or the call's start."
+            f"Far from every ceiling: {achieved}, {percent} of {ceiling}, the nearer one. Most of the "
+            "time goes elsewhere: latency, dependences, other instructions, or the start of the call."
         )
     return Finding(
         code=code,
