@@ -3,7 +3,7 @@
 from pipeline.analyze.bound.geometry import Block, Geometry, geometry
 from pipeline.analyze.bound.least import Bound, Rates, Work, bandwidth_share, bound
 from pipeline.analyze.collect import Result
-from pipeline.analyze.roofline import peak_rates
+from pipeline.analyze.roofline import latency_seconds, peak_rates
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.profiled import Ceilings
 
@@ -64,8 +64,7 @@ def _declared_rates(result: Result) -> Rates | None:
     bandwidth, arithmetic = peak_rates(result.task)
     if bandwidth is None or arithmetic is None:
         return None
-    latency = result.task.peaks.get("dram_latency")
-    return Rates(bandwidth=bandwidth, arithmetic=arithmetic, latency=latency.value if latency else None)
+    return Rates(bandwidth=bandwidth, arithmetic=arithmetic, latency=latency_seconds(result.task.peaks))
 
 
 def _work(result: Result) -> Work:
