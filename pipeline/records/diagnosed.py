@@ -33,6 +33,7 @@ class FindingCode(StrEnum):
     STACK_TRAFFIC = "stack_traffic"
     MEMORY_BOUND = "memory_bound"
     COMPUTE_BOUND = "compute_bound"
+    LAUNCH_BOUND = "launch_bound"
     FAR_FROM_CEILINGS = "far_from_ceilings"
     WORKSPACE = "workspace"
     THROTTLED = "throttled"

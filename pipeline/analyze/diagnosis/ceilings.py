@@ -8,6 +8,7 @@ from pipeline.analyze.quantities import rate, seconds, share
 from pipeline.records.diagnosed import Finding, FindingCode
 from pipeline.records.profiled import Profiled
 
+_LAUNCH_GAIN = 2.0  # of what lies inside the call; fewer calls can gain more
 NEAR = 0.5
 """Share of the nearer ceiling from which on that ceiling is what bounds the call."""
 
@@ -15,7 +16,8 @@ NEAR = 0.5
 def place_under_ceilings(case: Case) -> Iterator[Finding]:
     """What was measured; where nothing was, what the declared peaks say of an ideal call."""
     if case.profiled is not None:
-        yield _measured(case.profiled)
+        started = case.profiled.bound not in ("memory", "compute")
+        yield _start_of_a_call(case.profiled) if started else _measured(case.profiled)
     elif case.declared is not None:
         yield _estimated(case.declared)
 
@@ -48,6 +50,21 @@ def _measured(profiled: Profiled) -> Finding:
             time=(median, "s"),
         ),
         gain_at_most=max(1.0, 1 / profiled.roofline_share),
+    )
+
+
+def _start_of_a_call(profiled: Profiled) -> Finding:
+    """What profile calls the bound where a call that does nothing takes half of the time or more."""
+    median = profiled.timing.median.value
+    return Finding(
+        code=FindingCode.LAUNCH_BOUND,
+        basis="measured",
+        sentence=(
+            f"Bound by the start of a call: half of its {seconds(median)} or more is what a call takes that "
+            "does nothing."
+        ),
+        evidence=evidence(roofline_share=(profiled.roofline_share, "share"), time=(median, "s")),
+        gain_at_most=_LAUNCH_GAIN,
     )
 
 

@@ -33,6 +33,16 @@ def test_compute_bound() -> None:
     assert finding.sentence == "Compute-bound: 160 GFLOP/s, 80 % of the arithmetic rate that was measured."
 
 
+def test_launch_bound() -> None:
+    """A bound that is neither bytes nor operations is the start of the call."""
+    finding = cpu(0.05, bound="latency")["launch_bound"]
+    assert finding.sentence == (
+        "Bound by the start of a call: half of its 50.0 ms or more is what a call takes that does nothing."
+    )
+    assert finding.gain_at_most == 2.0
+    assert "launch_bound" not in cpu(0.05)
+
+
 def test_far_from_every_ceiling() -> None:
     """Below half of the nearer one, and only then."""
     finding = cpu(0.05)["far_from_ceilings"]
