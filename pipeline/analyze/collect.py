@@ -8,7 +8,7 @@ from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import AggregateSpec, CompileSpec, TaskRow
+from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.store.layout import entry_path, output_path, spec_path
@@ -92,6 +92,8 @@ class Collected(Record, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     """By task, in the order of the plan, then in the order in which the variants were proposed."""
     generated: tuple[tuple[TaskRow, Generated], ...]
+    declared: dict[str, GenerateSpec] = {}
+    """Key of generate -> shapes and space of the task, where the plan's spec is at hand."""
 
 
 def collect(spec: AggregateSpec, root: Path) -> Collected:
@@ -115,7 +117,8 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
                 if result.id not in seen:
                     seen.add(result.id)
                     results.append(result)
-    return Collected(results=tuple(results), generated=tuple(generated))
+    declared = {task.generate: found for task in spec.tasks if (found := reader.generate_spec(task.generate))}
+    return Collected(results=tuple(results), generated=tuple(generated), declared=declared)
 
 
 def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:
@@ -167,6 +170,11 @@ class _Reader:
         output = self._outputs[place]
         assert isinstance(output, kind)
         return output
+
+    def generate_spec(self, key: str) -> GenerateSpec | None:
+        """The plan's spec, which knows what may be tried; None where it is not at hand."""
+        path = spec_path(self.root, "generate", key)
+        return read_record(path, GenerateSpec) if path.is_file() else None
 
     def compile_spec(self, key: str) -> CompileSpec | None:
         """The plan's spec, which knows the defaults; results brought home without it are still good."""

@@ -8,11 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeline.analyze import quantities
+from pipeline.analyze.bound.error_table import WORDS
 from pipeline.analyze.columns import COLUMNS
 from pipeline.analyze.mutants import scores
 from pipeline.analyze.page_data import page_data
 from pipeline.analyze.page_inputs import Links, Tables
-from pipeline.analyze.page_sections import FACTS, causes, facts_tables, left_out, verification
+from pipeline.analyze.page_sections import (
+    FACTS,
+    causes,
+    facts_tables,
+    finding_counts,
+    left_out,
+    verification,
+    winner_findings,
+)
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Winner
 from pipeline.records.tracked import Tracked
@@ -77,6 +86,10 @@ def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any
         "facts": FACTS,
         "causes": causes(tables, links),
         "verification": verification(tables),
+        "winner_findings": winner_findings(tables),
+        "finding_counts": finding_counts(tables),
+        "estimate_errors": tables.read("estimate_error").to_pylist(),
+        "bases": WORDS,
         "mutation": scores(tables.read("mutants").to_pylist()),
         "cells": cells,
         "constraints": constraints,

@@ -11,6 +11,7 @@ from pipeline.analyze.roofline import compute_peak, estimate_roofline_seconds, p
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import Winner
 
+FINDINGS = "findings"
 # Columns of the variants table: name in the table, heading, how it is written. `tight` ones never wrap.
 SHOWN = (
     ("kernel", "kernel", "text"),
@@ -25,6 +26,7 @@ SHOWN = (
     ("spills", "spills", "count"),
     ("shared_memory", "shared memory", "count"),
     ("estimate_occupancy", "occupancy (estimate)", "estimate"),
+    (FINDINGS, "diagnosis", "findings"),
     ("code_bytes", "code bytes", "count"),
     ("compile_seconds", "compile", "seconds"),
 )
@@ -91,6 +93,7 @@ def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
     names = [name for name in (*(entry[0] for entry in shown), *beside, *HIDDEN) if name in available]
     table = tables.read("variants", names)
     columns = {name: _short(table.column(name).to_pylist()) for name in names}
+    findings, columns[FINDINGS] = _findings(tables, columns)
     # A column in which nothing stands (registers on a CPU) would only push the others out of sight.
     filled = {name for name, values in columns.items() if any(value is not None for value in values)}
     return {
@@ -100,11 +103,26 @@ def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
             if entry[0] in filled
         ],
         "columns": columns,
+        "findings": findings,
         "rows": table.num_rows,
     }
 
 
 _BESIDE = (("speedup", ".low"), ("speedup", ".high"), ("verdict", ""), ("absent", ""))
+
+
+def _findings(
+    tables: Tables, columns: Mapping[str, list[Any]]
+) -> tuple[list[dict[str, str]], list[list[int] | None]]:
+    """Distinct findings, and which of them each row has: variants share most of their sentences."""
+    names = ["task", "variant", "code", "basis", "sentence"]
+    places: dict[tuple[str, ...], int] = {}
+    rows: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+    for row in tables.read("diagnoses", names).to_pylist():
+        distinct = tuple(row[name] for name in names[2:])
+        rows[row["task"], row["variant"]].append(places.setdefault(distinct, len(places)))
+    found = [rows.get(pair) for pair in zip(columns["task"], columns["variant"], strict=True)]
+    return [dict(zip(names[2:], distinct, strict=True)) for distinct in places], found
 
 
 def _roofs(tables: Tables) -> list[dict[str, Any]]:

@@ -1,12 +1,14 @@
 """The tables that the report shows as they are: tables of aggregate in, rows for the template out."""
 
 import collections
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from pipeline.analyze.page_inputs import Links, Tables
 from pipeline.records.record import Record
+from pipeline.records.summary import Winner
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -151,6 +153,48 @@ def verification(tables: Tables) -> list[Row]:
         }
         for (hardware, where), rows in groups.items()
     ]
+
+
+GAIN_SHOWN = 1.05  # below, "at most 1.0 times" would only be noise
+
+
+def winner_findings(tables: Tables) -> list[Row]:
+    """What limits each winner: its names, and its findings as they stand in the table."""
+    found: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
+    for row in tables.read("diagnoses").to_pylist():
+        found[(row["task"], row["variant"])].append(_finding(row))
+    return [
+        {"cell": winner.cell, "findings": found[(winner.task, winner.variant)]}
+        for winner in tables.summary.winners
+        if isinstance(winner, Winner) and found[(winner.task, winner.variant)]
+    ]
+
+
+def finding_counts(tables: Tables) -> list[Row]:
+    """How many variants of a kernel on a target have a finding, with the sentence of one of them."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in tables.read("diagnoses").to_pylist():
+        key = tuple(row[name] for name in ("kernel", "hardware", "code", "basis"))
+        groups.setdefault(key, []).append(row)
+    variants = collections.Counter(
+        (row["kernel"], row["hardware"])
+        for row in tables.read("variants", ["kernel", "hardware", "compile_outcome"]).to_pylist()
+        if row["compile_outcome"] == "passed"
+    )
+    return [
+        {"kernel": kernel, "hardware": hardware, "code": code, "basis": basis}
+        | {"variants": len({(row["task"], row["variant"]) for row in rows})}
+        | {"compiled": variants[kernel, hardware], "sentence": rows[0]["sentence"]}
+        for (kernel, hardware, code, basis), rows in groups.items()
+    ]
+
+
+def _finding(row: Row) -> Row:
+    gain = row["estimate_gain_at_most"]
+    return row | {
+        "gain": gain if gain is not None and gain >= GAIN_SHOWN else None,
+        "suggestions": json.loads(row["suggestions"]),
+    }
 
 
 def left_out(tables: Tables) -> tuple[list[str], list[Row]]:

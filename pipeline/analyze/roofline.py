@@ -11,6 +11,8 @@ from pipeline.records.hardware import Quantity
 from pipeline.records.specs import TaskRow
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_TIMES = {"s": 1.0, "us": 1e-6, "ns": 1e-9}
+LATENCY = "dram_latency"
 _RATE = re.compile(r"(?P<prefix>[kMGTP]?)(?P<base>B/s|bytes/s|byte/s|FLOP/s|FLOPS|flop/s|OP/s|op/s)")
 
 
@@ -26,6 +28,22 @@ def per_second(name: str, quantity: Quantity) -> float:
     if match is None:
         raise ConfigError(f"peaks.{name}: got unit '{quantity.unit}', expected for example GB/s or TFLOP/s")
     return quantity.value * _PREFIXES[match["prefix"]]
+
+
+def latency_seconds(peaks: Mapping[str, Quantity]) -> float | None:
+    """Declared time from a load to its data from memory; None where no source gives one.
+
+    Raises
+    ------
+    ConfigError
+        The unit is not a time that we know.
+    """
+    if LATENCY not in peaks:
+        return None
+    quantity = peaks[LATENCY]
+    if quantity.unit not in _TIMES:
+        raise ConfigError(f"peaks.{LATENCY}: got unit '{quantity.unit}', expected one of {', '.join(_TIMES)}")
+    return quantity.value * _TIMES[quantity.unit]
 
 
 def compute_peak(task: TaskRow) -> str | None:

@@ -7,7 +7,14 @@ from pipeline.config.builds import Builds
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, gather, kernel_file
 from pipeline.config.mutations import explanations, mutate_specs
-from pipeline.config.resolve import Impossible, Spaces, fitting, limits_of, problem_of, target_of
+from pipeline.config.resolve import (
+    Impossible,
+    Spaces,
+    fitting,
+    limits_of,
+    problem_of,
+    target_of,
+)
 from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
 from pipeline.config.spec_files import write_spec
@@ -158,6 +165,7 @@ class _Planner:
         names = {**task.problem.attributes, **task.problem.dimensions}
         names["itemsize"] = constants_of(task.problem, {})["itemsize"]
         cost = task.kernel.cost
+        traffic = evaluate_number(cost.bytes, names)
         return TaskRow(
             task=digest([cell, task.search.name, keys["profile"]]),
             kernel=cell.kernel,
@@ -171,9 +179,11 @@ class _Planner:
             dtype=task.problem.element,
             dimensions=task.problem.dimensions,
             flops=evaluate_number(cost.flops, names),
-            bytes=evaluate_number(cost.bytes, names),
+            bytes=traffic,
+            read=traffic * task.problem.input_share,
             unit=cost.unit,
             peaks=hardware.peaks,
+            limits=limits_of(hardware),
             **keys,
         )
 

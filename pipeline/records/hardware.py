@@ -26,7 +26,7 @@ class Hardware(Record, frozen=True, kw_only=True):
     limits: dict[str, Quantity]
     """Integers that generate and compile read: warp_size, shared_memory_per_block, registers_per_sm, …"""
     peaks: dict[str, Quantity] = {}
-    """What only the analysis reads: dram_bandwidth, matrix_float16, vector_float32, …"""
+    """What only the analysis reads: dram_bandwidth, dram_latency, matrix_float16, vector_float32, …"""
     features: tuple[str, ...] = ()
     """Instruction-set features that the compiler may use (CPU)."""
     facts: dict[str, str] = {}

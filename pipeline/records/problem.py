@@ -1,5 +1,7 @@
 """A kernel on concrete dimensions: all that is needed to make its tensors and to call it."""
 
+import math
+
 import msgspec
 
 from pipeline.records.kernel import Tensor, TunableValue
@@ -34,6 +36,12 @@ class Problem(Record, frozen=True, kw_only=True):
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Concrete shape of a tensor."""
         return tuple(self.dimensions[axis] for axis in self.tensors[tensor].shape)
+
+    @property
+    def input_share(self) -> float:
+        """Elements of inputs over those of all tensors: how a call's bytes split into read and written."""
+        size = {name: math.prod(self.shape(name)) for name in self.tensors}
+        return sum(size[name] for name in self.names("input")) / max(1, sum(size.values()))
 
     def with_dimensions(self, dimensions: dict[str, int]) -> "Problem":
         """The same kernel on other dimensions."""

@@ -142,9 +142,13 @@ class TaskRow(Record, frozen=True, kw_only=True):
     dimensions: dict[str, int]
     flops: float
     bytes: float
+    read: float | None = None
+    """Of these bytes, what the inputs take, by the sizes of the tensors."""
     unit: str
     """`matrix` or `vector`: which peak bounds it."""
     peaks: dict[str, Quantity]
+    limits: dict[str, int] = {}
+    """Of the target: `sm_count`, `threads_per_sm`, `vector_bits`, …"""
     generate: str
     """Key of the generate stage, and so on."""
     compile: str

@@ -1,8 +1,8 @@
 """aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
-variants, samples, winners, outcomes, pruned, effects, static_facts, mutants and counters as Parquet and CSV;
-static_facts.md, mutation.md.
+variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants and
+counters as Parquet and CSV; static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -12,8 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+from pipeline.analyze.bound.error import find_errors
+from pipeline.analyze.bound.error_table import error_lines, error_table
 from pipeline.analyze.collect import collect
 from pipeline.analyze.counters import counters_table
+from pipeline.analyze.diagnosis.table import diagnoses_table
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_markdown, facts_table
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
@@ -55,6 +58,7 @@ def aggregate(options: argparse.Namespace) -> None:
     results = collected.results
     winners = find_winners(results)
     chosen = choose(results)
+    errors = find_errors(results)
     mutants = mutants_table(collect_mutants(spec, options.root))
     tables = {
         "variants": variants_table(results),
@@ -64,6 +68,8 @@ def aggregate(options: argparse.Namespace) -> None:
         "pruned": pruned_table(spec, collected),
         "effects": effects_table(find_effects(results)),
         "static_facts": facts_table(chosen),
+        "estimate_error": error_table(errors),
+        "diagnoses": diagnoses_table(results, collected.declared),
         "mutants": mutants,
         "counters": counters_table(results),
     }
@@ -78,6 +84,8 @@ def aggregate(options: argparse.Namespace) -> None:
     summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
     write_atomic(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)
+    for line in error_lines(errors):
+        print(f"  {line}", file=sys.stderr)
 
 
 def _print_line(summary: Summary, seconds: float) -> None:

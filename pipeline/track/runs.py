@@ -9,7 +9,9 @@ import datetime
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pipeline.analyze.bound import ceiling_bound, declared_bound
 from pipeline.analyze.collect import Result
+from pipeline.analyze.diagnosis import diagnose
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
@@ -21,7 +23,7 @@ from pipeline.track.tasks import Task
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 """Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
 
-LAYOUT = 1
+LAYOUT = 2
 """Raise it when what is written here changes: runs are then logged again, traceably."""
 
 
@@ -109,6 +111,8 @@ def _metrics(result: Result) -> Iterator[tuple[str, float | None]]:
         yield "static/code_bytes", names.number(facts.code_bytes)
         yield "static/compile_seconds", names.number(result.compile.seconds)
         yield "estimate/occupancy", names.number(facts.occupancy_bound)
+        bound = ceiling_bound(result) or declared_bound(result)
+        yield "estimate/least_us", names.number(bound.seconds * 1e6) if bound else None
     for name, value in result.variant.tunables.items():
         yield f"tunable/{name}", names.number(value)
 
@@ -186,6 +190,9 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
             tags["throttled"] = ", ".join(result.profiled.conditions.throttled)
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
+    codes = dict.fromkeys(str(finding.code) for finding in diagnose(result, task.generate))
+    if codes:
+        tags["diagnosis"] = " ".join(codes)
     git = [record.provenance.git for record in result.records.values() if record.provenance.git]
     if git:
         tags["mlflow.source.git.commit"] = git[-1]

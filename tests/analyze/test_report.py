@@ -123,6 +123,34 @@ def test_winners_and_what_was_not_measured(page):
     assert "weak check: zeros would have passed too" in page.text
 
 
+def test_diagnosis_of_the_winners(page, path):
+    """Each winner's findings with what is left to gain; estimates are marked, and counts stand below."""
+    assert "Memory-bound: 49.2 GB/s, 77 % of the bandwidth measured for this working set." in page.text
+    assert "at most 1.30×" in page.text
+    assert "Estimate: memory-bound at best." in page.text
+    assert '<td class="estimate">Estimate: memory-bound' in path.read_text()
+
+
+def test_error_of_the_bounds(page):
+    """Measured over estimated time, per task and by what the bound is from."""
+    assert "measured ceilings and the variant's code" in page.text
+    section = page.text[page.text.index("How far the bounds are") :]
+    assert "declared peaks" not in section[: section.index("Speed-ups")]  # no GPU was measured
+
+
+def test_every_row_has_its_findings(page):
+    """Codes in the variants table, each with its sentence once in the page's data."""
+    variants = json.loads(page.data)["variants"]
+    assert any(column["name"] == "findings" for column in variants["shown"])
+    findings = variants["findings"]
+    assert len({finding["sentence"] for finding in findings}) == len(findings)
+    for outcome, places in zip(variants["columns"]["outcome"], variants["columns"]["findings"], strict=True):
+        if outcome == "compile_error":
+            assert places is None
+        elif outcome == "passed":
+            assert findings[places[0]]["basis"] == "measured"
+
+
 def test_failures_in_full(page):
     """Reasons are not cut."""
     assert (

@@ -3,7 +3,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.analyze.roofline import estimate_bound, estimate_roofline_seconds, per_second
+from pipeline.analyze.roofline import (
+    LATENCY,
+    estimate_bound,
+    estimate_roofline_seconds,
+    latency_seconds,
+    per_second,
+)
 from pipeline.errors import ConfigError
 from pipeline.records.hardware import Hardware, Quantity
 
@@ -27,6 +33,15 @@ def test_unknown_unit_names_the_peak():
         per_second("dram_bandwidth", Quantity(value=1, unit="furlongs", source=""))
 
 
+def test_a_latency_is_a_time():
+    """In seconds or parts of it; absent without a source."""
+    declared = {LATENCY: Quantity(value=300, unit="ns", source="")}
+    assert latency_seconds(declared) == pytest.approx(3e-7)
+    assert latency_seconds({}) is None
+    with pytest.raises(ConfigError, match=r"dram_latency: got unit 'cycles', expected one of s, us, ns"):
+        latency_seconds({LATENCY: Quantity(value=400, unit="cycles", source="")})
+
+
 def test_estimate_is_the_nearer_ceiling(spec):
     """The bound is the larger of the two times, and says which one it is."""
     task = next(task for task in spec.tasks if task.hardware == "h200" and task.kernel == "matmul")
@@ -43,4 +58,5 @@ def test_every_declared_peak_has_a_unit_that_we_know(path):
     plain = OmegaConf.to_container(OmegaConf.load(path))
     hardware = msgspec.convert(plain, Hardware)
     for name, peak in hardware.peaks.items():
-        assert per_second(name, peak) > 0
+        found = latency_seconds(hardware.peaks) if name == LATENCY else per_second(name, peak)
+        assert found is not None and found > 0

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from pipeline.analyze.winners import find_winners, winners_table
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.summary import NotMeasured, Winner
 
 
@@ -26,6 +27,23 @@ def test_winner_is_the_fastest_measured(collected):
     assert winner.seconds.value == min(times)
     assert (winner.variants, winner.verified, winner.measured) == (24, 20, 19)
     assert winner.tunables == {"threads_grain": 64, "unroll": 8, "vectorize": True}
+
+
+def test_what_was_refused_never_wins(collected):
+    """A variant above the roofline has no time, however fast it was; the next one wins."""
+    cell = ("softmax", "llama3_8b_decode", "cpu")
+    best = winner_of(collected.results, *cell)
+    refusal = Failure(outcome=Outcome.OVER_ROOFLINE, reason="2.00 of the roofline: work left out")
+    results = [
+        msgspec.structs.replace(result, profile=msgspec.structs.replace(result.profile, result=refusal))
+        if result.id == best.variant and result.task.task == best.task
+        else result
+        for result in collected.results
+    ]
+    second = winner_of(results, *cell)
+    assert second.variant != best.variant
+    assert second.seconds.value > best.seconds.value
+    assert second.measured == best.measured - 1
 
 
 def test_tied_counts_overlapping_intervals(collected):

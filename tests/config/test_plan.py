@@ -107,7 +107,7 @@ def test_a_change_reaches_the_stages_that_read_it(
     ("old", "new", "stages"),
     [
         ("value: 4800000000000.0", "value: 4800000000001.0", STAGES[4:]),
-        ("value: 60", "value: 61", []),
+        ("value: 60", "value: 61", STAGES[4:]),
         ("threads_per_block: {value: 1024", "threads_per_block: {value: 512", STAGES),
         ("sm_90", "sm_100", STAGES[1:]),
         ("name: h200\ndescription: A GPU.", "name: h200\ndescription: The GPU.", []),
@@ -116,7 +116,7 @@ def test_a_change_reaches_the_stages_that_read_it(
 def test_a_hardware_number_reaches_the_stages_that_read_it(
     project: Project, old: str, new: str, stages: list[str]
 ) -> None:
-    """A peak is for the analysis alone; a limit for all; a cache that no constraint names for nobody."""
+    """A peak, and a cache that no constraint names, is for the analysis alone; a limit for all."""
     before = project.keys(*ONE_GPU)
     project.edit("conf/hardware/h200.yaml", old, new)
     assert changed(before, project.keys(*ONE_GPU)) == stages

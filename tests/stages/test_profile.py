@@ -27,7 +27,9 @@ from tests.measure.problems import settings
 
 pytestmark = pytest.mark.alone
 
-RIGHT, CRASHES, REFUSES, IDLE, HANGS = range(5)
+RIGHT, CRASHES, REFUSES, IDLE, HANGS, HALF = range(6)
+NEAR = 0.6
+"""Share of the roofline of whose double nobody doubts that it is too much."""
 PROVENANCE = Provenance(created="", host="", toolchain={}, code="")
 SHAPE = ("rows", "cols")
 TARGET = Target(kind="cpu", architecture="native", limits={})
@@ -153,6 +155,24 @@ def test_what_fails_while_timed(desk: Desk) -> None:
     assert "GB/s where the device reaches" in idle.reason
     assert isinstance(hung, Failure) and hung.outcome is Outcome.TIMEOUT
     assert isinstance(right, Profiled)
+
+
+def test_half_of_the_work(desk: Desk) -> None:
+    """A kernel that computes half of the rows, and that a faulty gate let pass, is above the roofline.
+
+    Only where the whole work comes near the ceiling: half of a slow kernel's time is a time that an honest
+    one may have, which is why nothing is timed that did not verify.
+    """
+    for behaviour in (RIGHT, HALF):
+        desk.add(behaviour)
+    whole, half = (record.result for record in desk.run())
+    assert isinstance(whole, Profiled)
+    if whole.roofline_share < NEAR:
+        pytest.skip(f"the whole work reached {whole.roofline_share:.0%} of the roofline: the machine is busy")
+    assert isinstance(half, Failure) and half.outcome is Outcome.OVER_ROOFLINE, half
+    assert "work left out" in half.reason
+    assert "data kept in registers or caches between calls" in half.reason
+    assert "a wrong `cost.bytes`" in half.reason
 
 
 def test_only_what_verified(desk: Desk) -> None:

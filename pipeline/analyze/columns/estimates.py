@@ -1,7 +1,40 @@
 """Estimates, each so named: no column holds both an estimate and a measurement."""
 
-from pipeline.analyze.columns.column import Column
+from collections.abc import Callable
+
+from pipeline.analyze.bound import Bound, ceiling_bound, declared_bandwidth_share, declared_bound, geometry_of
+from pipeline.analyze.bound.geometry import Geometry
+from pipeline.analyze.collect import Result
+from pipeline.analyze.columns.column import Column, ColumnType
 from pipeline.analyze.roofline import estimate_bound, estimate_roofline_seconds
+
+
+def _bound(
+    name: str, meaning: str, of: Callable[[Result], Bound | None], value: Callable[[Bound], object]
+) -> Column:
+    def find(result: Result) -> object:
+        found = of(result)
+        return value(found) if found else None
+
+    seconds = name.endswith("_seconds")
+    return Column(
+        name=name,
+        type="double" if seconds else "string",
+        unit="s" if seconds else "",
+        meaning=f"Estimate: {meaning}",
+        value=find,
+    )
+
+
+def _launch(
+    name: str, kind: ColumnType, unit: str, meaning: str, value: Callable[[Geometry], object]
+) -> Column:
+    def find(result: Result) -> object:
+        found = geometry_of(result)
+        return value(found) if found else None
+
+    return Column(name=name, type=kind, unit=unit, meaning=f"Estimate: {meaning}", value=find)
+
 
 ESTIMATES = (
     Column(
@@ -16,5 +49,61 @@ ESTIMATES = (
         type="string",
         meaning="Estimate: which declared peak sets it, memory or compute",
         value=lambda result: estimate_bound(result.task),
+    ),
+    _bound(
+        "estimate_least_seconds",
+        "the same for this variant's launch: even blocks, full warps, loads in flight",
+        declared_bound,
+        lambda found: found.seconds,
+    ),
+    _bound(
+        "estimate_least_term",
+        "which term sets it: memory, compute, spread (of blocks and lanes) or latency",
+        declared_bound,
+        lambda found: found.longest.name,
+    ),
+    _bound(
+        "estimate_ceiling_seconds",
+        "least time that the ceilings measured in the same job allow this variant",
+        ceiling_bound,
+        lambda found: found.seconds,
+    ),
+    _bound(
+        "estimate_ceiling_term",
+        "which term sets it: memory, compute or spread",
+        ceiling_bound,
+        lambda found: found.longest.name,
+    ),
+    _launch("estimate_blocks", "int64", "blocks", "blocks of the launch", lambda launch: launch.blocks),
+    _launch(
+        "estimate_resident_blocks",
+        "int64",
+        "blocks",
+        "blocks that one multiprocessor holds at once",
+        lambda launch: launch.block.resident,
+    ),
+    _launch(
+        "estimate_waves", "int64", "waves", "how often the device is filled", lambda launch: launch.waves
+    ),
+    _launch(
+        "estimate_wave_efficiency",
+        "double",
+        "share",
+        "blocks over the places of all waves",
+        lambda launch: launch.wave_efficiency,
+    ),
+    _launch(
+        "estimate_balance",
+        "double",
+        "share",
+        "blocks of the mean multiprocessor over those of the busiest one",
+        lambda launch: launch.balance,
+    ),
+    Column(
+        name="estimate_bandwidth_share",
+        type="double",
+        unit="share",
+        meaning="Estimate: share of the declared bandwidth that the loads in flight sustain (Little's law)",
+        value=declared_bandwidth_share,
     ),
 )

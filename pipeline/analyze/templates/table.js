@@ -8,7 +8,7 @@
   const search = document.getElementById("variants-search");
   const outcome = document.getElementById("variants-outcome");
   const texts = Array.from({ length: page.variants.rows }, (_, row) =>
-    ["kernel", "workload", "hardware", "implementation", "configuration", "outcome", "reason", "variant"].map((name) => columns[name][row] ?? "").join(" ").toLowerCase());
+    ["kernel", "workload", "hardware", "implementation", "configuration", "outcome", "reason", "variant"].map((name) => columns[name][row] ?? "").concat((columns.findings[row] ?? []).map((place) => page.variants.findings[place].code)).join(" ").toLowerCase());
   const state = { sort: null, up: true, limit: STEP };
 
   const WRITE = {
@@ -22,6 +22,7 @@
     const made = element("td", "", cellKind);
     if (kind === "outcome") return outcomeCell(made, row);
     if (value === null) return Object.assign(made, { textContent: "–", className: `${cellKind} quiet` });
+    if (kind === "findings") return findingsCell(made, value);
     if (kind === "speedup") {
       const verdict = columns[`verdict.${name.replace("speedup.", "")}`][row];
       made.classList.add("verdict", verdict);
@@ -45,6 +46,18 @@
     if (log) label.href = `${page.root}/${log}`;
     made.append(label);
     made.title = columns.reason[row] ?? "";
+    return made;
+  }
+
+  // The codes; the sentences stand behind them, and are found by the search.
+  function findingsCell(made, places) {
+    made.className = "findings";
+    made.append(...places.flatMap((place) => {
+      const { code, basis, sentence } = page.variants.findings[place];
+      const label = element("span", code.replaceAll("_", " "), basis === "estimate" ? "finding estimate" : "finding");
+      label.title = sentence;
+      return [label, " "];
+    }));
     return made;
   }
 
@@ -77,7 +90,7 @@
   }
 
   function heading({ name, heading: text, kind }) {
-    const made = element("th", "", ["text", "code", "outcome"].includes(kind) ? "" : kind === "estimate" ? "number estimate" : "number");
+    const made = element("th", "", ["text", "code", "outcome", "findings"].includes(kind) ? "" : kind === "estimate" ? "number estimate" : "number");
     made.scope = "col";
     made.tabIndex = 0;
     made.append(text);
