@@ -42,6 +42,12 @@ MEASUREMENT = (
         lambda run: run.flops / run.timing.median.value,
     ),
     _measured(
+        "arithmetic_intensity",
+        "Operations of a call per compulsory byte, both by the kernel's formulas",
+        "FLOP/byte",
+        lambda run: run.flops / run.bytes if run.bytes else None,
+    ),
+    _measured(
         "roofline_share",
         "Least time that the ceilings measured in the same job allow, over the median time",
         "share",
@@ -50,8 +56,22 @@ MEASUREMENT = (
     Column(
         name="bound",
         type="string",
-        meaning="Which measured ceiling is the nearer one: memory or compute",
+        meaning="Which measured ceiling is the nearest: memory, compute, or latency (of a call that does nothing)",
         value=lambda result: result.profiled.bound if result.profiled else None,
+    ),
+    Column(
+        name="memory_level",
+        type="string",
+        meaning="The nearest level of the device's memory that holds the call's compulsory bytes",
+        value=lambda result: result.profiled.ceilings.level if result.profiled else None,
+    ),
+    _measured(
+        "launch_share",
+        "Measured time of a call that does nothing over the median time",
+        "share",
+        lambda run: (
+            run.ceilings.launch_seconds / run.timing.median.value if run.ceilings.launch_seconds else None
+        ),
     ),
     _measured(
         "ceiling_copy_bandwidth",
@@ -61,9 +81,21 @@ MEASUREMENT = (
     ),
     _measured(
         "ceiling_cache_bandwidth",
-        "Measured: copy of an array of the problem's size",
+        "Measured: streams of the problem's size and mix of reads and writes",
         "B/s",
         lambda run: run.ceilings.cache_bandwidth,
+    ),
+    _measured(
+        "ceiling_read_bandwidth",
+        "Measured: reading a large array",
+        "B/s",
+        lambda run: run.ceilings.read_bandwidth,
+    ),
+    _measured(
+        "ceiling_triad_bandwidth",
+        "Measured: triad of large arrays, three arrays counted",
+        "B/s",
+        lambda run: run.ceilings.triad_bandwidth,
     ),
     _measured(
         "ceiling_matrix_flops",
@@ -73,9 +105,15 @@ MEASUREMENT = (
     ),
     _measured(
         "ceiling_vector_flops",
-        "Measured: independent fused multiply-adds in float32",
+        "Measured: independent fused multiply-adds in float32, or in the workload's dtype where that counts",
         "FLOP/s",
         lambda run: run.ceilings.vector_flops,
+    ),
+    _measured(
+        "ceiling_launch_seconds",
+        "Measured: a call that does nothing, back to back",
+        "s",
+        lambda run: run.ceilings.launch_seconds,
     ),
     _measured(
         "energy_joules",
