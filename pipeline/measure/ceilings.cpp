@@ -167,8 +167,9 @@ double ceilings_copy(const char* from, char* to, int64_t bytes, double seconds) 
       const Part part(bytes, thread, threads);
       const Vector* source = reinterpret_cast<const Vector*>(from + part.offset);
       Vector* target = reinterpret_cast<Vector*>(to + part.offset);
-      for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); ++i) {
-        store(target + i, source[i]);
+      for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); i += kUnroll) {
+#pragma GCC unroll 8
+        for (int j = 0; j < kUnroll; ++j) store(target + i + j, source[i + j]);
         asm volatile("" ::: "memory");  // keeps the loop from becoming the memcpy above
       }
       stream_fence();

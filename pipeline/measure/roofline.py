@@ -13,6 +13,11 @@ OVER = 1.1
 """Share above which a result is not believed: the ceilings themselves are known to some per cents."""
 
 
+CLOSE = 0.5
+"""Share of a call that a call which does nothing takes, from which on it is what bounds the call: nothing
+that is done inside could make it twice as fast."""
+
+
 class Place(Record, frozen=True, kw_only=True):
     """Where a call lies under the roofline."""
 
@@ -43,12 +48,13 @@ class Work(Record, frozen=True, kw_only=True):
 def place(work: Work, ceilings: Ceilings, seconds: float) -> Place:
     """Share of the roofline of a call that took so many seconds, and which ceiling is the nearest.
 
-    The launch latency is none of the roofline's: a call in which it outweighs both may be as good as can be
-    and have a small share.
+    The launch latency is none of the roofline's: a call that comes close to it may be as good as can be and
+    have a small share.
     """
     memory, compute = memory_seconds(work, ceilings), compute_seconds(work, ceilings)
     bound: Bound = "memory" if memory >= compute else "compute"
-    if ceilings.launch_seconds is not None and ceilings.launch_seconds > max(memory, compute):
+    launch = ceilings.launch_seconds or 0.0
+    if launch > max(memory, compute) and launch >= CLOSE * seconds:
         bound = "latency"
     return Place(share=max(memory, compute) / seconds, bound=bound)
 

@@ -9,7 +9,7 @@ from pipeline.records.variant import Variant
 
 Verdict = Literal["faster", "slower", "indistinguishable"]
 Bound = Literal["memory", "compute", "latency"]
-"""What keeps a call from being faster: its bytes, its operations, or that a call takes time at all."""
+"""Which ceiling is the nearest: its bytes, its operations, or that a call takes time at all."""
 
 
 class Interval(Record, frozen=True, kw_only=True):

@@ -1,9 +1,12 @@
 """What profile measured."""
 
+import functools
 from collections.abc import Callable
 
 from pipeline.analyze.columns.column import Column
 from pipeline.records.profiled import Profiled
+
+CACHES = ("L1", "L2", "L3")
 
 
 def _measured(name: str, meaning: str, unit: str, value: Callable[[Profiled], object]) -> Column:
@@ -14,6 +17,10 @@ def _measured(name: str, meaning: str, unit: str, value: Callable[[Profiled], ob
         unit=unit,
         value=lambda result: value(result.profiled) if result.profiled else None,
     )
+
+
+def _level(name: str, run: Profiled) -> float | None:
+    return next((level.bandwidth for level in run.ceilings.levels if level.name == name), None)
 
 
 MEASUREMENT = (
@@ -56,7 +63,7 @@ MEASUREMENT = (
     Column(
         name="bound",
         type="string",
-        meaning="Which measured ceiling is the nearest: memory, compute, or latency (of a call that does nothing)",
+        meaning="The nearest measured ceiling: memory, compute, or latency (a call that does nothing)",
         value=lambda result: result.profiled.bound if result.profiled else None,
     ),
     Column(
@@ -84,6 +91,15 @@ MEASUREMENT = (
         "Measured: streams of the problem's size and mix of reads and writes",
         "B/s",
         lambda run: run.ceilings.cache_bandwidth,
+    ),
+    *(
+        _measured(
+            f"ceiling_{name.lower()}_bandwidth",
+            f"Measured: copy whose data lie in the {name} caches",
+            "B/s",
+            functools.partial(_level, name),
+        )
+        for name in CACHES
     ),
     _measured(
         "ceiling_read_bandwidth",
