@@ -1,0 +1,243 @@
+"""Our CPU timings against independent harnesses, for every kernel in C++, as docs/results/agreement.md.
+
+    python -m tests.benchmarks.agreement [--kernels softmax …] [--workload awkward] [--rounds 6]
+
+For each kernel the default variant is compiled and verified as the pipeline does it. Then, in turn and as
+often as there are rounds: our bench measures it with its baselines, as profile does, and for each of the
+three callables a process of its own times the same callable with `torch.utils.benchmark` and
+pytest-benchmark. Run it on a quiet machine.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from pipeline.backends.backend import CompileJob
+from pipeline.config.cache import current_plan
+from pipeline.measure import statistics
+from pipeline.measure.bench import Bench
+from pipeline.measure.child import Candidate, Reference, SetUp
+from pipeline.measure.timer import usable_cores
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.outcome import Failure
+from pipeline.records.profiled import Interval, Timing
+from pipeline.records.record import Record, read_record, to_json
+from pipeline.records.specs import ProfileSpec
+from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.stages import profile
+from pipeline.store.layout import entry_path, output_path, spec_path
+from tests.benchmarks.machine import where
+
+ROOT = Path(__file__).parents[2]
+TARGET = ROOT / "docs" / "results" / "agreement.md"
+HARNESSES = ("torch.utils.benchmark", "pytest-benchmark")
+KERNELS = tuple(
+    sorted(
+        path.stem for path in (ROOT / "conf" / "kernel").glob("*.yaml") if "backend: cpp" in path.read_text()
+    )
+)
+
+
+class Pair(Record, frozen=True, kw_only=True):
+    """One round: medians with their intervals."""
+
+    ours: Interval
+    theirs: Interval
+
+    @property
+    def ratio(self) -> float:
+        """Ours over theirs."""
+        return self.ours.value / self.theirs.value
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the intervals have a value in common."""
+        return self.ours.low <= self.theirs.high and self.theirs.low <= self.ours.high
+
+
+class Row(Record, frozen=True, kw_only=True):
+    """One callable under one harness."""
+
+    kernel: str
+    callable: str
+    harness: str
+    pairs: tuple[Pair, ...]
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.agreement", description=__doc__)
+    parser.add_argument("--kernels", nargs="+", default=KERNELS)
+    parser.add_argument("--workload", default="awkward")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--profile", default="standard", help="the preset")
+    options = parser.parse_args()
+    rows = [row for kernel in options.kernels for row in _rows(kernel, options)]
+    TARGET.write_text("\n".join(_page(rows, options)) + "\n")
+    print(TARGET.read_text())
+
+
+def _rows(kernel: str, options: argparse.Namespace) -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="km-") as scratch:
+        store = Path(scratch)
+        spec, compiled = _prepared(kernel, options, store)
+        pairs: dict[tuple[str, str], list[Pair]] = {}
+        with Bench(spec, profile._work(spec), store, store) as bench:
+            bench.prepare()
+            for _ in range(options.rounds):
+                for key, pair in _round(spec, compiled, bench, store).items():
+                    pairs.setdefault(key, []).append(pair)
+    return [
+        Row(kernel=kernel, callable=name, harness=harness, pairs=tuple(found))
+        for (name, harness), found in pairs.items()
+    ]
+
+
+def _prepared(kernel: str, options: argparse.Namespace, store: Path) -> tuple[ProfileSpec, CompileRecord]:
+    """Generate, compile and verify the default variant; what profile would read.
+
+    Raises
+    ------
+    SystemExit
+        It does not compile or verify: nothing unverified is timed.
+    """
+    overrides = (
+        f"kernel={kernel} workload={options.workload} hardware=cpu optimization=defaults "
+        f"profile={options.profile} verify=fast tracking=disabled"
+    )
+    (task,) = current_plan(tuple(overrides.split()), root=ROOT, store=store).tasks
+    outputs: dict[str, Path] = {}
+    for stage, extra in (("generate", []), ("compile", []), ("verify", ["--workers=1"])):
+        key = getattr(task.row, stage)
+        outputs[stage] = output_path(store, stage, key, 0)
+        before = {"generate": "--round=0", "compile": f"--variants={outputs['generate']}"}
+        before["verify"] = f"--compiled={outputs.get('compile')}"
+        paths = [f"--spec={spec_path(store, stage, key)}", f"--out={outputs[stage]}", f"--root={store}"]
+        command = [sys.executable, "-m", f"pipeline.stages.{stage}", *paths, before[stage], *extra]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    verified = read_record(outputs["verify"], VerifyOutput).records[0]
+    if not isinstance(verified.result, Verified):
+        raise SystemExit(f"{kernel}: {verified.result.reason}")
+    spec = read_record(spec_path(store, "profile", task.row.profile), ProfileSpec)
+    return spec, read_record(outputs["compile"], CompileOutput).records[0]
+
+
+def _round(
+    spec: ProfileSpec, compiled: CompileRecord, bench: Bench, store: Path
+) -> dict[tuple[str, str], Pair]:
+    """Ours and theirs in random order; callable and harness -> the pair."""
+    hosted = _hosted(spec, compiled, store)
+    turns = ["ours", *hosted]
+    random.SystemRandom().shuffle(turns)
+    ours: dict[str, Timing] = {}
+    theirs: dict[str, dict[str, list[float]]] = {}
+    for turn in turns:
+        if turn == "ours":
+            ours = _ours(spec, compiled, bench, store)
+        else:
+            theirs[turn] = _theirs(spec, hosted[turn], store)
+    return {
+        (name, harness): Pair(
+            ours=ours[name].median, theirs=statistics.median(samples, spec.settings.confidence)
+        )
+        for name, measured in theirs.items()
+        if name in ours
+        for harness, samples in measured.items()
+    }
+
+
+def _hosted(spec: ProfileSpec, compiled: CompileRecord, store: Path) -> dict[str, Candidate | Reference]:
+    assert isinstance(compiled.result, Compiled)
+    folder = entry_path(store, "compile", compiled.entry).absolute()
+    candidate = Candidate(
+        job=_job(spec, compiled), compiled=compiled.result, root=str(ROOT), folder=str(folder)
+    )
+    eager = Reference(function=spec.reference, gradient_of=spec.gradient_of)
+    return {"cpp": candidate, "eager": eager, "compile": msgspec.structs.replace(eager, compiled="trusting")}
+
+
+def _job(spec: ProfileSpec, compiled: CompileRecord) -> CompileJob:
+    variant = compiled.variant
+    implementation = spec.implementations[variant.implementation]
+    return CompileJob(
+        variant=variant, implementation=implementation, problem=spec.problem, target=spec.target
+    )
+
+
+def _ours(spec: ProfileSpec, compiled: CompileRecord, bench: Bench, store: Path) -> dict[str, Timing]:
+    """As the stage profile measures.
+
+    Raises
+    ------
+    SystemExit
+        It has no result: too noisy, for example.
+    """
+    assert isinstance(compiled.result, Compiled)
+    artifact = entry_path(store, "compile", compiled.entry).absolute()
+    result = bench.profile(_job(spec, compiled), compiled.result, artifact, store)
+    if isinstance(result, Failure):
+        raise SystemExit(f"{spec.problem.kernel}: {result.outcome}: {result.reason}")
+    return {"cpp": result.timing} | {each.baseline: each.timing for each in result.comparisons}
+
+
+def _theirs(spec: ProfileSpec, hosted: Candidate | Reference, store: Path) -> dict[str, list[float]]:
+    """Samples of both harnesses from one fresh process."""
+    set_up = SetUp(hosted=hosted, problem=spec.problem, kind="cpu", flush_cache=False)
+    given, out = store / "set_up.json", store / "samples.json"
+    given.write_bytes(to_json(set_up))
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(len(usable_cores())),
+        "TORCHINDUCTOR_CACHE_DIR": str((store / "cache" / "inductor").absolute()),
+    }
+    command = [sys.executable, "-m", "tests.benchmarks.agreement_harness", str(given), str(out)]
+    subprocess.run(command, check=True, cwd=ROOT, env=environment)
+    found: dict[str, list[float]] = json.loads(out.read_text())
+    return found
+
+
+def _page(rows: list[Row], options: argparse.Namespace) -> Iterator[str]:
+    yield "# Our CPU timings against independent harnesses\n"
+    yield (
+        f"Written by `python -m tests.benchmarks.agreement --workload {options.workload} "
+        f"--rounds {options.rounds} --profile {options.profile}`."
+    )
+    yield where(("torch", "numpy", "pytest-benchmark")) + "\n"
+    yield "| kernel | callable | harness | ours | theirs | ours / theirs | intervals overlap | agrees |"
+    yield "|---|---|---|---:|---:|---:|---:|---|"
+    for row in rows:
+        low, middle, high = _span(row)
+        ours, theirs = (
+            np.median([getattr(pair, side).value for pair in row.pairs]) for side in ("ours", "theirs")
+        )
+        overlap = sum(pair.overlap for pair in row.pairs)
+        yield (
+            f"| {row.kernel} | {row.callable} | {row.harness} "
+            f"| {ours * 1e6:.2f} µs | {theirs * 1e6:.2f} µs | {middle:.3f} ({low:.3f} – {high:.3f}) | {overlap} of {len(row.pairs)} | "
+            f"{'yes' if _agrees(row) else '**no**'} |"
+        )
+    yield f"\n{sum(map(_agrees, rows))} of {len(rows)} agree."
+
+
+def _span(row: Row) -> tuple[float, float, float]:
+    """Least, median and largest ratio of the rounds."""
+    ratios = [pair.ratio for pair in row.pairs]
+    return min(ratios), float(np.median(ratios)), max(ratios)
+
+
+def _agrees(row: Row) -> bool:
+    """Whether the rounds' ratios leave room for equality, within what two processes of one code differ by."""
+    low, _, high = _span(row)
+    return low <= 1 + statistics.RESOLUTION and high >= 1 / (1 + statistics.RESOLUTION)
+
+
+if __name__ == "__main__":
+    main()
