@@ -23,6 +23,10 @@ import numpy as np
 
 from pipeline.backends.backend import CompileJob
 from pipeline.config.cache import current_plan
+from pipeline.config.catalogue import Catalogue
+from pipeline.config.compose import composer
+from pipeline.config.groups import options
+from pipeline.config.overrides import Overrides
 from pipeline.measure import statistics
 from pipeline.measure.bench import Bench
 from pipeline.measure.child import Candidate, Reference, SetUp
@@ -76,24 +80,36 @@ class Row(Record, frozen=True, kw_only=True):
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.agreement", description=__doc__)
-    parser.add_argument("--kernels", nargs="+", default=KERNELS)
+    parser.add_argument("--kernels", nargs="+", default=kernels_in_cpp())
     parser.add_argument("--workload", default="awkward")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--profile", default="standard", help="the preset")
-    options = parser.parse_args()
-    rows = [row for kernel in options.kernels for row in _rows(kernel, options)]
-    TARGET.write_text("\n".join(_page(rows, options)) + "\n")
+    chosen = parser.parse_args()
+    rows = [row for kernel in chosen.kernels for row in _rows(kernel, chosen)]
+    TARGET.write_text("\n".join(_page(rows, chosen)) + "\n")
     print(TARGET.read_text())
 
 
-def _rows(kernel: str, options: argparse.Namespace) -> list[Row]:
+def kernels_in_cpp() -> list[str]:
+    """Every declared kernel with an implementation in C++, its own or inherited."""
+    with composer(ROOT / "conf") as hydra:
+        catalogue = Catalogue(hydra, Overrides(choices={}, values={}), ROOT)
+        found = catalogue.kernels(options(ROOT / "conf", "kernel"))
+    return [
+        name
+        for name, kernel in sorted(found.items())
+        if any(each.backend == "cpp" for each in kernel.implementations.values())
+    ]
+
+
+def _rows(kernel: str, chosen: argparse.Namespace) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="km-") as scratch:
         store = Path(scratch)
-        spec, compiled = _prepared(kernel, options, store)
+        spec, compiled = _prepared(kernel, chosen, store)
         pairs: dict[tuple[str, str], list[Pair]] = {}
         with Bench(spec, profile._work(spec), store, store) as bench:
             bench.prepare()
-            for _ in range(options.rounds):
+            for _ in range(chosen.rounds):
                 for key, pair in _round(spec, compiled, bench, store).items():
                     pairs.setdefault(key, []).append(pair)
     return [
@@ -102,7 +118,7 @@ def _rows(kernel: str, options: argparse.Namespace) -> list[Row]:
     ]
 
 
-def _prepared(kernel: str, options: argparse.Namespace, store: Path) -> tuple[ProfileSpec, CompileRecord]:
+def _prepared(kernel: str, chosen: argparse.Namespace, store: Path) -> tuple[ProfileSpec, CompileRecord]:
     """Generate, compile and verify the default variant; what profile would read.
 
     Raises
@@ -111,8 +127,8 @@ def _prepared(kernel: str, options: argparse.Namespace, store: Path) -> tuple[Pr
         It does not compile or verify: nothing unverified is timed.
     """
     overrides = (
-        f"kernel={kernel} workload={options.workload} hardware=cpu optimization=defaults "
-        f"profile={options.profile} verify=fast tracking=disabled"
+        f"kernel={kernel} workload={chosen.workload} hardware=cpu optimization=defaults "
+        f"profile={chosen.profile} verify=fast tracking=disabled"
     )
     (task,) = current_plan(tuple(overrides.split()), root=ROOT, store=store).tasks
     outputs: dict[str, Path] = {}
@@ -204,25 +220,24 @@ def _theirs(spec: ProfileSpec, hosted: Candidate | Reference, store: Path) -> di
     return found
 
 
-def _page(rows: list[Row], options: argparse.Namespace) -> Iterator[str]:
+def _page(rows: list[Row], chosen: argparse.Namespace) -> Iterator[str]:
     yield "# Our CPU timings against independent harnesses\n"
     yield (
-        f"Written by `python -m tests.benchmarks.agreement --workload {options.workload} "
-        f"--rounds {options.rounds} --profile {options.profile}`."
+        f"Written by `python -m tests.benchmarks.agreement --workload {chosen.workload} "
+        f"--rounds {chosen.rounds} --profile {chosen.profile}`."
     )
     yield where(("torch", "numpy", "pytest-benchmark")) + "\n"
     yield "| kernel | callable | harness | ours | theirs | ours / theirs | intervals overlap | agrees |"
     yield "|---|---|---|---:|---:|---:|---:|---|"
     for row in rows:
         low, middle, high = _span(row)
-        ours, theirs = (
-            np.median([getattr(pair, side).value for pair in row.pairs]) for side in ("ours", "theirs")
-        )
+        ours = np.median([pair.ours.value for pair in row.pairs])
+        theirs = np.median([pair.theirs.value for pair in row.pairs])
         overlap = sum(pair.overlap for pair in row.pairs)
         yield (
-            f"| {row.kernel} | {row.callable} | {row.harness} "
-            f"| {ours * 1e6:.2f} µs | {theirs * 1e6:.2f} µs | {middle:.3f} ({low:.3f} – {high:.3f}) | {overlap} of {len(row.pairs)} | "
-            f"{'yes' if _agrees(row) else '**no**'} |"
+            f"| {row.kernel} | {row.callable} | {row.harness} | {ours * 1e6:.2f} µs | {theirs * 1e6:.2f} µs "
+            f"| {middle:.3f} ({low:.3f} – {high:.3f}) | {overlap} of {len(row.pairs)} "
+            f"| {'yes' if _agrees(row) else '**no**'} |"
         )
     yield f"\n{sum(map(_agrees, rows))} of {len(rows)} agree."
 
