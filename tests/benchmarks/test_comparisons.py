@@ -30,7 +30,7 @@ def row(*ratios: float) -> Row:
 
 
 def test_agreement() -> None:
-    """Rounds on both sides of 1 agree, so do those that miss it by what two processes differ by; 5 % do not."""
+    """Rounds on both sides of 1 agree, and those that miss it by what two processes differ by; 5 % do not."""
     assert _agrees(row(0.97, 1.02, 1.04))
     assert _agrees(row(1.009, 1.03))
     assert not _agrees(row(1.05, 1.06))

@@ -1,4 +1,4 @@
-"""Ceilings of a GPU without one: the arithmetic on a made-up clock, and the kernels' code for a real target."""
+"""Ceilings of a GPU without one: figures on a made-up clock, and the kernels' code for a real target."""
 
 import contextlib
 import re
