@@ -43,8 +43,8 @@ EMPTY = Problem(
     attributes={},
     element="float32",
 )
-EMPTY_CALLS = 2000
-EMPTY_SAMPLES = 5
+EMPTY_CALLS = 200  # some tenths of a millisecond: short enough to lie between two disturbances
+EMPTY_SAMPLES = 30
 
 
 def measure(folder: Path) -> DeviceCeilings:
@@ -121,7 +121,8 @@ class _Arrays:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        self.largest = min(LARGEST, BEYOND_CACHE * last_level_cache(), memory // 8)
+        beyond = sizes(SMALLEST, BEYOND_CACHE * last_level_cache())[-1]
+        self.largest = min(LARGEST, beyond, memory // 8)
         self._library = library
         self.pointers = [library.ceilings_allocate(self.largest) for _ in range(3)]
         if not all(self.pointers):

@@ -126,6 +126,8 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
     yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
     yield "time/setup_us", names.number(timing.setup_seconds * 1e6)
     yield "roofline_share", names.number(profiled.roofline_share)
+    yield "achieved/gigabytes_per_second", names.number(profiled.bytes / timing.median.value / 1e9)
+    yield "achieved/gigaflops_per_second", names.number(profiled.flops / timing.median.value / 1e9)
     if profiled.energy is not None:
         yield "energy_joules", names.number(profiled.energy.joules)
 
@@ -159,6 +161,8 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
             tags["weak_check"] = " ".join(result.verified.weak)
     if result.profiled:
         tags["bound"] = result.profiled.bound
+        if result.profiled.ceilings.level:
+            tags["memory_level"] = result.profiled.ceilings.level
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
     git = [record.provenance.git for record in result.records.values() if record.provenance.git]

@@ -127,6 +127,20 @@ def test_int8_where_torch_has_none(monkeypatch: pytest.MonkeyPatch, gpu: dict[st
     assert "int8" not in module._matrix_peaks(timer)  # type: ignore[arg-type]
 
 
+def test_long_calls_are_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not fifty times: float64 on a device with few units for it would take a minute."""
+    calls: list[int] = []
+    timer = FakeTimer(flush_cache=False)
+
+    def batch(call, count: int) -> float:
+        calls.append(count)
+        return (1.0 if len(calls) == 1 else 0.9) * count
+
+    monkeypatch.setattr(timer, "batch", batch)
+    assert module._best(timer, lambda: None) == 0.9  # type: ignore[arg-type]
+    assert calls == [1, 1]
+
+
 def test_levels_and_launches(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """L2 and memory; a launch in a graph is its share of the replay."""
     found = module.measure(tmp_path)
