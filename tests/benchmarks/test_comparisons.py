@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.records.profiled import Interval
 from tests.benchmarks import likwid
-from tests.benchmarks.agreement import Pair, Row, _agrees, kernels_in_cpp
+from tests.benchmarks.agreement import Pair, Row, kernels_in_cpp, verdict
 from tests.benchmarks.ceilings import _rows, _stream_name, _working_sets
 from tests.measure.stand_ins import DEVICE, MB
 
@@ -31,10 +31,16 @@ def row(*ratios: float) -> Row:
 
 def test_agreement() -> None:
     """Rounds on both sides of 1 agree, and those that miss it by what two processes differ by; 5 % do not."""
-    assert _agrees(row(0.97, 1.02, 1.04))
-    assert _agrees(row(1.009, 1.03))
-    assert not _agrees(row(1.05, 1.06))
-    assert not _agrees(row(0.9, 0.95))
+    assert verdict(row(0.97, 1.02, 1.04)) == "agrees"
+    assert verdict(row(1.009, 1.03)) == "agrees"
+    assert verdict(row(1.05, 1.06)) == "differs"
+    assert verdict(row(0.9, 0.95)) == "differs"
+
+
+def test_scatter_is_no_agreement() -> None:
+    """Ratios from a half to two leave room for 1, and for everything else."""
+    assert verdict(row(0.5, 2.0)) == "undecided"
+    assert verdict(row(1.5, 2.0)) == "undecided"
 
 
 def test_intervals_overlap() -> None:
