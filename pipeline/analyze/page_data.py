@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipeline.analyze.columns.measurement import CACHES
 from pipeline.analyze.page_inputs import Links, Tables
 from pipeline.analyze.quantities import baseline
 from pipeline.analyze.roofline import compute_peak, estimate_roofline_seconds, peak_rates
@@ -39,6 +40,8 @@ HIDDEN = (
     "compile_folder",
     "default",
     "flops_per_second",
+    "bound",
+    "memory_level",
 )
 BASELINE_AFTER = "median_seconds"
 
@@ -127,8 +130,9 @@ def _findings(
 
 def _roofs(tables: Tables) -> list[dict[str, Any]]:
     """Ceilings as measured, the median over the jobs of one target and dtype."""
+    caches = {name: f"ceiling_{name.lower()}_bandwidth" for name in CACHES}
     names = ("ceiling_copy_bandwidth", "ceiling_vector_flops", "ceiling_matrix_flops")
-    rows = tables.read("variants", ["hardware", "dtype", *names]).to_pylist()
+    rows = tables.read("variants", ["hardware", "dtype", *names, *caches.values()]).to_pylist()
     groups: dict[tuple[str, str], list[dict[str, Any]]] = collections.defaultdict(list)
     for row in rows:
         if row["ceiling_copy_bandwidth"] is not None:
@@ -136,8 +140,17 @@ def _roofs(tables: Tables) -> list[dict[str, Any]]:
     return [
         {"hardware": hardware, "dtype": dtype, "jobs": len(group)}
         | {name.removeprefix("ceiling_"): _median([row[name] for row in group]) for name in names}
+        | {"caches": _caches(group, caches)}
         for (hardware, dtype), group in groups.items()
     ]
+
+
+def _caches(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Copy bandwidth of each cache, from the nearest; those that were not told apart are left out."""
+    told = {
+        name: [row[column] for row in rows if row[column] is not None] for name, column in columns.items()
+    }
+    return [{"name": name, "bandwidth": _median(values)} for name, values in told.items() if values]
 
 
 def _samples(tables: Tables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:

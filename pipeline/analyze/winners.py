@@ -93,6 +93,7 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         bytes_per_second=best.bytes / best.timing.median.value,
         roofline_share=best.roofline_share,
         bound=best.bound,
+        level=best.ceilings.level,
         where=result.verify.where,
         weak=result.verified.weak,
         variants=len(results),

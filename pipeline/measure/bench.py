@@ -7,10 +7,11 @@ from typing import Self
 
 import msgspec
 
-from pipeline.measure import ceilings, counters_gpu, roofline, runner
+from pipeline.measure import bounds, ceilings, counters_gpu, over_roofline, roofline, runner
 from pipeline.measure.baselines import Baselines, Scene
-from pipeline.measure.ceilings import DeviceCeilings, Traffic
+from pipeline.measure.bounds import Traffic
 from pipeline.measure.commands import Candidate, Reference, SetUp
+from pipeline.measure.device_ceilings import DeviceCeilings
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Member, MemberGone, Place
 from pipeline.measure.opponents import Opponent, opponents
@@ -151,20 +152,20 @@ class Bench:
     def _judge(self, measured: Measured) -> Profiled | Failure:
         """Place the result under the roofline; what is above it is measured against fresh ceilings first."""
         seconds = measured.timing.median.value
-        bounds = self._bounds()
-        if roofline.too_good(self._work, bounds, seconds) is not None:
+        limits = self._bounds()
+        if over_roofline.too_good(self._work, limits, seconds) is not None:
             self._ceilings = ceilings.measured_again(*self._device())
-            bounds = self._bounds()
-            reason = roofline.too_good(self._work, bounds, seconds)
+            limits = self._bounds()
+            reason = over_roofline.too_good(self._work, limits, seconds)
             if reason is not None:
                 return Failure(outcome=Outcome.OVER_ROOFLINE, reason=reason, log=ROUNDS)
-        place = roofline.place(self._work, bounds, seconds)
+        place = roofline.place(self._work, limits, seconds)
         examined = measured.examined
         return Profiled(
             timing=measured.timing,
             comparisons=measured.comparisons,
             absent=measured.absent,
-            ceilings=bounds,
+            ceilings=limits,
             flops=self._work.flops,
             bytes=self._work.bytes,
             roofline_share=place.share,
@@ -182,9 +183,9 @@ class Bench:
         if self._ceilings is None:
             self._ceilings = ceilings.measured(*self._device())
         cold = self._spec.settings.flush_cache
-        device = ceilings.beyond_caches(self._ceilings) if cold else self._ceilings
+        device = bounds.beyond_caches(self._ceilings) if cold else self._ceilings
         traffic = Traffic(read=self._work.read, written=self._work.written)
-        return ceilings.of_problem(device, traffic, self._work.dtype)
+        return bounds.of_problem(device, traffic, self._work.dtype)
 
     def _device(self) -> tuple[ForkServer, BackendKind, str, Path]:
         return self._server, self._spec.target.kind, self._spec.device, self._cache / "ceilings"

@@ -1,7 +1,9 @@
 // Ceilings of a CPU, each the best of several samples:
-//   bandwidth  streams over memory, STREAM's way (McCalpin 1995): every thread owns a contiguous part.
-//              Copy uses memcpy, which writes past the caches where that pays, and a plain loop; the faster counts.
+//   bandwidth  streams over memory, STREAM's way (McCalpin 1995): every thread owns a contiguous part, and the
+//              bytes of the arrays are counted, not what a cache fetches before it is overwritten. Where one
+//              writes, three ways compete: memcpy, a plain loop, and stores past the caches.
 //   vector     fused multiply-adds without dependences between accumulators, as wide as the compiler's vectors.
+//   latency    an empty parallel region back to back, and a function of the kernels' ABI that does nothing.
 // Compiled like the kernels (-O3 -fopenmp -march=native); where the arrays fit a cache they lie in it.
 
 #include <algorithm>
@@ -9,6 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <omp.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -19,10 +24,44 @@ constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
 #endif
-typedef float Vector __attribute__((vector_size(kVectorBytes)));
+template <typename Element>
+struct Wide {
+  typedef Element type __attribute__((vector_size(kVectorBytes)));
+};
+using Vector = Wide<float>::type;
+
+// A value that is computed although nobody reads it; one whose address is taken would be kept in memory.
+#if defined(__AVX512F__)
+#define IN_REGISTER "v"
+#elif defined(__x86_64__)
+#define IN_REGISTER "x"
+#else
+#define IN_REGISTER "w"
+#endif
 
 constexpr int kAccumulators = 12;  // latency 4 x 2 ports = 8 chains at least, 16 registers at most
-constexpr int kSamples = 5;        // at least: one may meet a moment in which others hold the cores
+constexpr int kUnroll = 8;         // vectors in flight of a sum: latency 4 x 2 loads a cycle
+constexpr int kSamples = 2;        // at least; the caller comes back in a later round
+
+// Past the caches where the instruction set has such a store; says so.
+#if defined(__AVX512F__)
+constexpr bool kStreams = true;
+void stream(Vector* to, Vector value) { _mm512_stream_ps(reinterpret_cast<float*>(to), (__m512)value); }
+#elif defined(__AVX__)
+constexpr bool kStreams = true;
+void stream(Vector* to, Vector value) { _mm256_stream_ps(reinterpret_cast<float*>(to), (__m256)value); }
+#elif defined(__SSE__)
+constexpr bool kStreams = true;
+void stream(Vector* to, Vector value) { _mm_stream_ps(reinterpret_cast<float*>(to), (__m128)value); }
+#else
+constexpr bool kStreams = false;
+void stream(Vector* to, Vector value) { *to = value; }
+#endif
+void stream_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 // Seconds of `repeats` traversals by all threads, measured between two barriers.
 template <typename Body>
@@ -43,8 +82,7 @@ double timed(int64_t repeats, Body body) {
 // Fewest seconds of one traversal: about `seconds` in all, samples of about a millisecond or one traversal.
 template <typename Body>
 double best(double seconds, Body body) {
-  double one = timed(1, body);
-  for (int i = 0; i < 2; ++i) one = std::min(one, timed(1, body));
+  const double one = std::min(timed(1, body), timed(1, body));
   const int64_t repeats = std::max<int64_t>(1, int64_t(1e-3 / std::max(one, 1e-8)));
   double fewest = 1e30;
   double spent = 0;
@@ -59,10 +97,55 @@ double best(double seconds, Body body) {
 struct Part {
   int64_t offset, bytes;
   Part(int64_t total, int thread, int threads) {
-    bytes = total / threads / 256 * 256;
+    constexpr int64_t kUnit = kUnroll * kVectorBytes;
+    bytes = total / threads / kUnit * kUnit;
     offset = thread * bytes;
   }
 };
+
+// Operations per second of value = value * factor + step in independent chains.
+template <typename Element>
+double multiply_adds(double seconds) {
+  using Lanes = typename Wide<Element>::type;
+  constexpr int64_t kSteps = 4096;
+  constexpr int kLanes = sizeof(Lanes) / sizeof(Element);
+  int threads_used = 1;
+  const double one = best(seconds, [&](int thread, int threads) {
+    Lanes sum[kAccumulators] = {};
+    Lanes factor = {}, step = {};
+    for (int lane = 0; lane < kLanes; ++lane) factor[lane] = Element(0.5), step[lane] = Element(thread + 1);
+    asm volatile("" : "+m"(factor), "+m"(step));
+    for (int64_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 16
+      for (int j = 0; j < kAccumulators; ++j) sum[j] = sum[j] * factor + step;
+#pragma GCC unroll 16
+    for (int j = 0; j < kAccumulators; ++j) asm volatile("" ::"m"(sum[j]) : "memory");
+    if (thread == 0) threads_used = threads;
+  });
+  return 2.0 * kSteps * kAccumulators * kLanes * threads_used / one;
+}
+
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+// The same of VDPBF16PS, which adds the products of two pairs of bfloat16 to a float: four operations a lane.
+double pair_products(double seconds) {
+  constexpr int64_t kSteps = 4096;
+  int threads_used = 1;
+  const double one = best(seconds, [&](int thread, int threads) {
+    __m512 sum[kAccumulators];
+    for (int j = 0; j < kAccumulators; ++j) sum[j] = _mm512_set1_ps(0.0f);
+    __m512bh left = (__m512bh)_mm512_set1_epi16(0x3f00), right = (__m512bh)_mm512_set1_epi16(0x3f80);  // 0.5, 1
+    asm volatile("" : "+m"(left), "+m"(right));
+    for (int64_t i = 0; i < kSteps; ++i) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kAccumulators; ++j) sum[j] = _mm512_dpbf16_ps(sum[j], left, right);
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < kAccumulators; ++j) asm volatile("" ::"m"(sum[j]) : "memory");
+    if (thread == 0) threads_used = threads;
+  });
+  return 4.0 * 16 * kSteps * kAccumulators * threads_used / one;
+}
+#endif
 
 }  // namespace
 
@@ -83,21 +166,27 @@ void ceilings_free(char* memory) { std::free(memory); }
 
 // Bytes per second, read plus written, of copying `bytes` from one array to the other.
 double ceilings_copy(const char* from, char* to, int64_t bytes, double seconds) {
-  const double copied = best(seconds / 2, [&](int thread, int threads) {
+  const double copied = best(seconds / 3, [&](int thread, int threads) {
     const Part part(bytes, thread, threads);
     std::memcpy(to + part.offset, from + part.offset, part.bytes);
     asm volatile("" ::: "memory");
   });
-  const double looped = best(seconds / 2, [&](int thread, int threads) {
-    const Part part(bytes, thread, threads);
-    const Vector* source = reinterpret_cast<const Vector*>(from + part.offset);
-    Vector* target = reinterpret_cast<Vector*>(to + part.offset);
-    for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); ++i) {
-      target[i] = source[i];
-      asm volatile("" ::: "memory");  // keeps the loop from becoming the memcpy above
-    }
-  });
-  return 2.0 * bytes / std::min(copied, looped);
+  const auto loop = [&](auto store) {
+    return best(seconds / 3, [&](int thread, int threads) {
+      const Part part(bytes, thread, threads);
+      const Vector* source = reinterpret_cast<const Vector*>(from + part.offset);
+      Vector* target = reinterpret_cast<Vector*>(to + part.offset);
+      for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); i += kUnroll) {
+#pragma GCC unroll 8
+        for (int j = 0; j < kUnroll; ++j) store(target + i + j, source[i + j]);
+        asm volatile("" ::: "memory");  // keeps the loop from becoming the memcpy above
+      }
+      stream_fence();
+    });
+  };
+  double fewest = std::min(copied, loop([](Vector* at, Vector value) { *at = value; }));
+  if (kStreams) fewest = std::min(fewest, loop([](Vector* at, Vector value) { stream(at, value); }));
+  return 2.0 * bytes / fewest;
 }
 
 // Bytes per second of reading `bytes`.
@@ -105,34 +194,82 @@ double ceilings_read(const char* from, int64_t bytes, double seconds) {
   const double read = best(seconds, [&](int thread, int threads) {
     const Part part(bytes, thread, threads);
     const Vector* source = reinterpret_cast<const Vector*>(from + part.offset);
-    Vector sum[4] = {};
-    for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); i += 4)
-#pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) sum[j] += source[i + j];
-    const Vector all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    asm volatile("" ::"m"(all) : "memory");
+    Vector sum[kUnroll] = {};
+    for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); i += kUnroll)
+#pragma GCC unroll 8
+      for (int j = 0; j < kUnroll; ++j) sum[j] += source[i + j];
+#pragma GCC unroll 8
+    for (int j = 0; j < kUnroll; ++j) asm volatile("" ::IN_REGISTER(sum[j]) : "memory");
   });
   return bytes / read;
 }
 
-// Floating-point operations per second, float32.
-double ceilings_vector(double seconds) {
-  constexpr int64_t kSteps = 4096;
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
-  int threads_used = 1;
-  const double one = best(seconds, [&](int thread, int threads) {
-    Vector sum[kAccumulators] = {};
-    Vector factor = {}, step = {};
-    for (int lane = 0; lane < kLanes; ++lane) factor[lane] = 0.5f, step[lane] = float(thread + 1);
-    asm volatile("" : "+m"(factor), "+m"(step));
-    for (int64_t i = 0; i < kSteps; ++i)
-#pragma GCC unroll 16
-      for (int j = 0; j < kAccumulators; ++j) sum[j] = sum[j] * factor + step;
-#pragma GCC unroll 16
-    for (int j = 0; j < kAccumulators; ++j) asm volatile("" ::"m"(sum[j]) : "memory");
-    if (thread == 0) threads_used = threads;
-  });
-  return 2.0 * kSteps * kAccumulators * kLanes * threads_used / one;
+// Bytes per second of a[i] = b[i] + s * c[i], each array of `bytes`: three arrays are counted, as STREAM does.
+// `streaming`: stores past the caches, which fetch nothing; 0 where the instruction set has none.
+double ceilings_triad(char* a, const char* b, const char* c, int64_t bytes, int streaming, double seconds) {
+  if (streaming && !kStreams) return 0;
+  const auto triad = [&](auto store) {
+    return best(seconds, [&](int thread, int threads) {
+      const Part part(bytes, thread, threads);
+      Vector hidden = {};
+      for (int lane = 0; lane < int(sizeof(Vector) / sizeof(float)); ++lane) hidden[lane] = 3.0f;
+      asm volatile("" : "+m"(hidden));
+      const Vector factor = hidden;  // in a register: reloaded, it would be a third stream of loads
+      const Vector* one = reinterpret_cast<const Vector*>(b + part.offset);
+      const Vector* other = reinterpret_cast<const Vector*>(c + part.offset);
+      Vector* target = reinterpret_cast<Vector*>(a + part.offset);
+      for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); i += kUnroll) {
+#pragma GCC unroll 8
+        for (int j = 0; j < kUnroll; ++j) store(target + i + j, one[i + j] + factor * other[i + j]);
+      }
+      stream_fence();
+      asm volatile("" ::: "memory");
+    });
+  };
+  const double one = streaming ? triad([](Vector* at, Vector value) { stream(at, value); })
+                               : triad([](Vector* at, Vector value) { *at = value; });
+  return 3.0 * bytes / one;
+}
+
+// Operations per second of fused multiply-adds on vectors of one type, or of pairwise dot products; 0 where the
+// processor has no such instructions.
+double ceilings_vector_float32(double seconds) { return multiply_adds<float>(seconds); }
+double ceilings_vector_float64(double seconds) { return multiply_adds<double>(seconds); }
+double ceilings_vector_float16(double seconds) {
+#if defined(__AVX512FP16__) || defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
+  return multiply_adds<_Float16>(seconds);
+#else
+  return 0 * seconds;
+#endif
+}
+double ceilings_vector_bfloat16(double seconds) {
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+  return pair_products(seconds);
+#else
+  return 0 * seconds;
+#endif
+}
+
+// Seconds of a parallel region that does nothing, entered again and again.
+double ceilings_region(double seconds) {
+  constexpr int64_t kRegions = 20;  // some microseconds: short enough to lie between two disturbances
+  double fewest = 1e30;
+  const double begin = omp_get_wtime();
+  do {
+    const double start = omp_get_wtime();
+    for (int64_t i = 0; i < kRegions; ++i) {
+#pragma omp parallel
+      asm volatile("" ::: "memory");
+    }
+    fewest = std::min(fewest, (omp_get_wtime() - start) / kRegions);
+  } while (omp_get_wtime() - begin < seconds);
+  return fewest;
+}
+
+// A kernel that does nothing: one input, one output, one dimension.
+int ceilings_empty(const float* x, float* y, int64_t n) {
+  asm volatile("" ::"r"(x), "r"(y), "r"(n) : "memory");
+  return 0;
 }
 
 }  // extern "C"

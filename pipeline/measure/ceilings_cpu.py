@@ -1,49 +1,85 @@
-"""Ceilings of the processor: streams and multiply-adds in C++, matrix products through torch."""
+"""Ceilings of the processor: streams, multiply-adds and empty calls in C++, matrix products of libraries."""
 
 import ctypes
+import functools
 import os
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline.backends.cpp import compiler
-from pipeline.backends.cpp.launch import share_openmp
+from pipeline.backends.cpp.launch import NativeLaunch, share_openmp
 from pipeline.errors import ToolchainError
-from pipeline.measure.ceilings import LIBRARY, DeviceCeilings, envelope, sizes
-from pipeline.measure.processor import last_level_cache
+from pipeline.measure.ceilings import LIBRARY
+from pipeline.measure.device_ceilings import DeviceCeilings, better, envelope, gain, sizes
+from pipeline.measure.matrix_peaks import matrix_peaks
+from pipeline.measure.memory_levels import cpu_levels
+from pipeline.measure.processor import last_level_cache, usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
-
-if TYPE_CHECKING:
-    import torch
+from pipeline.records.kernel import Tensor
+from pipeline.records.problem import Problem
 
 SOURCE = Path(__file__).parent / "ceilings.cpp"
 COMPILE_SECONDS = 60.0
 SMALLEST = 16 << 10  # bytes of one array
-BEYOND_CACHE = 4  # the largest array is so many times the last-level cache,
+BEYOND_CACHE = 4  # the largest array is so many times the last-level cache (STREAM's rule),
 LARGEST = 1 << 30  # but not larger
-POINT_SECONDS = 0.02  # for one bandwidth
-VECTOR_SECONDS = 0.05
-MATRIX_SIZES = (256, 512, 1024, 2048)
-MATRIX_CALLS = 4
-MATRIX_SECONDS = 0.2  # one product; float16 takes 43 s at 2048 where the library has no kernel for it
+POINT_SECONDS = 0.006  # for one bandwidth in one round
+VECTOR_SECONDS = 0.02
+REGION_SECONDS = 0.01
+VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
+# A moment in which others hold the cores spoils a round, not a figure: each is measured in every round.
+ROUNDS_AT_LEAST = 3
+ENOUGH = 0.01  # a round that improves nothing by more ends it,
+SECONDS = 6.0  # or this time
+PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
+EMPTY = Problem(
+    kernel="empty",
+    dimensions={"n": 16},
+    tensors={
+        "x": Tensor(role="input", shape=("n",), dtype="float32"),
+        "y": Tensor(role="output", shape=("n",), dtype="float32"),
+    },
+    scalars={},
+    attributes={},
+    element="float32",
+)
+EMPTY_CALLS = 200  # some tenths of a millisecond: short enough to lie between two disturbances
+EMPTY_SAMPLES = 30
 
 
 def measure(folder: Path) -> DeviceCeilings:
-    """Everything, in about 2 s; the compiled part is kept in `folder`."""
-    import torch
-
+    """Everything, in some seconds; the compiled part is kept in `folder`."""
     timer = CpuTimer(flush_cache=False)
     timer.prepare()
     share_openmp()
     library = _library(folder)
-    copy, read = _streams(library)
-    dtypes = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+    arrays = _Arrays(library)
+    began = time.perf_counter()
+    found = _round(library, arrays, timer, folder)
+    rounds, improved = 1, True
+    while rounds < ROUNDS_AT_LEAST or (improved and time.perf_counter() - began < SECONDS):
+        time.sleep(PAUSE)
+        after = better(found, _round(library, arrays, timer, folder))
+        improved = gain(found, after) > ENOUGH
+        found, rounds = after, rounds + 1
+    arrays.free()
+    return found
+
+
+def _round(library: ctypes.CDLL, arrays: "_Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
+    """Every figure once."""
+    vector = {name: getattr(library, f"ceilings_vector_{name}")(VECTOR_SECONDS) for name in VECTOR_DTYPES}
+    streams = _streams(library, arrays)
+    launch = {"call": _empty_call(timer, folder), "region": library.ceilings_region(REGION_SECONDS)}
+    matrix = matrix_peaks()
     return DeviceCeilings(
-        copy=envelope(copy),
-        read=envelope(read),
-        matrix_flops={name: _matrix(dtype) for name, dtype in dtypes.items()},
-        vector_flops=library.ceilings_vector(VECTOR_SECONDS),
+        **{name: envelope(points) for name, points in streams.items()},
+        levels=cpu_levels(usable_cores()),
+        matrix_flops={name: flops for name, (flops, _) in matrix.items()},
+        matrix_library={name: who for name, (_, who) in matrix.items()},
+        vector_flops={name: flops for name, flops in vector.items() if flops > 0},
+        launch_seconds=launch,
     )
 
 
@@ -66,53 +102,58 @@ def _library(folder: Path) -> ctypes.CDLL:
                 raise ToolchainError(f"{SOURCE.name}: {failure.reason}")
             made.replace(path)
     library = ctypes.CDLL(str(path))
-    number, size, pointer = ctypes.c_double, ctypes.c_int64, ctypes.c_void_p
+    number, size, pointer, flag = ctypes.c_double, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     for name, result, arguments_of in (
         ("allocate", pointer, (size,)),
         ("free", None, (pointer,)),
         ("copy", number, (pointer, pointer, size, number)),
         ("read", number, (pointer, size, number)),
-        ("vector", number, (number,)),
+        ("triad", number, (pointer, pointer, pointer, size, flag, number)),
+        ("region", number, (number,)),
+        *((f"vector_{dtype}", number, (number,)) for dtype in VECTOR_DTYPES),
     ):
         function = getattr(library, f"ceilings_{name}")
         function.restype, function.argtypes = result, arguments_of
     return library
 
 
-def _streams(library: ctypes.CDLL) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-    """Copy and read bandwidth by working set."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    largest = min(LARGEST, BEYOND_CACHE * last_level_cache(), memory // 8)
-    one, other = library.ceilings_allocate(largest), library.ceilings_allocate(largest)
-    if not one or not other:
-        raise MemoryError(f"no memory for two arrays of {largest} bytes")
-    copy, read = [], []
-    for size in [size for size in sizes(SMALLEST, largest) if size <= largest]:
-        copy.append((2 * size, library.ceilings_copy(one, other, size, POINT_SECONDS)))
-        read.append((size, library.ceilings_read(one, size, POINT_SECONDS)))
-    library.ceilings_free(one)
-    library.ceilings_free(other)
-    return copy, read
+class _Arrays:
+    """Three arrays that lie where the threads that use them touched them first."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        beyond = sizes(SMALLEST, BEYOND_CACHE * last_level_cache())[-1]
+        self.largest = min(LARGEST, beyond, memory // 8)
+        self._library = library
+        self.pointers = [library.ceilings_allocate(self.largest) for _ in range(3)]
+        if not all(self.pointers):
+            raise MemoryError(f"no memory for three arrays of {self.largest} bytes")
+
+    def free(self) -> None:
+        """Give them back."""
+        for pointer in self.pointers:
+            self._library.ceilings_free(pointer)
 
 
-def _matrix(dtype: "torch.dtype") -> float:
-    """The best of square products as large as the time allows."""
+def _streams(library: ctypes.CDLL, arrays: _Arrays) -> dict[str, list[tuple[int, float]]]:
+    """Bandwidth by working set, of each kind of stream."""
+    a, b, c = arrays.pointers
+    found: dict[str, list[tuple[int, float]]] = {"copy": [], "read": [], "triad": [], "triad_plain": []}
+    for size in [size for size in sizes(SMALLEST, arrays.largest) if size <= arrays.largest]:
+        found["copy"].append((2 * size, library.ceilings_copy(b, a, size, POINT_SECONDS)))
+        found["read"].append((size, library.ceilings_read(b, size, POINT_SECONDS)))
+        plain, streamed = (library.ceilings_triad(a, b, c, size, way, POINT_SECONDS) for way in (0, 1))
+        found["triad"].append((3 * size, max(plain, streamed)))
+        found["triad_plain"].append((3 * size, plain))
+    return found
+
+
+def _empty_call(timer: CpuTimer, folder: Path) -> float:
+    """Seconds of a C++ kernel that does nothing, called the way kernels are."""
     import torch
 
-    best = 0.0
-    for size in MATRIX_SIZES:
-        a, b = torch.ones(size, size, dtype=dtype), torch.ones(size, size, dtype=dtype)
-        c = torch.empty(size, size, dtype=dtype)
-        fewest = min(_product_seconds(a, b, c) for _ in range(MATRIX_CALLS))
-        best = max(best, 2.0 * size**3 / fewest)
-        if 8 * fewest > MATRIX_SECONDS:
-            break
-    return best
-
-
-def _product_seconds(a: "torch.Tensor", b: "torch.Tensor", c: "torch.Tensor") -> float:
-    import torch
-
-    start = time.perf_counter()
-    torch.matmul(a, b, out=c)
-    return time.perf_counter() - start
+    launch = NativeLaunch(folder / LIBRARY, "ceilings_empty", EMPTY)
+    tensors = {name: torch.zeros(EMPTY.dimensions["n"]) for name in EMPTY.tensors}
+    call = functools.partial(launch, tensors)
+    call()
+    return min(timer.batch(call, EMPTY_CALLS) for _ in range(EMPTY_SAMPLES)) / EMPTY_CALLS

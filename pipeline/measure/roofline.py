@@ -1,4 +1,4 @@
-"""How near to the device's ceilings a call came, which of them bounds it, and what is too good to be true.
+"""How near to the device's ceilings a call came, and which of them bounds it.
 
 Roofline model (Williams, Waterman and Patterson 2009): the call cannot take less than its bytes at the
 bandwidth, nor than its operations at the peak rate.
@@ -6,11 +6,16 @@ bandwidth, nor than its operations at the peak rate.
 
 from typing import Literal
 
-from pipeline.records.profiled import Ceilings
+from pipeline.records.profiled import Bound, Ceilings
 from pipeline.records.record import Record
 
 OVER = 1.1
 """Share above which a result is not believed: the ceilings themselves are known to some per cents."""
+
+
+CLOSE = 0.5
+"""Share of a call that a call which does nothing takes, from which on it is what bounds the call: nothing
+that is done inside could make it twice as fast."""
 
 
 class Place(Record, frozen=True, kw_only=True):
@@ -18,7 +23,7 @@ class Place(Record, frozen=True, kw_only=True):
 
     share: float
     """Roofline time over measured time: 1 is the ceiling."""
-    bound: Literal["memory", "compute"]
+    bound: Bound
 
 
 class Work(Record, frozen=True, kw_only=True):
@@ -31,6 +36,8 @@ class Work(Record, frozen=True, kw_only=True):
     """and write."""
     unit: Literal["matrix", "vector"]
     dtype: str
+    tensor_bytes: float | None = None
+    """Bytes of its inputs and outputs as declared; the formula may count more or less."""
 
     @property
     def bytes(self) -> float:
@@ -39,11 +46,27 @@ class Work(Record, frozen=True, kw_only=True):
 
 
 def place(work: Work, ceilings: Ceilings, seconds: float) -> Place:
-    """Share of the roofline of a call that took so many seconds."""
-    memory = work.bytes / ceilings.cache_bandwidth
-    compute = work.flops / peak(work, ceilings)
-    bound: Literal["memory", "compute"] = "memory" if memory >= compute else "compute"
+    """Share of the roofline of a call that took so many seconds, and which ceiling is the nearest.
+
+    The launch latency is none of the roofline's: a call that comes close to it may be as good as can be and
+    have a small share.
+    """
+    memory, compute = memory_seconds(work, ceilings), compute_seconds(work, ceilings)
+    bound: Bound = "memory" if memory >= compute else "compute"
+    launch = ceilings.launch_seconds or 0.0
+    if launch > max(memory, compute) and launch >= CLOSE * seconds:
+        bound = "latency"
     return Place(share=max(memory, compute) / seconds, bound=bound)
+
+
+def memory_seconds(work: Work, ceilings: Ceilings) -> float:
+    """Least time for the bytes, from the level that holds them."""
+    return work.bytes / ceilings.cache_bandwidth
+
+
+def compute_seconds(work: Work, ceilings: Ceilings) -> float:
+    """Least time for the operations."""
+    return work.flops / peak(work, ceilings)
 
 
 def peak(work: Work, ceilings: Ceilings) -> float:
@@ -55,19 +78,3 @@ def peak(work: Work, ceilings: Ceilings) -> float:
     if work.unit == "vector":
         return ceilings.vector_flops
     return max(ceilings.matrix_flops, ceilings.vector_flops)
-
-
-def too_good(work: Work, ceilings: Ceilings, seconds: float) -> str | None:
-    """Why a result cannot be true, with what may be wrong; None for one that can."""
-    here = place(work, ceilings, seconds)
-    if here.share <= OVER:
-        return None
-    if here.bound == "memory":
-        limit = ceilings.cache_bandwidth
-        done = f"{work.bytes / seconds / 1e9:.4g} GB/s where the device reaches {limit / 1e9:.4g}"
-        causes = "work left out, data kept in registers or caches between calls, or a wrong `cost.bytes`"
-    else:
-        limit = peak(work, ceilings)
-        done = f"{work.flops / seconds / 1e9:.4g} GFLOP/s where the device reaches {limit / 1e9:.4g}"
-        causes = "work left out, an algorithm with fewer operations, or a wrong `cost.flops`"
-    return f"{here.share:.2f} of the roofline: {done}; {causes}"

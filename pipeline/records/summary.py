@@ -1,11 +1,9 @@
 """What aggregate found, small enough to read at a glance: counts, winners, and where the tables are."""
 
-from typing import Literal
-
 from pipeline.records.hardware import BackendKind
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import AbsentBaseline, Interval, Verdict
+from pipeline.records.profiled import AbsentBaseline, Bound, Interval, Verdict
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.verified import WhereRun
@@ -44,7 +42,9 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     flops_per_second: float
     bytes_per_second: float
     roofline_share: float
-    bound: Literal["memory", "compute"]
+    bound: Bound
+    level: str | None = None
+    """The level of memory that holds its data."""
     where: WhereRun
     weak: tuple[str, ...]
     """Trivial answers that the check would have let pass: the verification is too weak."""

@@ -11,6 +11,7 @@ store entry per variant. Where the device is absent, every variant is `device_un
 import argparse
 import importlib
 import math
+import re
 import shutil
 import sys
 import tempfile
@@ -203,6 +204,7 @@ def _cost(spec: ProfileSpec) -> "Work":
     names = {**problem.attributes, **problem.dimensions, "itemsize": ELEMENT_BYTES[problem.element]}
     size = {name: math.prod(problem.shape(name)) for name in problem.tensors}
     share = sum(size[name] for name in problem.names("input")) / max(1, sum(size.values()))
+    held = sum(size[name] * _itemsize(tensor.dtype) for name, tensor in problem.tensors.items())
     total = evaluate_number(spec.cost.bytes, names)
     return Work(
         flops=evaluate_number(spec.cost.flops, names),
@@ -210,7 +212,14 @@ def _cost(spec: ProfileSpec) -> "Work":
         written=(1 - share) * total,
         unit=spec.cost.unit,
         dtype=problem.element,
+        tensor_bytes=held,
     )
+
+
+def _itemsize(dtype: str) -> int:
+    """Bytes of one element: torch's names carry the bits, all but `bool`."""
+    bits = re.search(r"\d+", dtype)
+    return int(bits[0]) // 8 if bits else 1
 
 
 def _measure_one(spec: ProfileSpec, plan: _Plan, root: Path, bench: "Bench") -> ProfileRecord:

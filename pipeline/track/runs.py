@@ -134,6 +134,8 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
     if timing.host_seconds is not None:
         yield "time/host_us", names.number(timing.host_seconds * 1e6)
     yield "roofline_share", names.number(profiled.roofline_share)
+    yield "achieved/gigabytes_per_second", names.number(profiled.bytes / timing.median.value / 1e9)
+    yield "achieved/gigaflops_per_second", names.number(profiled.flops / timing.median.value / 1e9)
     yield from _cost(profiled)
 
 
@@ -188,6 +190,8 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
         tags["bound"] = result.profiled.bound
         if result.profiled.conditions and result.profiled.conditions.throttled:
             tags["throttled"] = ", ".join(result.profiled.conditions.throttled)
+        if result.profiled.ceilings.level:
+            tags["memory_level"] = result.profiled.ceilings.level
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
     codes = dict.fromkeys(str(finding.code) for finding in diagnose(result, task.generate))

@@ -15,6 +15,7 @@ from pipeline.records.profiled import (
     Ceilings,
     Comparison,
     Interval,
+    LevelCeiling,
     Profiled,
     ProfileOutput,
     ProfileRecord,
@@ -89,7 +90,20 @@ PROVENANCE = Provenance(
     git="2f7c1ab90e11+",
 )
 BUILD = Build(code="c0de", toolchain=PROVENANCE.toolchain)
-CEILINGS = Ceilings(copy_bandwidth=2.1e10, cache_bandwidth=6.4e10, matrix_flops=1.3e11, vector_flops=9.6e10)
+CEILINGS = Ceilings(
+    copy_bandwidth=2.1e10,
+    cache_bandwidth=6.4e10,
+    matrix_flops=1.3e11,
+    vector_flops=9.6e10,
+    level="L3",
+    levels=(
+        LevelCeiling(name="L1", capacity=64 << 10, bandwidth=2.6e11),
+        LevelCeiling(name="L2", capacity=2 << 20, bandwidth=1.2e11),
+        LevelCeiling(name="L3", capacity=32 << 20, bandwidth=6.4e10),
+        LevelCeiling(name="DRAM", capacity=None, bandwidth=2.1e10),
+    ),
+    launch_seconds=1.5e-6,
+)
 
 
 class Case(Record, frozen=True, kw_only=True):

@@ -188,6 +188,19 @@ def test_data_is_valid_and_short(page):
     assert {roof["hardware"] for roof in data["roofs"]} == {"cpu"}
 
 
+def test_roofline_by_level(page):
+    """Each measured cache is a line of its own, each point says what bounds it and which level holds it."""
+    data = json.loads(page.data)
+    for roof in data["roofs"]:
+        caches = [(cache["name"], cache["bandwidth"]) for cache in roof["caches"]]
+        assert caches == [("L1", 2.6e11), ("L2", 1.2e11), ("L3", 6.4e10)]
+    columns = data["variants"]["columns"]
+    for name in ("bound", "memory_level"):
+        measured = [seconds is not None for seconds in columns["median_seconds"]]
+        assert [value is not None for value in columns[name]] == measured
+    assert "memory-bound (L3), " in page.text
+
+
 def test_data_cannot_end_its_element():
     """Text of a kernel cannot break out of the script element that holds the data."""
     text = embedded({"reason": "</script><script>alert(1)</script>", "line": "\u2028"})

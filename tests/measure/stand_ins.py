@@ -6,7 +6,7 @@ import os
 import resource
 from pathlib import Path
 
-from pipeline.measure.ceilings import DeviceCeilings, envelope
+from pipeline.measure.device_ceilings import DeviceCeilings, Level, envelope
 from pipeline.measure.timer import timer_for
 from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.records.hardware import BackendKind
@@ -16,8 +16,12 @@ MB = 1 << 20
 DEVICE = DeviceCeilings(
     copy=envelope([(MB, 100e9), (16 * MB, 80e9), (256 * MB, 20e9)]),
     read=envelope([(MB, 100e9), (16 * MB, 80e9), (256 * MB, 30e9)]),
+    triad=envelope([(MB, 90e9), (16 * MB, 70e9), (256 * MB, 18e9)]),
+    levels=(Level(name="L2", capacity=4 * MB), Level(name="L3", capacity=32 * MB), Level(name="DRAM")),
     matrix_flops={"float32": 200e9, "float16": 3e9},
-    vector_flops=50e9,
+    matrix_library={"float32": "torch", "float16": "torch"},
+    vector_flops={"float32": 50e9},
+    launch_seconds={"call": 2e-6, "region": 1e-6},
 )
 
 

@@ -12,14 +12,15 @@ MUCH = 0.1
 def extra_memory(case: Case) -> Iterator[Finding]:
     """A call that allocates on the device writes there and reads back what the formula does not count."""
     memory = case.profiled.memory if case.profiled else None
-    if memory is None or memory.device_bytes is None or memory.device_bytes <= MUCH * memory.formula_bytes:
+    taken = memory.steady.device_bytes if memory else None
+    if memory is None or taken is None or taken <= MUCH * memory.formula_bytes:
         return
     yield Finding(
         code=FindingCode.WORKSPACE,
         basis="measured",
         sentence=(
-            f"Takes {memory.device_bytes / 1e6:,.1f} MB on the device beside its tensors of "
+            f"Takes {taken / 1e6:,.1f} MB on the device beside its tensors of "
             f"{memory.formula_bytes / 1e6:,.1f} MB: traffic that the kernel's formula does not know."
         ),
-        evidence=evidence(device_bytes=(memory.device_bytes, "B"), formula_bytes=(memory.formula_bytes, "B")),
+        evidence=evidence(device_bytes=(taken, "B"), formula_bytes=(memory.formula_bytes, "B")),
     )

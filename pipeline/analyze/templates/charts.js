@@ -129,6 +129,12 @@ function ceiling(name, bandwidth, flops, range, style) {
   const x = [low, ...(ridge > low && ridge < high ? [ridge] : []), high];
   return { x, y: x.map((at) => Math.min(flops, at * bandwidth)), mode: "lines", name, hovertemplate: `${name}<br>${rate(bandwidth, "B/s")}, ${rate(flops, "FLOP/s")}<extra></extra>`, line: { width: 2, ...style } };
 }
+// A thinner slope for a cache, named where it enters the plot.
+function cacheCeiling({ name, bandwidth }, roof, range) {
+  const line = ceiling(`measured: copy within ${name}`, bandwidth, Math.max(roof.vector_flops, roof.matrix_flops), range, { color: colour("soft"), width: 1 });
+  const label = { x: [range[0] * 1.08], y: [range[0] * 1.08 * bandwidth], mode: "text", text: [name], textposition: "top right", textfont: { size: 11, color: colour("soft") }, hoverinfo: "skip", showlegend: false };
+  return [{ ...line, showlegend: false }, label];
+}
 function drawRoofline() {
   const [hardware, dtype] = document.getElementById("roofline-device").value.split("|");
   const roof = page.roofs.find((entry) => entry.hardware === hardware && entry.dtype === dtype);
@@ -137,6 +143,7 @@ function drawRoofline() {
   const range = [Math.min(...at, 0.5) / 3, Math.max(...at, 8) * 6];
   const traces = [];
   if (roof) {
+    for (const cache of roof.caches) traces.push(...cacheCeiling(cache, roof, range));
     traces.push(ceiling("measured: copy bandwidth, vector FMA", roof.copy_bandwidth, roof.vector_flops, range, { color: colour("soft") }));
     traces.push(ceiling("measured: copy bandwidth, matrix product", roof.copy_bandwidth, roof.matrix_flops, range, { color: colour("ink") }));
   } else {
@@ -152,6 +159,7 @@ function drawRoofline() {
     yaxis: { ...decadeTicks(traces.flatMap((trace) => trace.y).filter(Boolean)), title: roof ? "achieved FLOP/s" : "FLOP/s (estimate: bound, not achieved)" },
   }), CONFIG);
 }
+const boundText = (row) => `${columns.bound[row]}-bound${columns.bound[row] === "memory" && columns.memory_level[row] ? ` (${columns.memory_level[row]})` : ""}`;
 function rooflinePoints(kernel, paint, all, roof) {
   const mine = all.filter((task) => task.kernel === kernel);
   if (!roof) {
@@ -167,7 +175,7 @@ function rooflinePoints(kernel, paint, all, roof) {
   const winners = rows.filter(([, row]) => best.has(row));
   const points = (chosen, name, marker) => ({
     x: chosen.map(([task]) => task.intensity), y: chosen.map(([, row]) => columns.flops_per_second[row]), mode: "markers", name, marker,
-    hovertemplate: chosen.map(([task, row]) => `<b>${task.label}</b><br>${wrapped(columns.configuration[row])}${seconds(columns.median_seconds[row])}, ${rate(columns.flops_per_second[row], "FLOP/s")}<br>${digits(100 * columns.roofline_share[row])} % of its roofline<extra></extra>`),
+    hovertemplate: chosen.map(([task, row]) => `<b>${task.label}</b><br>${wrapped(columns.configuration[row])}${seconds(columns.median_seconds[row])}, ${rate(columns.flops_per_second[row], "FLOP/s")}<br>${digits(100 * columns.roofline_share[row])} % of its roofline, ${boundText(row)}<extra></extra>`),
   });
   const own = winners.map(([task, row]) => [task, columns.flops_per_second[row] / columns.roofline_share[row]]);
   return [

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.records.kernel import Tunable
-from pipeline.records.profiled import Conditions, Memory
+from pipeline.records.profiled import Conditions, Memory, Peak
 from tests.analyze.bound.results import cpu_task, facts, profiled, result, task
 from tests.analyze.diagnosis.findings import found, numbers, suggested
 
@@ -93,15 +93,17 @@ def test_vector_findings_are_for_cpus_alone() -> None:
 def test_workspace() -> None:
     """A call that takes more than a tenth of its tensors' size on the device."""
     much, little = (
-        Memory(device_bytes=2_000_000, formula_bytes=1e7),
-        Memory(device_bytes=10, formula_bytes=1e7),
+        Memory(first=Peak(), steady=Peak(device_bytes=2_000_000), formula_bytes=1e7),
+        Memory(first=Peak(), steady=Peak(device_bytes=10), formula_bytes=1e7),
     )
     assert cpu(memory=much)["workspace"].sentence == (
         "Takes 2.0 MB on the device beside its tensors of 10.0 MB: traffic that the kernel's formula does "
         "not know."
     )
     assert "workspace" not in cpu(memory=little)
-    assert "workspace" not in cpu(memory=Memory(host_bytes=10**9, formula_bytes=1e7))
+    assert "workspace" not in cpu(
+        memory=Memory(first=Peak(), steady=Peak(host_bytes=10**9), formula_bytes=1e7)
+    )
 
 
 def test_a_slowed_clock_and_notes() -> None:

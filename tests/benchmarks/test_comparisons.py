@@ -1,0 +1,84 @@
+"""How the benchmarks judge agreement, and how they read another tool."""
+
+import subprocess
+
+import pytest
+
+from pipeline.records.profiled import Interval
+from tests.benchmarks import likwid
+from tests.benchmarks.agreement import Pair, Row, kernels_in_cpp, verdict
+from tests.benchmarks.ceilings import _rows, _stream_name, _working_sets
+from tests.measure.stand_ins import DEVICE, MB
+
+TEXT = """\
+Number of Flops:	503316480000
+MFlops/s:		469882.71
+Data volume (Byte):	67108864000
+MByte/s:		62651.03
+"""
+
+
+def interval(value: float) -> Interval:
+    """Known to one per cent."""
+    return Interval(value=value, low=0.99 * value, high=1.01 * value, confidence=0.95)
+
+
+def row(*ratios: float) -> Row:
+    """One round for each ratio."""
+    pairs = tuple(Pair(ours=interval(ratio), theirs=interval(1.0)) for ratio in ratios)
+    return Row(kernel="softmax", callable="cpp", harness="x", pairs=pairs)
+
+
+def test_agreement() -> None:
+    """Rounds on both sides of 1 agree, and those that miss it by what two processes differ by; 5 % do not."""
+    assert verdict(row(0.97, 1.02, 1.04)) == "agrees"
+    assert verdict(row(1.009, 1.03)) == "agrees"
+    assert verdict(row(1.05, 1.06)) == "differs"
+    assert verdict(row(0.9, 0.95)) == "differs"
+
+
+def test_scatter_is_no_agreement() -> None:
+    """Ratios from a half to two leave room for 1, and for everything else."""
+    assert verdict(row(0.5, 2.0)) == "undecided"
+    assert verdict(row(1.5, 2.0)) == "undecided"
+
+
+def test_intervals_overlap() -> None:
+    """Two intervals of one per cent each."""
+    assert [pair.overlap for pair in row(1.0, 1.019, 1.03, 0.97).pairs] == [True, True, False, False]
+
+
+def test_every_kernel_in_cpp() -> None:
+    """Inherited implementations count."""
+    assert {"softmax", "matmul", "matmul_bias_gelu", "rms_norm_backward"} <= set(kernels_in_cpp())
+    assert "liger_softmax" not in kernels_in_cpp()
+
+
+def test_reading_likwid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its MByte are 1e6; peaks are operations, streams are bytes."""
+    seen: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        seen.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout=TEXT)
+
+    monkeypatch.setattr(likwid.subprocess, "run", run)
+    assert likwid.rate("copy_avx512", size=2 * MB, cores=2, iterations=10) == pytest.approx(62651.03e6)
+    assert likwid.rate("peakflops_sp", size=16_000, cores=2) == pytest.approx(469882.71e6)
+    assert seen[0][1:] == ["-t", "copy_avx512", "-W", "S0:2097kB:2", "-i", "10"]
+
+
+def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are left out, with the reason."""
+    monkeypatch.setattr(likwid, "PROGRAM", "no-such-program")
+    assert likwid.missing() == "no no-such-program on the PATH (Debian: apt-get install likwid)"
+
+
+def test_both_sides_have_the_same_working_set() -> None:
+    """Half of a cache, the largest beyond the caches."""
+    sets = _working_sets(DEVICE)
+    assert sets[("copy", "L2")] == MB and sets[("read", "L3")] == 16 * MB
+    assert sets[("triad", "DRAM")] == 256 * MB
+    assert ("triad_plain", "L2") not in sets
+    others = {(_stream_name("copy", "DRAM"), "likwid-bench"): 19e9, ("multiply-adds, float32", "y"): 50e9}
+    assert [round(each.ratio, 3) for each in _rows(DEVICE, others)] == [1.053, 1.0]
