@@ -20,7 +20,7 @@ from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import Build, ProfileSpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.stages.profile import entry_digest
+from pipeline.stages.profile import _work, entry_digest
 from pipeline.store.layout import entry_path
 from tests.measure.clean import call
 from tests.measure.problems import settings
@@ -122,6 +122,19 @@ class Desk:
 def desk(tmp_path: Path) -> Desk:
     """Nothing compiled yet."""
     return Desk(tmp_path)
+
+
+def test_bytes_of_the_tensors() -> None:
+    """What a formula is compared with: inputs and outputs as declared, integers and booleans as well."""
+    assert _work(SPEC).tensor_bytes == _work(SPEC).bytes == 2 * 2048 * 1024 * 4
+    more = SPEC.problem.tensors | {
+        "index": Tensor(role="input", shape=("rows",), dtype="int64"),
+        "mask": Tensor(role="input", shape=("rows",), dtype="bool"),
+        "half": Tensor(role="output", shape=("cols",), dtype="bfloat16"),
+    }
+    problem = msgspec.structs.replace(SPEC.problem, tensors=more, order=())
+    held = _work(msgspec.structs.replace(SPEC, problem=problem)).tensor_bytes
+    assert held == 2 * 2048 * 1024 * 4 + 2048 * 8 + 2048 + 1024 * 2
 
 
 def test_measured_once(desk: Desk) -> None:
