@@ -52,7 +52,7 @@ def test_times_have_their_unit_and_interval(results: tuple[Result, ...], folder:
 
 
 def test_the_diagnosis_is_a_tag(results: tuple[Result, ...], folder: Path) -> None:
-    """Codes of the findings, so that runs can be found by what limits them; the bound is called an estimate."""
+    """Codes of the findings, to find runs by what limits them; the bound is called an estimate."""
     run = _run(_first(results, on="cpu"), folder)
     assert run.tags["diagnosis"].split()[0] in {"memory_bound", "compute_bound", "far_from_ceilings"}
     result = _first(results, on="cpu")
