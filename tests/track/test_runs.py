@@ -52,6 +52,15 @@ def test_times_have_their_unit_and_interval(results: tuple[Result, ...], folder:
     assert metrics["speedup/eager_low"] < metrics["speedup/eager"] < metrics["speedup/eager_high"]
 
 
+def test_the_diagnosis_is_a_tag(results: tuple[Result, ...], folder: Path) -> None:
+    """Codes of the findings, to find runs by what limits them; the bound is called an estimate."""
+    run = _run(_first(results, on="cpu"), folder)
+    assert run.tags["diagnosis"].split()[0] in {"memory_bound", "compute_bound", "far_from_ceilings"}
+    result = _first(results, on="cpu")
+    assert result.profiled is not None
+    assert 0 < run.metrics["estimate/least_us"] <= result.profiled.timing.median.value * 1e6
+
+
 def test_the_first_metric_is_the_one_to_compare(results: tuple[Result, ...], folder: Path) -> None:
     """The compare page preselects the first metric that was logged."""
     assert next(iter(_run(_first(results, on="cpu"), folder).metrics)) == "speedup/eager"

@@ -66,7 +66,7 @@
     const rows = texts.flatMap((text, row) => (words.every((word) => text.includes(word)) && (!outcome.value || columns.outcome[row] === outcome.value) ? [row] : []));
     if (state.sort === null) return rows;
     const values = columns[state.sort];
-    const order = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+    const order = (a, b) => (typeof a === "string" ? a.localeCompare(b) : Array.isArray(a) ? a.length - b.length : a - b);
     // What is absent is neither small nor large: it goes last, whichever way one sorts.
     return rows.sort((a, b) => (values[a] === null) - (values[b] === null) || (values[a] === null ? 0 : (state.up ? 1 : -1) * order(values[a], values[b])));
   }
