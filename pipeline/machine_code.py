@@ -34,7 +34,7 @@ from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
 from pipeline.config.sources import Sources
-from pipeline.errors import ConfigError, KernelmillError
+from pipeline.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.store.atomic import write_atomic
@@ -114,6 +114,9 @@ def _difference(root: Path, one_words: str, other_words: str) -> Iterator[str]:
     yield from fact_differences(first, second)
     left, right = _listings(root, first), _listings(root, second)
     yield from line_differences(line_counts(left), line_counts(right))
+    if {Path(listing.file).suffix for listing in left} != {Path(listing.file).suffix for listing in right}:
+        yield "another instruction set: the code is not compared"
+        return
     for found in differences(left, right):
         yield from difference_lines(found)
 
@@ -154,6 +157,10 @@ def _words(arguments: Sequence[str]) -> list[str]:
 def _listings(root: Path, result: Result) -> tuple[Listing, ...]:
     folder = result.folder("compile")
     assert folder is not None and result.compiled is not None
+    if not (root / folder).is_dir():
+        raise StoreError(
+            f"{root / folder}: the files of this variant are gone: snakemake --cores all compile"
+        )
     return read_listings(result.compiled, root / folder)
 
 

@@ -82,6 +82,25 @@ def test_diff_with_itself(root, capsys):
     assert "matmul: equal (" in out
 
 
+def test_diff_of_two_instruction_sets(root, capsys):
+    """Facts and source lines can be compared, instructions cannot."""
+    code, out, _ = run(root, capsys, "diff", "hardware=a100", "hardware=mi300x")
+    assert code == 0
+    assert out.endswith("another instruction set: the code is not compared\n")
+    assert "source lines that differ" in out
+
+
+def test_files_that_are_gone(root, capsys, tmp_path):
+    """The record is there, its store entry is not: what to run."""
+    import shutil
+
+    copy = tmp_path / "artifacts"
+    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("store"))
+    code, _, err = run(copy, capsys, "show", "hardware=a100")
+    assert code == 1
+    assert err.endswith("the files of this variant are gone: snakemake --cores all compile\n")
+
+
 def test_report(root, capsys, tmp_path):
     """One section for each target, line 1 is the command, and an example of a difference."""
     file = tmp_path / "report.md"

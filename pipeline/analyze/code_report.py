@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.analyze.code_lines import LineCount, shown_lines
 from pipeline.analyze.code_sources import SourceTexts
-from pipeline.analyze.code_text import fact_values
+from pipeline.analyze.code_text import fact_values, heading
 from pipeline.analyze.code_traces import Evidence, evidence
 from pipeline.analyze.collect import Result
-from pipeline.analyze.columns import configuration
 from pipeline.records.record import Record
 
 LINES = 6  # source lines shown for each target
@@ -70,9 +69,8 @@ def report(
 ) -> Iterator[str]:
     """The whole page; raises ConfigError for a variant of several kernels."""
     evidences = [evidence(subject.result.compiled) for subject in subjects if subject.result.compiled]
-    task = subjects[0].result.task
     yield f"<!-- {command} -->"
-    yield f"# Machine code of {task.kernel} on {task.workload}, {task.dtype}"
+    yield f"# Machine code of {_shared(subjects, 'kernel')} on {_shared(subjects, 'workload')}"
     yield f"\nMade by\n\n```sh\n{command}\n```\n"
     yield _toolchain(subjects)
     yield _READING
@@ -81,6 +79,10 @@ def report(
         yield from _target(subject, found, texts(subject.result))
     if example is not None:
         yield from _example(example)
+
+
+def _shared(subjects: Sequence[Subject], name: str) -> str:
+    return ", ".join(dict.fromkeys(str(getattr(subject.result.task, name)) for subject in subjects))
 
 
 def _toolchain(subjects: Sequence[Subject]) -> str:
@@ -109,8 +111,8 @@ def _summary(subjects: Sequence[Subject]) -> Iterator[str]:
 def _target(subject: Subject, found: Evidence, texts: SourceTexts) -> Iterator[str]:
     result = subject.result
     yield f"## {result.task.hardware} ({result.architecture})\n"
-    yield f"{result.variant.implementation}: `{configuration(result)}`, variant `{result.id}`, in"
-    yield f"`artifacts/{result.folder('compile')}`.\n"
+    yield f"{heading(result)}."
+    yield f"Variant `{result.id}` in `artifacts/{result.folder('compile')}`.\n"
     if found.preparation:
         yield "```sh\n" + "\n".join(found.preparation) + "\n```\n"
     width = max(len(trace.name) for trace in found.traces)

@@ -10,7 +10,7 @@ from pipeline.backends.machine_code.code_object import kernel_metadata
 from pipeline.backends.machine_code.nvidia import kernel_resources
 from pipeline.backends.machine_code.tools import tools
 from pipeline.backends.registry import backend
-from tests.backends.triton_jobs import ROOT, declared_job
+from tests.backends.triton_jobs import ROOT, declared_job, written_job
 
 ARRAY = """
 .version 8.3
@@ -29,6 +29,22 @@ ARRAY = """
   ld.local.u32 %r3, [%rd4]; ld.shared.u32 %r4, [tile+4]; add.u32 %r5, %r3, %r4;
   st.global.u32 [%rd1], %r5; ret;
 }
+"""
+
+
+RENAMED = """
+import triton
+import triton.language as tl
+
+
+@triton.jit(repr=lambda _: "called_otherwise")
+def copy(x, y, BLOCK: tl.constexpr):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + place, tl.load(x + place))
+
+
+def launch(x, y):
+    copy[(x.numel() // 256,)](x, y, BLOCK=256)
 """
 
 
@@ -85,6 +101,26 @@ def test_code_object_agrees_with_its_assembly(tmp_path, hardware, tiles):
     assert found.private_memory == stated["private_segment_fixed_size"]
     assert found.group_memory == stated["group_segment_fixed_size"]
     assert f"; codeLenInByte = {found.code_bytes}\n" in text
+
+
+def test_spilled_registers_of_amd(tmp_path):
+    """A tile beyond all registers: what is spilled, the scratch that it takes, and the traffic to it."""
+    tile = {"BLOCK_M": 256, "BLOCK_N": 512, "BLOCK_K": 16}
+    facts = backend("triton").compile(declared_job("matmul", "mi300x", **tile), ROOT, tmp_path).facts
+    text = (tmp_path / "kernel.amdgcn").read_text()
+    spilled = int(re.search(r"\.vgpr_spill_count: +(\d+)", text)[1])
+    assert facts.spills == 4 * spilled > 0
+    assert facts.local_memory == int(re.search(r"; ScratchSize: (\d+)", text)[1]) > 0
+    assert (
+        facts.instructions["local"] == len(re.findall(r"^\tscratch_(?:load|store)", text, re.MULTILINE)) > 0
+    )
+
+
+@pytest.mark.parametrize("hardware", ["h200", "mi300x"])
+def test_kernel_with_a_name_of_its_own(tmp_path, hardware):
+    """The binary calls it as its `repr` says, not as its function is called."""
+    facts = backend("triton").compile(written_job(tmp_path, RENAMED, on=hardware), tmp_path, tmp_path).facts
+    assert facts.registers > 0 and facts.local_memory == 0
 
 
 def test_no_code_object():

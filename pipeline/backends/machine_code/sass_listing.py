@@ -14,7 +14,7 @@ from pipeline.backends.machine_code.locations import call_chain, file_names
 
 OPTIONS = ("-gi", "-gp")
 
-_FUNCTION = re.compile(r"^([\w$]+):$")
+_FUNCTION = re.compile(r"^([A-Za-z_$][\w$.]*):$")
 _LABEL = re.compile(r"^(\.L\w*):$")
 _FILE = re.compile(r'^\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", line (\d+))?')
 _PTX = ".nv_debug_ptx_txt"

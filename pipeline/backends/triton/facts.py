@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 
+import msgspec
+
 from pipeline.backends.machine_code import amdgcn, sass
 from pipeline.backends.machine_code.code_object import kernel_metadata
 from pipeline.backends.machine_code.elf import code_sections
@@ -15,6 +17,12 @@ from pipeline.records.hardware import Target
 _ENTRY = "Compiling entry function"
 _SPILLS = re.compile(r"bytes stack frame, (\d+) bytes spill stores")
 _SPILLED_REGISTER = 4  # bytes
+
+
+class _Description(msgspec.Struct, frozen=True):
+    """What we read of Triton's description of a binary."""
+
+    name: str
 
 
 def facts_of(kernels: tuple[BuiltKernel, ...], target: Target) -> StaticFacts:
@@ -53,7 +61,7 @@ def _facts(kernel: BuiltKernel, target: Target) -> StaticFacts:
 def _nvidia(kernel: BuiltKernel, target: Target, threads: int) -> StaticFacts:
     """Everything from the cubin but the spills, which only ptxas tells apart from other local memory (-v)."""
     content = kernel.binary.read_bytes()
-    found = kernel_resources(content)[kernel.name]
+    found = kernel_resources(content)[_name_in_binary(kernel)]
     counts = sass.count(kernel.binary)
     bound = None
     if found.registers is not None:
@@ -75,6 +83,11 @@ def _nvidia(kernel: BuiltKernel, target: Target, threads: int) -> StaticFacts:
     )
 
 
+def _name_in_binary(kernel: BuiltKernel) -> str:
+    """What the compiler called it: a kernel with a `repr` of its own has another name than its function."""
+    return msgspec.json.decode(kernel.files["json"].read_bytes(), type=_Description).name
+
+
 def _spills(printed: str) -> int | None:
     """Bytes of the spill stores, of the kernel and of the functions in it that were not inlined."""
     found = _SPILLS.findall(printed.rpartition(_ENTRY)[2])
@@ -83,7 +96,7 @@ def _spills(printed: str) -> int | None:
 
 def _amd(kernel: BuiltKernel, target: Target, threads: int) -> StaticFacts:
     """Resources from the code object's metadata, instructions from the assembly text."""
-    found = kernel_metadata(kernel.binary.read_bytes())[kernel.name]
+    found = kernel_metadata(kernel.binary.read_bytes())[_name_in_binary(kernel)]
     text = kernel.files["amdgcn"].read_text()
     need = Resources(
         threads=threads,
