@@ -76,13 +76,6 @@ ESTIMATES = (
     ),
     _launch("estimate_blocks", "int64", "blocks", "blocks of the launch", lambda launch: launch.blocks),
     _launch(
-        "estimate_resident_blocks",
-        "int64",
-        "blocks",
-        "blocks that one multiprocessor holds at once",
-        lambda launch: launch.block.resident,
-    ),
-    _launch(
         "estimate_waves", "int64", "waves", "how often the device is filled", lambda launch: launch.waves
     ),
     _launch(

@@ -23,6 +23,7 @@ class Case(Record, frozen=True, kw_only=True):
 
     kind: BackendKind
     architecture: str | None
+    dtype: str
     unit: str
     facts: StaticFacts
     limits: dict[str, int]
@@ -67,6 +68,7 @@ def case_of(result: Result, declared: GenerateSpec | None = None) -> Case:
     return Case(
         kind=task.kind,
         architecture=result.architecture,
+        dtype=result.task.dtype,
         unit=task.unit,
         facts=result.compiled.facts,
         limits=task.limits,

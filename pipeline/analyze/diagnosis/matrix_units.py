@@ -1,23 +1,14 @@
 """Matrix units that lie idle, or are used through older instructions: counts in, findings out."""
 
-import re
 from collections.abc import Iterator
 
 from pipeline.analyze.diagnosis.case import Case, evidence
 from pipeline.analyze.diagnosis.levers import suggest
+from pipeline.backends.machine_code.matrix import family_of, matrix_use
 from pipeline.records.diagnosed import Finding, FindingCode
 
 WORTH = 1.5
 """Ratio of the declared peaks above which the matrix units are worth using for the dtype."""
-
-# Architecture -> pattern of the family that reaches its peak, and what it is called. Sources: PTX ISA 8.7,
-# 'wgmma' (sm_90a) and 'tcgen05.mma' (sm_100a); AMD Instinct MI300 instruction set (2024), 'MFMA'.
-_MEANT = (
-    (re.compile(r"sm_10[0-3]"), re.compile(r"UTC\w*MMA"), "UTC…MMA (tcgen05)"),
-    (re.compile(r"sm_90"), re.compile(r"[HIQB]GMMA"), "HGMMA (wgmma)"),
-    (re.compile(r"sm_[89]\d|sm_12\d"), re.compile(r"[HIQDO]MMA"), "HMMA (mma)"),
-    (re.compile(r"gfx9(08|0a|4|5)"), re.compile(r"v_s?mfma"), "v_mfma"),
-)
 
 
 def matrix_instructions(case: Case) -> Iterator[Finding]:
@@ -50,8 +41,9 @@ def _none(case: Case, gain: float) -> Finding:
 def _older(case: Case) -> Iterator[Finding]:
     """Needs the counts by name; without them nothing is said."""
     names = case.facts.matrix
-    meant = next((row for row in _MEANT if row[0].match(case.architecture or "")), None)
-    if not names or meant is None or any(meant[1].match(name) for name in names):
+    architecture = case.architecture or ""
+    meant = family_of(architecture, case.dtype)
+    if meant is None or matrix_use(architecture, case.dtype, names) != "older":
         return
     listed = ", ".join(f"{count} {name}" for name, count in names.items())
     yield Finding(
@@ -59,7 +51,7 @@ def _older(case: Case) -> Iterator[Finding]:
         basis="binary",
         sentence=(
             f"The matrix units run through {listed}: {case.architecture} reaches its peak only with "
-            f"{meant[2]}."
+            f"{meant.called}."
         ),
         evidence=evidence(matrix=(sum(names.values()), "instructions"), meant=(0, "instructions")),
         suggestions=suggest(case, ("tile", "increase"), ("warps", "increase")),
