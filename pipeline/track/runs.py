@@ -161,6 +161,9 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
         tags["bound"] = result.profiled.bound
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
+    if result.origin:
+        tags |= {"origin": result.origin.line, "bundle": result.origin.bundle}
+        tags["environment"] = _pairs(result.origin.environment)
     git = [record.provenance.git for record in result.records.values() if record.provenance.git]
     if git:
         tags["mlflow.source.git.commit"] = git[-1]
