@@ -90,7 +90,7 @@ def run_all(
                 if job is not None:
                     running.remove(each)
                     jobs.append(job)
-                    say(_line(each.command, job))
+                    _tell(say, each.command, job)
             time.sleep(POLL_SECONDS if running else 0)
     finally:
         for each in running:
@@ -112,7 +112,11 @@ def _ended(each: _Running, *, late: bool) -> Job | None:
         return each.job(None if each.command.done else TIME_IS_UP)
     if code == 0 and each.command.done:
         return each.job(None)
-    return each.job(f"{each.command.stage} ended with code {code}: {_last_words(each.command)}"[:WORDS])
+    return each.job(
+        f"{each.command.stage} ended with code {code}: {_last_words(each.command) or 'it said nothing'}"[
+            :WORDS
+        ]
+    )
 
 
 def _not_started(command: Command) -> Job:
@@ -120,13 +124,15 @@ def _not_started(command: Command) -> Job:
     return Job(stage=command.stage, key=command.key, round=command.round, seconds=0.0, error=error)
 
 
-def _last_words(command: Command) -> str:
+def _last_words(command: Command) -> str | None:
     try:
         lines = [line.strip() for line in Path(command.log).read_text(errors="replace").splitlines()]
     except OSError:
-        lines = []
-    return next((line for line in reversed(lines) if line), "it said nothing")
+        return None
+    return next((line for line in reversed(lines) if line), None)
 
 
-def _line(command: Command, job: Job) -> str:
-    return f"{command.key}: {job.error}" if job.error else _last_words(command)
+def _tell(say: Callable[[str], None], command: Command, job: Job) -> None:
+    line = f"{command.key}: {job.error}" if job.error else _last_words(command)
+    if line:
+        say(line)

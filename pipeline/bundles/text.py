@@ -13,6 +13,7 @@ from pipeline.bundles.manifest import Manifest, TaskEnd
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, Tracked, TrackOutput
+from pipeline.store.layout import STAGES
 
 MIB = 1 << 20
 _WHERE = {"new": "new", "known": "here already", "replaced": "replaced", "partial": "without binaries"}
@@ -80,9 +81,9 @@ def _tasks(manifest: Manifest) -> Iterator[str]:
 
 def _outcomes(task: TaskEnd) -> str:
     stages = (
-        f"{stage} {', '.join(f'{count} {outcome}' for outcome, count in outcomes.items())}"
-        for stage, outcomes in task.outcomes.items()
-        if outcomes
+        f"{stage} {', '.join(f'{count} {outcome}' for outcome, count in task.outcomes[stage].items())}"
+        for stage in STAGES
+        if task.outcomes.get(stage)
     )
     return " · ".join(stages) or "nothing ran"
 
