@@ -35,6 +35,11 @@ class Command(Record, frozen=True, kw_only=True):
         return Path(self.output).is_file()
 
 
+def launcher(command: Command) -> list[str]:
+    """The warm worker has torch already; it ends with whoever submits, and the stage with it."""
+    return [sys.executable, "-m", "pipeline.workers.submit", command.stage, *command.arguments]
+
+
 class _Running:
     def __init__(self, command: Command) -> None:
         self.command = command
@@ -42,9 +47,8 @@ class _Running:
         log = Path(command.log)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as stream:
-            # The warm worker has torch already; it dies with this process, and the stage with it.
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline.workers.submit", command.stage, *command.arguments],
+                launcher(command),
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
