@@ -9,6 +9,7 @@ python -m pipeline.bundle ingest results.kmb         here: into the store, the t
 """
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,8 @@ from pipeline.bundles import commands
 from pipeline.errors import KernelmillError
 
 ROOT = Path("artifacts")
-MIB = 1 << 20
+_FIXABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of the system that say something of the user's disk, not of a bug."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,6 +29,12 @@ def main(arguments: Sequence[str]) -> int:
         return int(options.command(options))
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in _FIXABLE:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror} (started again, it goes on where it was)", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped: started again, it goes on where it was", file=sys.stderr)

@@ -1,5 +1,6 @@
 """`python -m pipeline.bundle`: its command line, and the way there and back as one would go it."""
 
+import errno
 import json
 import os
 import signal
@@ -55,6 +56,23 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert bundle.main(["pack", "experiment=nothing", "--out", str(tmp_path / "job.pyz")]) == 1
     assert "nothing" in capsys.readouterr().err
     assert not (tmp_path / "job.pyz").exists()
+
+
+def test_a_full_disk_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wherever it is noticed; what is not the disk's fault stays a traceback."""
+
+    def failing(files: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(commands, "show", failing)
+    error = errno.ENOSPC
+    assert bundle.main(["show", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("error: No space left on device (started again, it goes on")
+    error = errno.EBADF
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        bundle.main(["show", str(tmp_path)])
 
 
 def test_libraries_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,8 @@ def _name(path: Path, root: Path) -> str:
 
 
 def _clean(content: bytes, part: Part, paths: dict[str, str]) -> bytes:
-    """Specs and sources are named by their digests and stay as they are; binaries cannot be changed."""
+    """Specs and sources are named by their digests and stay as they are; so do binaries that are no text."""
     if part == "log":
         return without_host(without_paths(content, paths))
-    return without_paths(content, paths) if part in ("record", "rounds") else content
+    is_text = part in ("record", "rounds") or (part == "binary" and b"\0" not in content)
+    return without_paths(content, paths) if is_text else content
