@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.bundles import commands
+from pipeline.bundles import needs
 from pipeline.errors import KernelmillError
 
 ROOT = Path("artifacts")
@@ -26,7 +26,8 @@ def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code: 1 where nothing came of it, 3 where some tasks did not end."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.command(options))
+        needs.check(needs.RECORDS | (needs.STAGES if options.command == "run" else {}))
+        return _run(options)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -41,18 +42,31 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
+def _run(options: argparse.Namespace) -> int:
+    from pipeline.bundles import commands
+
+    match options.command:
+        case "pack":
+            return commands.pack(options)
+        case "run":
+            return commands.run(options, ROOT)
+        case "show":
+            return commands.show(options.files)
+        case _:
+            return commands.ingest(options, ROOT)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pipeline.bundle",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    subparsers = parser.add_subparsers(required=True, metavar="pack | run | show | ingest")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="pack | run | show | ingest")
     _add_pack(subparsers.add_parser("pack", help="project and libraries as one file to run there"))
     _add_run(subparsers.add_parser("run", help="run an experiment without Snakemake, write its bundle"))
     show = subparsers.add_parser("show", help="what a bundle holds")
     show.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    show.set_defaults(command=lambda options: commands.show(options.files))
     _add_ingest(subparsers.add_parser("ingest", help="merge bundles into store, tables, report, MLflow"))
     return parser
 
@@ -70,7 +84,6 @@ def _add_pack(parser: argparse.ArgumentParser) -> None:
         metavar="LIBRARY",
         help="one more library, used only where that machine lacks it (cuda-core, …)",
     )
-    parser.set_defaults(command=commands.pack)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +92,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, help="stop then, and write what came to its end")
     parser.add_argument("--with-binaries", action="store_true", help="as far as the size allows")
     parser.add_argument("--limit", type=float, default=16.0, help="of the file, in MiB; default: %(default)g")
-    parser.set_defaults(command=lambda options: commands.run(options, ROOT))
 
 
 def _add_ingest(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +100,6 @@ def _add_ingest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replace", action="store_true", help="take the bundle's results where the store has later ones"
     )
-    parser.set_defaults(command=lambda options: commands.ingest(options, ROOT))
 
 
 if __name__ == "__main__":

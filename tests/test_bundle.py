@@ -13,10 +13,10 @@ import pytest
 
 from pipeline import bundle
 from pipeline.bundles import commands
-from pipeline.errors import BundleError
 from tests.bundles.made_up import bundle_of, make_run
 from tests.end_to_end.checkout import Checkout
 
+ROOT = Path(__file__).parents[1]
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SMOKE = ("experiment=smoke", "hardware=cpu", "kernel=softmax,matmul")
 
@@ -75,11 +75,16 @@ def test_a_full_disk_is_one_line(
         bundle.main(["show", str(tmp_path)])
 
 
-def test_libraries_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All at once, with the way out."""
-    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None if name == "hydra" else name)
-    with pytest.raises(BundleError, match=r"lacks hydra-core: .*pipeline\.bundle pack"):
-        commands.check_libraries()
+def test_libraries_that_are_missing_are_named(tmp_path: Path) -> None:
+    """All at once, with the way out, by a Python that has none of them."""
+    command = [sys.executable, "-S", "-m", "pipeline.bundle", "show", "a.kmb"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: this environment lacks msgspec: ")
+    command[4:] = ["run", "--out", str(tmp_path / "a.kmb")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert "lacks msgspec, python-constraint2, grimp, hydra-core, numpy, omegaconf" in ended.stderr
+    assert "python -m pipeline.bundle pack" in ended.stderr and ended.stderr.count("\n") == 1
 
 
 def runs_of(checkout: Checkout) -> dict[str, dict[str, str]]:
@@ -88,6 +93,8 @@ def runs_of(checkout: Checkout) -> dict[str, dict[str, str]]:
         "import json; from mlflow import MlflowClient\n"
         "client = MlflowClient('sqlite:///artifacts/mlflow/mlflow.db')\n"
         "one = client.get_experiment_by_name('kernelmill').experiment_id\n"
+        "models = client.search_registered_models()\n"
+        "print(json.dumps({model.name: dict(model.aliases) for model in models}))\n"
         "print(json.dumps({run.info.run_id: dict(run.data.tags) for run in client.search_runs([one])}))"
     )
     ended = subprocess.run(
@@ -99,7 +106,9 @@ def runs_of(checkout: Checkout) -> dict[str, dict[str, str]]:
         timeout=100,
         check=True,
     )
-    return json.loads(ended.stdout.splitlines()[-1])
+    models, runs = (json.loads(line) for line in ended.stdout.splitlines()[-2:])
+    assert all(alias.startswith("cpu-") for aliases in models.values() for alias in aliases), models
+    return runs
 
 
 @pytest.mark.slow

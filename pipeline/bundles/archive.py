@@ -92,7 +92,7 @@ def read_bundle(path: Path) -> Bundle:
     return Bundle(path=str(path), manifest=manifest, contents=members)
 
 
-def check_name(path: Path, name: str) -> None:
+def check_name(path: Path | str, name: str) -> None:
     """Refuse a name that could lead out of the folder it is put in.
 
     Raises

@@ -5,11 +5,12 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pipeline.bundles.archive import Bundle
+from pipeline.bundles.archive import Bundle, check_name
 from pipeline.bundles.manifest import PLAN, SPEC
 from pipeline.errors import BundleError
-from pipeline.records.compiled import CompileOutput, CompileRecord
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.mutated import MutateOutput
+from pipeline.records.outcome import Failure
 from pipeline.records.plan import Plan
 from pipeline.records.profiled import ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, digest_bytes
@@ -53,6 +54,7 @@ RECORDS: dict[str, type[CompileRecord] | type[VerifyRecord] | type[ProfileRecord
 _SPEC = re.compile(r"plan/(\w+)/([^/]+)\.json")
 _OUTPUT = re.compile(r"(\w+)/([^/]+)/round(\d+)\.json")
 _MUTATED = re.compile(r"mutate/([^/]+)\.json")
+_HEX = re.compile(r"[0-9a-f]+")
 _ENTRY = re.compile(r"store/(\w+)/([0-9a-f]{2})/([0-9a-f]+)/(.+)")
 
 
@@ -111,17 +113,37 @@ def _place(bundle: Bundle, name: str, content: bytes) -> Place:
         kind: Output = OUTPUTS[match[1]]
         output = _decoded(bundle, name, kind)
         _expect(bundle, name, (output.key, output.round) == (match[2], int(match[3])))
+        for record in () if isinstance(output, Generated) else output.records:
+            _check_names(bundle, name, record)
         return "output"
     match = _ENTRY.fullmatch(name)
     _expect(bundle, name, match is not None and match[1] in RECORDS and match[3].startswith(match[2]))
     assert match is not None
     if match[4] == RECORD:
-        _expect(bundle, name, _decoded(bundle, name, RECORDS[match[1]]).entry == match[3])
+        record = _decoded(bundle, name, RECORDS[match[1]])
+        _expect(bundle, name, record.entry == match[3])
+        _check_names(bundle, name, record)
     return "entry"
 
 
+def _check_names(bundle: Bundle, name: str, record: CompileRecord | VerifyRecord | ProfileRecord) -> None:
+    """Files that a record names are read beside it, so they must lie there."""
+    _expect(bundle, name, _HEX.fullmatch(record.entry) is not None)
+    files: tuple[str, ...] = ()
+    if isinstance(record.result, Compiled):
+        files = (record.result.artifact, *record.result.files)
+    elif isinstance(record.result, Failure) and record.result.log is not None:
+        files = (record.result.log,)
+    for file in files:
+        check_name(bundle.path, file)
+
+
 def _check_whole(bundle: Bundle, spec: AggregateSpec) -> None:
-    """Everything that aggregate will read."""
+    """Everything that aggregate will read, under names that make no paths of their own."""
+    check_name(bundle.path, spec.experiment)
+    _expect(bundle, SPEC, "/" not in spec.experiment)
+    for mutation in spec.mutations:
+        _expect(bundle, SPEC, f"mutate/{mutation.key}.json" in bundle.contents)
     for task in spec.tasks:
         for stage in STAGES:
             key = getattr(task, stage)

@@ -1,7 +1,6 @@
 """What the commands of `python -m pipeline.bundle` do and print: parsed options in, an exit code out."""
 
 import argparse
-import importlib.util
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,16 +17,6 @@ from pipeline.store.layout import spec_path
 MIB = 1 << 20
 UNFINISHED = 3
 """Exit code where a bundle was written, but not every task came to its end."""
-NEEDED = {
-    "constraint": "python-constraint2",
-    "grimp": "grimp",
-    "hydra": "hydra-core",
-    "numpy": "numpy",
-    "omegaconf": "omegaconf",
-    "simpleeval": "simpleeval",
-    "torch": "torch",
-}
-"""Modules that planning and the stages import, and the libraries that hold them."""
 
 
 def pack(options: argparse.Namespace) -> int:
@@ -54,7 +43,6 @@ def pack(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace, root: Path) -> int:
     """Plan, run, write the bundle, say what came of it."""
-    check_libraries()
     from pipeline.bundles.running import Runner
     from pipeline.bundles.writing import Request, write
     from pipeline.config.cache import current_plan
@@ -132,19 +120,3 @@ def tables_here(spec: AggregateSpec, root: Path) -> None:
         return
     print()
     print(summary_text(read_record(Path(command.output), Summary)))
-
-
-def check_libraries() -> None:
-    """Say at once what is missing for a run.
-
-    Raises
-    ------
-    BundleError
-        Names all of it.
-    """
-    missing = [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise BundleError(
-            f"this environment lacks {', '.join(missing)}: on a machine with network, "
-            "`python -m pipeline.bundle pack` makes a job that brings what it needs"
-        )

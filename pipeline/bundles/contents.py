@@ -20,11 +20,11 @@ from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import RECORD
 from pipeline.store.layout import STAGES, entry_path, spec_path
 
-Part = Literal["spec", "record", "log", "rounds", "source", "binary"]
+Part = Literal["spec", "record", "log", "raw", "source", "binary"]
+"""`raw`: what verify and profile keep beside their records, such as every round's figures."""
 
 LOGS = frozenset({".log", ".txt"})
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
-ROUNDS = "rounds.json"
 LOG_BYTES = 64 << 10  # a longer log loses its middle
 LOG_HEAD = 16 << 10
 _OUTPUTS: dict[str, type[CompileOutput] | type[VerifyOutput] | type[ProfileOutput]] = {
@@ -98,14 +98,14 @@ def cut(log: bytes) -> bytes:
 
 
 def part_of(name: str) -> Part:
-    """Which part a file of a store entry is."""
+    """Which part a file of a store entry is: `store/<stage>/…`."""
     path = Path(name)
     if path.name == RECORD:
         return "record"
-    if path.name == ROUNDS:
-        return "rounds"
     if path.suffix in LOGS:
         return "log"
+    if not name.startswith("store/compile/"):
+        return "raw"
     return "source" if path.suffix in SOURCES else "binary"
 
 
@@ -134,7 +134,7 @@ def _entries(output: Path, stage: str, root: Path) -> Iterator[tuple[str, Part]]
         folder = entry_path(root, stage, record.entry)
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                yield _name(path, root), part_of(path.name)
+                yield _name(path, root), part_of(_name(path, root))
 
 
 def _name(path: Path, root: Path) -> str:
@@ -145,5 +145,5 @@ def _clean(content: bytes, part: Part, paths: dict[str, str]) -> bytes:
     """Specs and sources are named by their digests and stay as they are; so do binaries that are no text."""
     if part == "log":
         return without_host(without_paths(content, paths))
-    is_text = part in ("record", "rounds") or (part == "binary" and b"\0" not in content)
+    is_text = part in ("record", "raw") or (part == "binary" and b"\0" not in content)
     return without_paths(content, paths) if is_text else content

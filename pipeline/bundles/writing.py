@@ -36,7 +36,7 @@ class Written(Record, frozen=True, kw_only=True):
 
 
 def write(path: Path, request: Request, plan: Plan, ran: Ran, *, root: Path) -> Written:
-    """Write the bundle; binaries, then raw rounds stay where it would be too large.
+    """Write the bundle; binaries, then raw figures stay where it would be too large.
 
     Raises
     ------
@@ -48,9 +48,9 @@ def write(path: Path, request: Request, plan: Plan, ran: Ran, *, root: Path) -> 
     items = items_of(plan, ran.spec, root)
     size = f"the bundle would be larger than {request.limit / 2**20:g} MiB"
     asked: dict[Part, str] = {} if request.binaries else {"binary": NOT_ASKED}
-    without_rounds: dict[Part, str] = {"rounds": size, "binary": asked.get("binary", size)}
+    without_raw: dict[Part, str] = {"raw": size, "binary": asked.get("binary", size)}
     without_binaries: dict[Part, str] = {"binary": asked.get("binary", size)}
-    steps = (asked, without_binaries, without_rounds)
+    steps = (asked, without_binaries, without_raw)
     for stays in steps:
         manifest, content = _made(request, plan, ran, items, stays)
         if len(content) <= request.limit:

@@ -172,3 +172,20 @@ def test_a_finished_task_is_there(early: Bundle) -> None:
     contents = {name: each for name, each in early.contents.items() if not name.startswith("verify/")}
     with pytest.raises(BundleError, match=r"verify/softmax.* of a finished task is missing"):
         check(msgspec.structs.replace(early, contents=contents))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"artifact":"kernel.so"', b'"artifact":"../../../../mlflow/mlflow.db"'),
+        (b'"files":["kernel.so"', b'"files":["/etc/passwd"'),
+        (b'"experiment":"smoke"', b'"experiment":"../../smoke"'),
+        (b'"experiment":"smoke"', b'"experiment":"a/b"'),
+    ],
+)
+def test_records_name_no_files_elsewhere(early: Bundle, old: bytes, new: bytes) -> None:
+    """What a record or the spec names becomes a path here: it must not lead out of its folder."""
+    contents = {name: content.replace(old, new) for name, content in early.contents.items()}
+    assert contents != early.contents
+    with pytest.raises(BundleError, match="refused: "):
+        check(msgspec.structs.replace(early, contents=contents))

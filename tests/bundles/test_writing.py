@@ -82,13 +82,13 @@ def test_long_logs_lose_their_middle() -> None:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("record.json", "record"),
-        ("rounds.json", "rounds"),
-        ("log.txt", "log"),
-        ("sources/kernels/vector.hpp", "source"),
-        ("kernel.cubin", "binary"),
-        ("kernel.s", "binary"),
-        ("kernel.json", "binary"),
+        ("store/compile/ab/abc/record.json", "record"),
+        ("store/profile/ab/abc/rounds.json", "raw"),
+        ("store/verify/ab/abc/log.txt", "log"),
+        ("store/compile/ab/abc/sources/kernels/vector.hpp", "source"),
+        ("store/compile/ab/abc/kernel.cubin", "binary"),
+        ("store/compile/ab/abc/kernel.s", "binary"),
+        ("store/compile/ab/abc/kernel.json", "binary"),
     ],
 )
 def test_parts(name: str, part: str) -> None:
