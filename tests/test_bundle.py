@@ -112,6 +112,7 @@ def runs_of(checkout: Checkout) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_there_and_back(tmp_path: Path) -> None:
     """Packed, run elsewhere, killed, run on, brought home, taken once and once again."""
     home = Checkout(tmp_path / "home")
@@ -157,6 +158,7 @@ def test_there_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_what_fails_there_is_told_here(tmp_path: Path) -> None:
     """A kernel that does not compile is an outcome; a stage that crashes leaves its task out, by name."""
     there = Checkout(tmp_path / "there")
