@@ -3,6 +3,7 @@
 KernelmillError
 ├── ConfigError        a yaml or an override is wrong: names the file, the key and the known names
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
+├── BundleError        a bundle or a job is damaged, foreign or in conflict: names the file and what to do
 ├── StoreError         a file under artifacts/ cannot be read or written: names the path and the cause
 ├── ToolchainError     a compiler or a tool that is needed is missing: names it and how to get it
 ├── TrackingError      MLflow cannot be reached or refuses: names the address and the cause
@@ -22,6 +23,10 @@ class ConfigError(KernelmillError):
 
 class FormulaError(KernelmillError):
     """An expression of a yaml cannot be evaluated."""
+
+
+class BundleError(KernelmillError):
+    """A bundle cannot be taken, or a job cannot be packed or run."""
 
 
 class StoreError(KernelmillError):

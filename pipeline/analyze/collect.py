@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.origin import Origin
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, read_record
@@ -30,6 +31,8 @@ class Result(Record, frozen=True, kw_only=True):
     architecture: str | None
     features: tuple[str, ...] = ()
     """Extensions of the target's instruction set that the compiler could use (CPU)."""
+    origin: Origin | None = None
+    """The other machine that made it; None where this checkout did."""
     compile: CompileRecord | None = None
     verify: VerifyRecord | None = None
     profile: ProfileRecord | None = None
@@ -104,7 +107,7 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
     StoreError
         An output is missing or cannot be read.
     """
-    reader = _Reader(root)
+    reader = _Reader(root, spec.origin)
     results: list[Result] = []
     generated: list[tuple[TaskRow, Generated]] = []
     for task in spec.tasks:
@@ -136,6 +139,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             default=is_default(variant, spec),
             architecture=spec.target.architecture if spec else None,
             features=spec.target.features if spec else (),
+            origin=reader.origin,
             compile=compiles.get(identity),
             verify=verifies.get(identity),
             profile=profiles.get(identity),
@@ -158,8 +162,9 @@ def is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
 class _Reader:
     """Reads each file once: tasks that differ only in what a later stage reads share the earlier outputs."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, origin: Origin | None) -> None:
         self.root = root
+        self.origin = origin
         self._outputs: dict[tuple[str, str, int], Record] = {}
         self._specs: dict[str, CompileSpec | None] = {}
 

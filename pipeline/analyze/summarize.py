@@ -39,6 +39,7 @@ def summarize(
         toolchain={tool: tuple(sorted(found)) for tool, found in sorted(versions.items())},
         commits=tuple(sorted({entry.git for entry in made if entry.git})),
         hosts=tuple(sorted({entry.host for entry in made})),
+        origin=spec.origin,
         measured_from=measured[0] if measured else None,
         measured_to=measured[-1] if measured else None,
         tables=tables,

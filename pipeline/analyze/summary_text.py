@@ -32,10 +32,11 @@ def summary_text(summary: Summary) -> str:
 
 def _counts(summary: Summary) -> str:
     done = {stage: counts.get("passed", 0) for stage, counts in _plain(summary).items()}
+    where = f"\nmade on {summary.origin.line}" if summary.origin else ""
     return (
         f"{summary.experiment}: {counted(summary.tasks, 'task')}, {counted(summary.variants, 'variant')} · "
         f"{done.get('compile', 0):,} compiled, {done.get('verify', 0):,} verified, "
-        f"{done.get('profile', 0):,} measured"
+        f"{done.get('profile', 0):,} measured{where}"
     )
 
 

@@ -97,9 +97,31 @@ def _parse(source: bytes) -> _Parsed:
         if isinstance(body, list):
             node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
     return _Parsed(
-        digest=digest_bytes(ast.dump(tree, annotate_fields=False).encode()),
+        digest=digest_bytes(repr(_form(tree)).encode()),
         strings=frozenset(strings),
     )
+
+
+def _form(node: object) -> object:
+    """A syntax tree as nested tuples, alike in every Python: results of machines with different ones compare.
+
+    `ast.dump` is not: versions add fields (`type_params` in 3.12) or leave empty ones out (3.13). What is
+    absent or empty is left out here, so that a field that a version does not know makes no difference.
+    """
+    if isinstance(node, list):
+        return tuple(map(_form, node))
+    if isinstance(node, ast.JoinedStr):
+        # Python 3.12.1 puts an empty text behind some replacement fields, other versions do not.
+        return ("JoinedStr", *(_form(part) for part in node.values if not _is_empty(part)))
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, getattr(node, name, None)) for name in node._fields)
+    present = ((name, value) for name, value in fields if value is not None and value != [])
+    return (type(node).__name__, *((name, _form(value)) for name, value in present))
+
+
+def _is_empty(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value == ""
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -8,6 +8,7 @@ from pipeline.records.hardware import BackendKind, Quantity, Target
 from pipeline.records.kernel import Cost, GradientOf, Implementation, Tolerance, Vendor
 from pipeline.records.mutated import Mutation
 from pipeline.records.optimization import Optimization
+from pipeline.records.origin import Origin
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Search
@@ -179,6 +180,8 @@ class AggregateSpec(Record, frozen=True, kw_only=True):
     """Those that the report shows."""
     tracking: Tracking
     build: Build
+    origin: Origin | None = None
+    """The other machine that made the results; None where this checkout did."""
 
 
 def key_of(name: str, spec: Record) -> str:

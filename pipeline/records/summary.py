@@ -2,6 +2,7 @@
 
 from pipeline.records.hardware import BackendKind
 from pipeline.records.kernel import TunableValue
+from pipeline.records.origin import Origin
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import AbsentBaseline, Bound, Interval, Verdict
 from pipeline.records.provenance import Provenance
@@ -100,6 +101,8 @@ class Summary(Record, frozen=True, kw_only=True):
     commits: tuple[str, ...]
     """Of the checkout that made the results, `+` where it was dirty."""
     hosts: tuple[str, ...]
+    origin: Origin | None = None
+    """The other machine that made the results; None where this checkout did."""
     measured_from: str | None
     """First and last measurement: UTC, ISO 8601."""
     measured_to: str | None

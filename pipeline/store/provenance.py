@@ -1,5 +1,6 @@
 """Where and with what a result is made."""
 
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -10,6 +11,9 @@ from pathlib import Path
 from pipeline.records.provenance import Provenance
 from pipeline.records.specs import Build
 
+REVISION = ".kernelmill-revision"
+"""File in the top folder of a packed copy."""
+
 
 def provenance(build: Build) -> Provenance:
     """Provenance of a result that is made now, on this machine."""
@@ -18,13 +22,18 @@ def provenance(build: Build) -> Provenance:
         host=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
         toolchain=build.toolchain,
         code=build.code,
-        git=_git_commit(Path.cwd()),
+        git=revision(Path.cwd()),
     )
 
 
 @functools.cache
-def _git_commit(folder: Path) -> str | None:
-    """Short commit, `+` appended where tracked files differ from it; None outside a checkout."""
+def revision(folder: Path) -> str | None:
+    """Short commit, `+` appended where tracked files differ from it; None outside a checkout.
+
+    A packed copy of a checkout has no git: it says in a file what it was packed from.
+    """
+    with contextlib.suppress(OSError):
+        return (folder / REVISION).read_text().strip() or None
     try:
         commit = subprocess.run(
             ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"],

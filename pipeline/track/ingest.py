@@ -20,6 +20,7 @@ from pipeline.track.sweep import Sweep, close_sweep, open_sweep
 from pipeline.track.tasks import Task, read_task
 from pipeline.track.write import Place, workload_dataset
 
+LOCAL = "local"  # hardware that is read from the machine (pipeline/config/machine.py)
 MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
 ABOUT = {
     MEASURED: "One run per measured variant. The links in the report and in the sweeps open a task's charts.",
@@ -129,4 +130,17 @@ def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:
     winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
     keys = [(winner.task, winner.variant) for winner in winners]
     pairs = zip(winners, keys, strict=True)
-    return [models.Found(winner=winner, run=runs[key]) for winner, key in pairs if key in runs]
+    return [
+        models.Found(winner=winner, run=runs[key], target=_elsewhere(winner, summary))
+        for winner, key in pairs
+        if key in runs
+    ]
+
+
+def _elsewhere(winner: Winner, summary: Summary) -> str | None:
+    """`cpu` and `local` are whatever machine measures: a result of another one must not take their names."""
+    name = winner.cell.hardware
+    target = next(target for target in summary.targets if target.hardware == name)
+    if summary.origin is None or (target.kind != "cpu" and name != LOCAL):
+        return None
+    return f"{name}-{target.device.get('name', summary.origin.device)}"

@@ -19,6 +19,8 @@ class Found(Record, frozen=True, kw_only=True):
 
     winner: Winner
     run: str
+    target: str | None = None
+    """What the alias names, where that is not the hardware target: the `cpu` of another machine."""
 
 
 def register(store: Store, found: Sequence[Found]) -> tuple[Champion, ...]:
@@ -39,7 +41,7 @@ def alias(hardware: str) -> str:
 
 
 def _register(store: Store, found: Found) -> Champion:
-    name, target = model_name(found.winner), alias(found.winner.cell.hardware)
+    name, target = model_name(found.winner), alias(found.target or found.winner.cell.hardware)
     versions = {str(key): str(value) for key, value in _aliases(store, name).items()}
     current = store.client.get_model_version(name, versions[target]) if target in versions else None
     if current is None or current.run_id != found.run:

@@ -197,6 +197,9 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
     codes = dict.fromkeys(str(finding.code) for finding in diagnose(result, task.generate))
     if codes:
         tags["diagnosis"] = " ".join(codes)
+    if result.origin:
+        tags |= {"origin": result.origin.line, "bundle": result.origin.bundle}
+        tags["environment"] = _pairs(result.origin.environment)
     git = [record.provenance.git for record in result.records.values() if record.provenance.git]
     if git:
         tags["mlflow.source.git.commit"] = git[-1]

@@ -55,6 +55,10 @@ def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> No
         "versions": names.tag(" ".join(f"{tool}={'|'.join(v)}" for tool, v in summary.toolchain.items())),
         "hosts": names.tag(" ".join(summary.hosts)),
     }
+    if summary.origin:
+        tags |= {"origin": summary.origin.line, "bundle": summary.origin.bundle}
+        described = (f"{name}={value}" for name, value in summary.origin.environment.items())
+        tags["environment"] = names.tag(" ".join(described))
     metrics = [Metric(names.key(name), value, now, 0) for name, value in _metrics(summary)]
     store.client.log_batch(run, metrics=metrics)
     tag_run(store, run, tags)
@@ -75,6 +79,8 @@ def note(sweep: Sweep) -> str:
     """The run's text: the winners, and where to look."""
     summary = sweep.summary
     lines = [f"**{summary.experiment}**: {summary.description}", ""]
+    if summary.origin:
+        lines += [f"Made on {summary.origin.line}.", ""]
     lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
     if sweep.links:
         lines += [f"[All winners as charts]({sweep.links.charts}) · [Models]({sweep.links.models})", ""]

@@ -4,6 +4,7 @@ import pytest
 from pipeline.analyze.summarize import summarize
 from pipeline.analyze.summary_text import summary_text
 from pipeline.analyze.winners import find_winners
+from pipeline.records.origin import Origin
 from pipeline.records.summary import NotMeasured
 from tests.analyze.sample_run import PROVENANCE
 
@@ -43,3 +44,11 @@ def test_nothing_measured(summary):
     missing = tuple(winner for winner in summary.winners if isinstance(winner, NotMeasured))
     text = summary_text(msgspec.structs.replace(summary, winners=missing))
     assert "roofline" not in text and "not measured" in text
+
+
+def test_says_which_other_machine_it_was(summary):
+    """Results that came in a bundle name the machine and the bundle, below the counts."""
+    origin = Origin(bundle="abcdef0123456789", created="2026-01-01", device="A GPU", environment={})
+    lines = summary_text(msgspec.structs.replace(summary, origin=origin)).splitlines()
+    assert lines[1] == "made on A GPU (another machine, bundle abcdef01)"
+    assert "made on" not in summary_text(summary)

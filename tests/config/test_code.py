@@ -1,5 +1,6 @@
 """The digest of a stage's code covers what it imports, and nothing that only readers see."""
 
+import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,3 +118,26 @@ def test_each_stage_has_a_closure(stage: str) -> None:
     closure = code.Code(Path(__file__).parents[2]).closure(f"pipeline.stages.{stage}")
     assert "pipeline.records.record" in closure
     assert not {name for name in closure if name.startswith(("pipeline.config", "pipeline.__main__"))}
+
+
+def test_digest_is_alike_in_every_python(tmp_path: Path) -> None:
+    """Another version of Python, where there is one, reads the same digests; fields it adds do not count."""
+    source = b"def f(a, *b):\n    return f'{a:>{b}}', [], None, ''\n\nclass C(int):\n    x: int = 1\n"
+    tree = ast.parse(source)
+    before = code._form(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            node._fields = tuple(name for name in node._fields if name != "type_params")
+    assert code._form(tree) == before
+    assert "type_params" not in repr(before)
+
+
+def test_empty_text_counts() -> None:
+    """An empty string is a value like any other, but not behind a field of an f-string."""
+    assert code_digest(b"f(x, '')") != code_digest(b"f(x)")
+    assert code_digest(b"return_ = None") != code_digest(b"return_ = ''")
+    tree = ast.parse(b"f'{a}'")
+    assert isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.JoinedStr)
+    before = code._form(tree)
+    tree.body[0].value.values.append(ast.Constant(""))
+    assert code._form(tree) == before

@@ -70,6 +70,13 @@ def test_targets_share_a_model(store: Store, found: Found) -> None:
     assert _alias(store, "cpu") == _alias(store, "h200") == ("1", found.run)
 
 
+def test_another_machine_does_not_take_the_name_of_this_one(store: Store, found: Found) -> None:
+    """The winner on the `cpu` of another machine has an alias of its own."""
+    (champion,) = models.register(store, [msgspec.structs.replace(found, target="cpu-Other Machine")])
+    assert champion.alias == "cpu-Other_Machine"
+    assert _alias(store, "cpu-Other_Machine") == _alias(store, "cpu")
+
+
 @pytest.mark.parametrize("hardware", ["latest", "v100", "V2", "my gpu/2", "h200"])
 def test_every_target_is_an_alias_that_mlflow_takes(hardware: str) -> None:
     """v100 would be read as version 100."""

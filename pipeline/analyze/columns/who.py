@@ -26,6 +26,12 @@ WHO = (
         value=lambda result: result.architecture,
     ),
     _task("device_present", "Whether the device is on the machine that ran", "bool"),
+    Column(
+        name="origin",
+        type="string",
+        meaning="The other machine that made the result, and its bundle; empty where this checkout made it",
+        value=lambda result: result.origin.line if result.origin else None,
+    ),
     _task("optimization", "Optimization: which tunables were free"),
     _task("search", "Search: how variants were proposed"),
     _task("dtype", "Element type of the workload"),
