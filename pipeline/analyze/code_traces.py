@@ -35,6 +35,7 @@ _WIDTHS = {
 _AMD_WIDTHS = {
     "8": "[us]?byte", "16": "[us]?short", "32": "dword", "64": "dwordx2", "96": "dwordx3", "128": "dwordx4",
 }  # fmt: skip
+_TELLING = ("async_copy", "matrix", "local")
 # Class -> pattern of a line of AMD's assembly; classes that need an order of precedence are left out.
 _AMD_CLASSES = {
     "matrix": r"^\tv_s?mfma",
@@ -108,7 +109,7 @@ def _nvidia(facts: StaticFacts, files: tuple[str, ...]) -> Evidence:
     for name, count in facts.matrix.items():
         traces.append(_number(name, count, "kernel.cubin", _count(rf"\b{name}\b", code)))
     for name, pattern in _sass_patterns(facts):
-        traces.append(_number(name, facts.instructions[name], "kernel.cubin", _count(pattern, code)))
+        traces.append(_number(name, facts.instructions.get(name, 0), "kernel.cubin", _count(pattern, code)))
     return Evidence(
         preparation=(
             f"nvdisasm -ndf -c kernel.cubin > {code}",
@@ -119,15 +120,15 @@ def _nvidia(facts: StaticFacts, files: tuple[str, ...]) -> Evidence:
 
 
 def _sass_patterns(facts: StaticFacts) -> Iterator[tuple[str, str]]:
-    """Every class but `other`, which is what is left."""
-    for name in facts.instructions:
+    """Every class that is there, and those whose absence says something."""
+    for name in dict.fromkeys((*facts.instructions, *_TELLING)):
         base, _, width = name.rpartition("_")
         if base in ("load_global", "store_global"):
             (mnemonic,) = sass.TABLE[base]
             narrow = rf"\b{mnemonic}(?!\S*(\.[US]?(8|16|64|128|256)\b))"
             yield name, rf"\b{mnemonic}\S*{_WIDTHS[width]}" if width in _WIDTHS else narrow
-        elif name in sass.TABLE and name != "other":
-            yield name, rf"^\s+/\*.*\*/.*?\b({'|'.join(sass.TABLE[name])})\b"
+        else:
+            yield name, rf"\*/\s+(@\S+ )?({'|'.join(sass.TABLE[name])})\b"
 
 
 def _amd(facts: StaticFacts) -> Evidence:
@@ -152,7 +153,8 @@ def _amd(facts: StaticFacts) -> Evidence:
     ]
     for name, count in facts.matrix.items():
         traces.append(_number(name, count, text, _count(rf"^\t{name}\b", text)))
-    for name, count in facts.instructions.items():
+    for name in dict.fromkeys((*facts.instructions, *_AMD_CLASSES)):
+        count = facts.instructions.get(name, 0)
         kind, _, width = name.rpartition("_global_")
         if kind in ("load", "store") and width in _AMD_WIDTHS:
             pattern = rf"^\t(global|buffer|flat)_{kind}_{_AMD_WIDTHS[width]}(_d16\w*)?\b(?!.*\blds\b)"

@@ -49,9 +49,12 @@ def _check_complete(values, facts):
     assert values["registers"] == facts.registers
     assert values["instructions"] == sum(facts.instructions.values())
     assert sum(values[name] for name in facts.matrix) == facts.instructions["matrix"] == values["matrix"]
+    if facts.scalar_registers is None:  # NVIDIA: nothing is left over
+        assert sum(values[name] for name in facts.instructions) == values["instructions"]
+        return
     uncounted = set(facts.instructions) - set(values)
-    amd_only = {"convert", "float", "integer", "shuffle", "fma"}
-    assert uncounted <= {"other"} | (amd_only if facts.scalar_registers else set())
+    assert uncounted <= {"convert", "float", "integer", "shuffle", "fma", "other"}
+    assert {"matrix", "local", "wait", "barrier", "load_shared", "special"} <= set(values)
 
 
 def test_several_kernels_are_not_explained(tmp_path):
