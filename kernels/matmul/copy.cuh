@@ -36,24 +36,43 @@ struct Matrix {
           aligned(is_aligned(start) && stride % kChunk == 0) {}
 };
 
+// Where one chunk of a tile comes from and how many of its elements there are.
+struct Chunk {
+    const Element* from;
+    Element* to;
+    int count;
+};
+
+template <int WIDTH, int PITCH>
+__device__ __forceinline__ Chunk chunk_of(const Matrix& from, long long row, long long col, Element* to,
+                                          int number) {
+    constexpr int kAcross = WIDTH / kChunk;
+    const int down = number / kAcross;
+    const int across = number % kAcross * kChunk;
+    const long long left = row + down < from.rows ? from.cols - (col + across) : 0;
+    const int count = left <= 0 ? 0 : left >= kChunk ? kChunk : static_cast<int>(left);
+    const Element* source = from.start + (count == 0 ? 0 : (row + down) * from.stride + col + across);
+    return {source, to + down * PITCH + across, count};
+}
+
 // HEIGHT x WIDTH elements from (row, col) on into rows of PITCH elements; 0 beyond the matrix.
 template <int HEIGHT, int WIDTH, int PITCH, int THREADS>
 __device__ __forceinline__ void load_tile(const Matrix& from, long long row, long long col, Element* to) {
-    constexpr int kAcross = WIDTH / kChunk;
+    constexpr int kChunks = HEIGHT * WIDTH / kChunk;
+    const int thread = threadIdx.x;
+    if (from.aligned) {
 #pragma unroll
-    for (int first = 0; first < HEIGHT * kAcross; first += THREADS) {
-        const int chunk = first + threadIdx.x;
-        if (HEIGHT * kAcross % THREADS != 0 && chunk >= HEIGHT * kAcross) break;
-        const int down = chunk / kAcross;
-        const int across = chunk % kAcross * kChunk;
-        const long long left = row + down < from.rows ? from.cols - (col + across) : 0;
-        const int count = left <= 0 ? 0 : left >= kChunk ? kChunk : static_cast<int>(left);
-        const Element* source = from.start + (count == 0 ? 0 : (row + down) * from.stride + col + across);
-        Element* place = to + down * PITCH + across;
-        if (from.aligned) {
-            copy_chunk(place, source, count * static_cast<int>(sizeof(Element)));
-        } else {
-            for (int i = 0; i < kChunk; ++i) place[i] = i < count ? source[i] : Element{};
+        for (int first = 0; first < kChunks; first += THREADS) {
+            if (kChunks % THREADS != 0 && first + thread >= kChunks) break;
+            const Chunk chunk = chunk_of<WIDTH, PITCH>(from, row, col, to, first + thread);
+            copy_chunk(chunk.to, chunk.from, chunk.count * static_cast<int>(sizeof(Element)));
         }
+        return;
+    }
+#pragma unroll 1
+    for (int number = thread; number < kChunks; number += THREADS) {
+        const Chunk chunk = chunk_of<WIDTH, PITCH>(from, row, col, to, number);
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) chunk.to[i] = i < chunk.count ? chunk.from[i] : Element{};
     }
 }

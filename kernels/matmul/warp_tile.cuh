@@ -26,8 +26,9 @@ struct WarpTile {
     }
 
     // a: kTileM rows of kPitchA, b: BLOCK_K rows of kPitchB; a is read four columns at a time.
+    // Unrolled in full the compiler moves loads so far ahead that sums spill.
     __device__ __forceinline__ void multiply(const Element* a, const Element* b) {
-#pragma unroll
+#pragma unroll 2
         for (int k = 0; k < BLOCK_K; k += 4) {
             Pack<4> left[kRows];
 #pragma unroll

@@ -6,7 +6,7 @@ in elements, are those of the `row_strided` tensors (int64_t), between the two.
 """
 
 import ctypes
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -54,11 +54,10 @@ class Abi:
             self._layout = layout
         return self._numbers
 
-    def values(self, tensors: dict[str, torch.Tensor]) -> list[Any]:
-        """All arguments as values of ctypes, for callers that take their addresses."""
-        pointers = [tensors[name].data_ptr() for name in self.names]
-        kinds: list[Any] = self.types
-        return [kind(value) for kind, value in zip(kinds, (*pointers, *self.numbers(tensors)), strict=True)]
+    def values(self, tensors: dict[str, torch.Tensor]) -> tuple[float, ...]:
+        """All arguments: addresses, then numbers."""
+        numbers = self.numbers(tensors)
+        return (*[tensors[name].data_ptr() for name in self.names], *numbers)
 
     def _check(self, tensors: dict[str, torch.Tensor]) -> tuple[float, ...]:
         dimensions: dict[str, int] = {}

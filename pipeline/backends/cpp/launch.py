@@ -26,8 +26,7 @@ class NativeLaunch:
 
     def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
         """Arguments are checked, as far as they differ from those of the call before."""
-        pointers = [tensors[name].data_ptr() for name in self._abi.names]
-        code = self._function(*pointers, *self._abi.numbers(tensors))
+        code = self._function(*self._abi.values(tensors))
         if code != 0:
             raise LaunchError(f"{self._entry} returned {code}")
 

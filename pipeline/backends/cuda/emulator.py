@@ -9,7 +9,7 @@ such, and neither architecture nor speed are those of the target.
 import ctypes
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
 
 HEADERS = Path(__file__).parent / "emulation"
-TIME_LIMIT = 30.0  # seconds of the host's compiler
+TIME_LIMIT = 120.0  # seconds of the host's compiler: half of one on a quiet machine
 _ARCHITECTURE = ("-D__CUDA_ARCH__=800", "-D__CUDACC__=1")
 _FLAGS = (
     "-O1", "-x", "c++", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-U_FORTIFY_SOURCE",
@@ -83,7 +83,7 @@ class EmulatedLaunch:
 
     def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
         """Blocks run one after the other."""
-        values = self._abi.values(tensors)
+        values = self._values(tensors)
         geometry = geometry_of(self._job, self._abi.dimensions)
         if geometry.is_empty:
             return
@@ -91,6 +91,11 @@ class EmulatedLaunch:
         reason = self._run(ctypes.byref(_plain(geometry)), addresses)
         if reason is not None:
             raise LaunchError(f"emulated: {reason.decode(errors='replace')}")
+
+    def _values(self, tensors: dict[str, torch.Tensor]) -> list[Any]:
+        """Of ctypes, as the kernel gets their addresses."""
+        kinds: list[Any] = self._abi.types
+        return [kind(value) for kind, value in zip(kinds, self._abi.values(tensors), strict=True)]
 
 
 def _plain(geometry: Geometry) -> _Geometry:

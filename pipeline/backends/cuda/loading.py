@@ -49,6 +49,7 @@ class DeviceLaunch:
             raise _refused(error) from error
         self._numbers: tuple[float, ...] = ()
         self._configuration: Any = None
+        self._last: tuple[int, Any] | None = None
 
     def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
         """The geometry is computed anew where the dimensions differ from those of the call before."""
@@ -58,13 +59,19 @@ class DeviceLaunch:
             self._numbers = numbers
         if self._configuration is None:
             return
+        # cuda-core passes an int as 64 bits and a float as a double: the types of the ABI.
         values = self._abi.values(tensors)
-        handle = torch.cuda.current_stream().cuda_stream
         try:
-            stream = self._core.Stream.from_handle(handle)
-            self._core.launch(stream, self._configuration, self._kernel, *values)
+            self._core.launch(self._stream(), self._configuration, self._kernel, *values)
         except Exception as error:
             raise _refused(error) from error
+
+    def _stream(self) -> Any:
+        """torch's current one, as cuda-core wants it; mostly the same as in the call before."""
+        handle = torch.cuda.current_stream().cuda_stream
+        if self._last is None or self._last[0] != handle:
+            self._last = (handle, self._core.Stream.from_handle(handle))
+        return self._last[1]
 
     def _configure(self, geometry: Geometry) -> Any:
         """cuda-core's configuration, None where there is nothing to do; it counts the grid in clusters."""

@@ -1,4 +1,4 @@
-"""Rewrite CUDA C++ for the host's compiler: inline PTX as calls, dynamic shared memory as a pointer.
+"""Rewrite CUDA C++ for the host's compiler: inline PTX as calls, shared memory as arrays and a pointer.
 
 In: preprocessed source. Out: the same lines, in which `asm("cp.async.wait_group %0;" :: "n"(1));` reads
 `emulated::ptx::cp_async_wait_group(1);`. The functions are those of `emulation/ptx.hpp`, their arguments the
@@ -13,6 +13,7 @@ _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _DYNAMIC = re.compile(
     r"\bextern\s+__shared__\s+(?:__align__\s*\([^)]*\)\s*)?([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
+_STATIC = re.compile(r"\b__shared__\s+([^;=()]*?(?:\([^)]*\)[^;=()]*?)?)\b(\w+)\s*((?:\[[^\]]*\]\s*)*);")
 _OPERAND = re.compile(r'\s*"[^"]*"\s*\((.*)\)\s*$', re.DOTALL)
 _PLACE = re.compile(r"%(\d+)$")
 _INSTRUCTION = re.compile(r"[a-z][\w.:]*$")
@@ -31,7 +32,8 @@ def rewrite(text: str) -> str:
     NotEmulatedError
         An asm statement is not a sequence of plain instructions; the text shows it.
     """
-    return _DYNAMIC.sub(rf"\1* const \2 = reinterpret_cast<\1*>({_SHARED});", _rewrite_assembly(text))
+    text = _DYNAMIC.sub(rf"\1* const \2 = reinterpret_cast<\1*>({_SHARED});", _rewrite_assembly(text))
+    return _STATIC.sub(r"static \1\2\3; static const emulated::Poisoned poisoned_\2(&\2, sizeof \2);", text)
 
 
 def _rewrite_assembly(text: str) -> str:

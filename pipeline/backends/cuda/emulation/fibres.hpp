@@ -1,9 +1,10 @@
 // Threads of one block as fibres of one host thread: blocks of a grid run one after the other.
 //
 // A fibre runs until it waits, for its block (__syncthreads) or for lanes of its warp (shuffles, matrix
-// instructions). So nothing runs at the same time, and races are not observed as such; but every other launch
+// instructions); a warp runs until it waits for its block. So nothing runs at the same time, and races are not observed as such; but every other launch
 // turns the order of the fibres around and lets asynchronous copies land at once instead of as late as the
-// program allows, and shared memory starts as NaN: what depends on any of these differs between calls.
+// program allows, and each block's shared memory starts as NaN: what depends on any of these becomes a wrong
+// value, or one that changes between calls.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -68,8 +70,14 @@ struct Meeting {
     void* operands[kWarp];
 };
 
+struct Array {
+    void* start;
+    std::size_t size;
+};
+
 struct Machine {
     std::vector<Fibre> fibres;
+    std::vector<Array> arrays;  // static shared memory
     std::vector<std::vector<Meeting>> meetings;  // by warp
     Fibre* running = nullptr;
     jmp_buf scheduler;
@@ -111,7 +119,7 @@ inline unsigned lane() { return machine.running->number % kWarp; }
 inline void meet(const void* operation, unsigned mask, void* operands, void (*run)(Meeting&)) {
     Fibre* self = machine.running;
     const unsigned bit = 1u << lane();
-    if ((mask & bit) == 0) fail("thread %u is not in the mask %#x of its own warp operation", self->number, mask);
+    if ((mask & bit) == 0) fail("thread %u is not in the mask %#x of its warp's operation", self->number, mask);
     auto& meetings = machine.meetings[self->number / kWarp];
     Meeting* mine = nullptr;
     for (auto& meeting : meetings) {
@@ -140,6 +148,14 @@ inline void meet(const void* operation, unsigned mask, void* operands, void (*ru
     meetings.erase(meetings.begin() + (mine - meetings.data()));
 }
 
+// Stands behind every static array of shared memory, which it fills with NaN, now and before every block.
+struct Poisoned {
+    Poisoned(void* start, std::size_t size) {
+        machine.arrays.push_back({start, size});
+        std::memset(start, 0xFF, size);
+    }
+};
+
 // The same kernel, started anew on each fibre.
 struct Body {
     void (*call)(void*);
@@ -162,17 +178,27 @@ inline void resume(Fibre& fibre) {
     setcontext(&fibre.start);
 }
 
-// One turn of all that can run; whether any did.
-inline bool run_ready() {
+// One turn of a warp's threads that can run; whether there were any.
+inline bool run_ready(std::size_t warp) {
     bool any = false;
-    const std::size_t count = machine.fibres.size();
+    const std::size_t first = warp * kWarp;
+    const std::size_t count = std::min<std::size_t>(kWarp, machine.fibres.size() - first);
     for (std::size_t place = 0; place < count && machine.reason[0] == 0; ++place) {
-        Fibre& fibre = machine.fibres[machine.reversed() ? count - 1 - place : place];
+        Fibre& fibre = machine.fibres[first + (machine.reversed() ? count - 1 - place : place)];
         if (fibre.state != State::ready) continue;
         any = true;
         resume(fibre);
     }
     return any;
+}
+
+// Each warp as far as it gets: what it may not touch before the others are there, it touches.
+inline void run_warps() {
+    const std::size_t count = machine.meetings.size();
+    for (std::size_t place = 0; place < count; ++place) {
+        while (run_ready(machine.reversed() ? count - 1 - place : place)) {
+        }
+    }
 }
 
 // Whoever is left waits for the block: then all go on. False: some wait for lanes that never come.
@@ -184,7 +210,8 @@ inline bool open_barrier() {
     }
     if (left == 0) return false;
     if (waiting != left) {
-        std::snprintf(machine.reason, kReason, "%zu threads wait for lanes of their warp that do not come, and %zu at a barrier",
+        std::snprintf(machine.reason, kReason,
+                      "deadlock: %zu threads wait for lanes of their warp that do not come, %zu at a barrier",
                       left - waiting, waiting);
         return false;
     }
@@ -198,7 +225,7 @@ inline bool open_barrier() {
 inline void provide_shared(std::size_t size) {
     const std::size_t whole = (size + kPage - 1) / kPage * kPage;
     void* memory = mmap(nullptr, whole + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("no host memory for %zu bytes of shared memory", size);
+    if (memory == MAP_FAILED) std::abort();
     mprotect(static_cast<unsigned char*>(memory) + whole, kPage, PROT_NONE);
     machine.shared = static_cast<unsigned char*>(memory) + (whole - (size + 15) / 16 * 16);
     machine.shared_size = size;
@@ -240,11 +267,11 @@ inline void start(Fibre& fibre, unsigned number) {
 
 inline void run_block() {
     std::memset(machine.shared, 0xFF, machine.shared_size);
+    for (const Array& array : machine.arrays) std::memset(array.start, 0xFF, array.size);
     for (auto& meetings : machine.meetings) meetings.clear();
     for (unsigned number = 0; number < machine.fibres.size(); ++number) start(machine.fibres[number], number);
     do {
-        while (run_ready()) {
-        }
+        run_warps();
     } while (machine.reason[0] == 0 && open_barrier());
 }
 
