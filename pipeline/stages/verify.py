@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pipeline.backends.cuda.geometry import limits_read
 from pipeline.backends.registry import backend
 from pipeline.checks.interpreter import INTERPRETERS
 from pipeline.checks.preparation import (
@@ -36,6 +37,7 @@ from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.specs import Build, VerifySpec
+from pipeline.records.variant import Variant
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import find_entry, new_entry, put_record
@@ -127,10 +129,17 @@ def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
             "claims": [spec.deterministic, spec.special_values, spec.linear],
             "settings": msgspec.structs.replace(settings, name="", description=""),
             "where": where,
+            "limits": _limits(spec, variant),
             "build": _build(spec, variant.backend),
         }
     )
     return _Plan(compiled=compiled, shapes=shapes, entry=entry)
+
+
+def _limits(spec: VerifySpec, variant: Variant) -> dict[str, int]:
+    """The target's, as far as the geometry of a launch reads them: stand-ins start those threads, too."""
+    launch = spec.implementations[variant.implementation].launch
+    return {} if launch is None else limits_read(launch, spec.target.limits)
 
 
 def _build(spec: VerifySpec, name: str) -> Build:

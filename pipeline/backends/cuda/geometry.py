@@ -6,7 +6,7 @@ from pipeline.backends.backend import CompileJob
 from pipeline.errors import FormulaError
 from pipeline.records.kernel import Launch
 from pipeline.records.record import Record
-from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
+from pipeline.search.formula import ELEMENT_BYTES, evaluate_number, names_in
 
 AXES = 3
 
@@ -66,6 +66,13 @@ def geometry_of(job: CompileJob, dimensions: dict[str, int]) -> Geometry:
         shared_memory=number(launch.shared_memory),
         cluster=None if launch.cluster is None else axes(launch.cluster),
     )
+
+
+def limits_read(launch: Launch, limits: dict[str, int]) -> dict[str, int]:
+    """The target's limits that the formulas name: with others the same source starts other threads."""
+    texts = [formula for formula in formulas(launch).values() if isinstance(formula, str)]
+    names = {name for text in texts for name in names_in(text)}
+    return {name: limit for name, limit in limits.items() if name in names}
 
 
 def formulas(launch: Launch) -> dict[str, int | str]:
