@@ -180,7 +180,7 @@ __device__ __forceinline__ void row_softmax(const Row& row, float* kept) {
 }  // namespace
 
 // x[rows, cols] with x_stride elements from row to row, y[rows, cols]; ROWS rows per block.
-extern "C" __global__ void __launch_bounds__(kThreads* ROWS)
+extern "C" __global__ void __launch_bounds__(kThreads * ROWS)
     softmax(const Element* x, Element* y, long long rows, long long cols, long long x_stride) {
     const int slot = threadIdx.x / kThreads;
     const long long number = static_cast<long long>(blockIdx.x) * ROWS + slot;

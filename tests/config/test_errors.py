@@ -25,8 +25,8 @@ def error(project: Project, *lines: str) -> str:
             KERNEL,
             "    tunables:\n      LANES:",
             "    tunabels:\n      LANES:",
-            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, call, launch, uses_torch, tunables, "
-            "constraints, origin, licence); did you mean 'tunables'?",
+            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, call, launch, uses_torch, "
+            "tunables, constraints, origin, licence); did you mean 'tunables'?",
         ),
         (KERNEL, "category: test\n", "", "missing key 'category' (expected a string)"),
         (KERNEL, "category: test", "category: ???", "category: missing value (expected a string)"),

@@ -42,7 +42,11 @@ EXPECTED = {
     "not emulated": ("launch_error", "griddepcontrol_wait"),
 }
 SMALL = msgspec.structs.replace(
-    SETTINGS, distributions=("normal", "large", "special"), edge_shapes=5, time_limit=60.0, memory_limit=1 << 30
+    SETTINGS,
+    distributions=("normal", "large", "special"),
+    edge_shapes=5,
+    time_limit=60.0,
+    memory_limit=1 << 30,
 )
 
 

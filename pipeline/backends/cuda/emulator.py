@@ -58,18 +58,19 @@ def load_emulated(job: CompileJob, folder: Path) -> "Launch":
     ToolchainError
         There is no C++ compiler.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="kernelmill-emulated-"))
     source = folder / SOURCES / job.implementation.source
-    text = _preprocessed(source, definitions(job), scratch)
-    try:
-        text = rewrite(text)
-    except NotEmulatedError as error:
-        raise LaunchError(f"not emulated: {error}") from None
-    launcher = _LAUNCHER % job.implementation.entry
-    (scratch / "emulated.cpp").write_text(f'#include "device.hpp"\n{text}\n{launcher}')
-    library = scratch / "emulated.so"
-    _compile([*_FLAGS, f"-I{HEADERS}", "-o", str(library), "emulated.cpp"], scratch)
-    return EmulatedLaunch(job, library)
+    with tempfile.TemporaryDirectory(prefix="kernelmill-emulated-") as name:  # what is loaded stays loaded
+        scratch = Path(name)
+        text = _preprocessed(source, definitions(job), scratch)
+        try:
+            text = rewrite(text)
+        except NotEmulatedError as error:
+            raise LaunchError(f"not emulated: {error}") from None
+        launcher = _LAUNCHER % job.implementation.entry
+        (scratch / "emulated.cpp").write_text(f'#include "device.hpp"\n{text}\n{launcher}')
+        library = scratch / "emulated.so"
+        _compile([*_FLAGS, f"-I{HEADERS}", "-o", str(library), "emulated.cpp"], scratch)
+        return EmulatedLaunch(job, library)
 
 
 class EmulatedLaunch:
