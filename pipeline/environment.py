@@ -56,6 +56,14 @@ def mlflow_server_defaults() -> None:
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 
+EMULATE_CUDA = "KERNELMILL_EMULATE_CUDA"
+
+
+def emulates_cuda() -> bool:
+    """$KERNELMILL_EMULATE_CUDA: set by verify for processes that run CUDA C++ on the CPU."""
+    return os.environ.get(EMULATE_CUDA) == "1"
+
+
 def forget_compiler_settings() -> None:
     """Forget $TRITON_INTERPRET and its like: a result must not depend on the user's shell."""
     for name in [name for name in os.environ if name.startswith(COMPILER_SETTINGS)]:

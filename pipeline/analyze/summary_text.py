@@ -87,13 +87,13 @@ def _missing_table(winners: Sequence[NotMeasured]) -> list[str]:
     """Targets that share kernel, workload and reason share a row."""
     groups: dict[tuple[str, str, str, str], list[NotMeasured]] = {}
     for winner in winners:
-        place = "interpreter" if winner.where == "interpreter" else ""
+        place = "" if winner.where in (None, "cpu", "cuda", "hip") else winner.where
         key = (winner.cell.kernel, winner.cell.workload, winner.reason, place)
         groups.setdefault(key, []).append(winner)
     rows, notes = [], []
     for (kernel, workload, reason, place), group in groups.items():
         compiled, proposed = sum(cell.compiled for cell in group), sum(cell.variants for cell in group)
-        verified = f"{sum(cell.verified for cell in group)}{' in interpreter' if place else ''}"
+        verified = f"{sum(cell.verified for cell in group)}{f' in {place}' if place else ''}"
         rows.append([_name(kernel), _name(workload), reason, f"{compiled}/{proposed}", verified])
         notes.append(_cut(f"  {' '.join(cell.cell.hardware for cell in group)}"))
     lines = _aligned([["kernel", "workload", "not measured", "compiled", "verified"], *rows], right=())

@@ -141,7 +141,7 @@ def _not_measured(cell: Cell, results: list[Result], verified: int) -> NotMeasur
         variants=len(results),
         compiled=sum(result.compiled is not None for result in results),
         verified=verified,
-        where=next((result.verify.where for result in results if result.verify), None),
+        where=", ".join(sorted({result.verify.where for result in results if result.verify})) or None,
         estimate_roofline_seconds=estimate_roofline_seconds(results[0].task),
     )
 

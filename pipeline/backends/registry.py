@@ -3,7 +3,7 @@
 from pipeline.backends.backend import Backend
 from pipeline.errors import ConfigError
 
-NAMES = ("cpp", "triton")
+NAMES = ("cpp", "cuda", "triton")
 
 
 def backend(name: str) -> Backend:
@@ -19,6 +19,10 @@ def backend(name: str) -> Backend:
             from pipeline.backends.cpp import Cpp
 
             return Cpp()
+        case "cuda":
+            from pipeline.backends.cuda import Cuda
+
+            return Cuda()
         case "triton":
             from pipeline.backends.triton import Triton
 

@@ -1,11 +1,16 @@
 """Which backends can stand in for an absent device, and how: one line each."""
 
+from typing import Literal
+
+from pipeline.environment import EMULATE_CUDA
 from pipeline.records.record import Record
 
 
 class Interpreter(Record, frozen=True, kw_only=True):
     """How a backend interprets its kernels instead of compiling them."""
 
+    where: Literal["interpreter", "emulator"]
+    """What the record calls it."""
     environment: dict[str, str]
     preload: tuple[str, ...]
     """Modules worth importing once, in that environment."""
@@ -14,9 +19,16 @@ class Interpreter(Record, frozen=True, kw_only=True):
 
 
 INTERPRETERS = {
+    "cuda": Interpreter(
+        where="emulator",
+        environment={EMULATE_CUDA: "1"},
+        preload=("pipeline.backends.cuda.emulator",),
+        toolchain=("c++", "c++ flags", "torch", "numpy"),
+    ),
     "triton": Interpreter(
+        where="interpreter",
         environment={"TRITON_INTERPRET": "1"},
         preload=("pipeline.backends.triton.loading", "pipeline.backends.triton.interpreter"),
         toolchain=("triton", "torch", "numpy"),
-    )
+    ),
 }

@@ -32,6 +32,14 @@ def where_run(spec: VerifySpec) -> WhereRun:
     return "interpreter"
 
 
+def where_tried(spec: VerifySpec, backend: str) -> WhereRun:
+    """The same for one backend, each of which has its own stand-in for an absent device."""
+    where = where_run(spec)
+    if where == "interpreter" and backend in INTERPRETERS:
+        return INTERPRETERS[backend].where
+    return where
+
+
 def shapes_of(spec: VerifySpec, variant: Variant) -> tuple[Shape, ...]:
     """The workload's shape and its edges, as far as the variant's constraints allow them."""
     settings = spec.settings

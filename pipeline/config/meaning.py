@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pipeline.backends import registry as backends
+from pipeline.backends.cuda.geometry import AXES, formulas
 from pipeline.config.calls import CALLING, call_problems, gradient_problems
 from pipeline.config.groups import hint
 from pipeline.errors import ConfigError, FormulaError
@@ -137,6 +138,7 @@ def _implementation(kernel: Kernel, implementation: Implementation, path: str, r
         name = implementation.backend
         yield f"{path}.backend: unknown backend '{name}' {hint(name, backends.NAMES)}"
     yield from _origin(kernel, implementation, path, root)
+    yield from _launch(implementation, path)
     for name, tunable in implementation.tunables.items():
         yield from _tunable(tunable, f"{path}.tunables.{name}")
     taken = [*kernel.tensors, *kernel.dimensions, *kernel.scalars, *kernel.attributes]
@@ -161,6 +163,23 @@ def _origin(kernel: Kernel, implementation: Implementation, path: str, root: Pat
         known = ", ".join(CALLING)
         yield f"{path}.call: the backend {implementation.backend} compiles sources (known: {known})"
     yield from (f"{path}.call.{problem}" for problem in call_problems(kernel, implementation, call))
+
+
+def _launch(implementation: Implementation, path: str) -> Iterator[str]:
+    """The geometry belongs to CUDA C++, whose source has no host code."""
+    launch = implementation.launch
+    if (launch is None) == (implementation.backend == "cuda"):
+        expected = "missing key 'launch' with" if launch is None else "'launch' stands only with"
+        yield f"{path}: {expected} backend: cuda"
+    if launch is None:
+        return
+    for key in ("grid", "block", "cluster"):
+        axes = getattr(launch, key)
+        if axes is not None and not 1 <= len(axes) <= AXES:
+            yield f"{path}.launch.{key}: expected 1 to {AXES} axes, got {len(axes)}"
+    for key, formula in formulas(launch).items():
+        if isinstance(formula, str):
+            yield from _formula(formula, f"{path}.launch.{key}", None)
 
 
 def _tunable(tunable: Tunable, path: str) -> Iterator[str]:

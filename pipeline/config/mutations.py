@@ -15,6 +15,7 @@ from pipeline.config.builds import Builds
 from pipeline.config.material import Material
 from pipeline.config.specs import Specs
 from pipeline.errors import ConfigError
+from pipeline.mutation.mutants import LANGUAGES
 from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest
 from pipeline.records.specs import MutateSpec, MutateTask
@@ -27,7 +28,8 @@ def mutate_specs(tasks: Iterable[Specs], material: Material, builds: Builds) -> 
     groups: dict[tuple[str, str], dict[str, Specs]] = {}
     for each in tasks:
         for name, implementation in each.verify.implementations.items():
-            if implementation.call is not None:  # an installed package: its sources are not ours to change
+            # An installed package's sources are not ours to change, and of CUDA C++ no mistakes are known.
+            if implementation.call is not None or Path(implementation.source).suffix not in LANGUAGES:
                 continue
             group = groups.setdefault((each.generate.kernel, name), {})
             group.setdefault(digest([each.verify.problem, _where(each)]), each)

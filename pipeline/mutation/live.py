@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pipeline import environment
 from pipeline.backends.backend import CompileJob
-from pipeline.backends.cpp import compiler, definitions
+from pipeline.backends.c_sources import definitions
+from pipeline.backends.cpp import compiler
 
 _MARK = re.compile(r'# (\d+) "([^"]*)"')
 

@@ -90,6 +90,19 @@ class Call(Record, frozen=True, kw_only=True):
     """The extra of this project that brings it."""
 
 
+class Launch(Record, frozen=True, kw_only=True):
+    """How many threads a CUDA C++ source is started with: formulas with the names that constraints know."""
+
+    grid: tuple[int | str, ...]
+    """Blocks along x, y, z; one to three. Nothing is launched where one of them is 0."""
+    block: tuple[int | str, ...]
+    """Threads of a block, likewise."""
+    shared_memory: int | str = 0
+    """Bytes of dynamic shared memory per block."""
+    cluster: tuple[int | str, ...] | None = None
+    """Blocks of a cluster (sm_90 and later); the grid is still counted in blocks."""
+
+
 class Implementation(Record, frozen=True, kw_only=True):
     """One way to compute the kernel: a source of this repository, or a call of an installed package."""
 
@@ -101,6 +114,8 @@ class Implementation(Record, frozen=True, kw_only=True):
     """The function to call in it."""
     call: Call | None = None
     """In place of source and entry."""
+    launch: Launch | None = None
+    """With the backend `cuda`: its geometry."""
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that compute a part of it (`aten::sum`); any other one is `tampered`."""
     tunables: dict[str, Tunable] = {}
@@ -109,8 +124,10 @@ class Implementation(Record, frozen=True, kw_only=True):
     licence: str
 
     @property
-    def called(self) -> str | Call:
+    def called(self) -> str | Call | tuple[str, Launch]:
         """What is called, for the identity of an artifact: its content is in the variant's source digest."""
+        if self.launch is not None:
+            return self.entry, self.launch
         return self.call or self.entry
 
 

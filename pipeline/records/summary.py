@@ -66,8 +66,8 @@ class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
     variants: int
     compiled: int
     verified: int
-    where: WhereRun | None
-    """Where verify ran; None if nothing came so far."""
+    where: str | None
+    """Where verify ran (`emulator, interpreter` where backends differ); None if nothing came so far."""
     estimate_roofline_seconds: float | None
     """Estimate from the declared peaks: no kernel can be faster; None where a peak is not declared."""
 

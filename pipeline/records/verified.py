@@ -7,7 +7,7 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 
-WhereRun = Literal["cpu", "cuda", "hip", "interpreter"]
+WhereRun = Literal["cpu", "cuda", "hip", "interpreter", "emulator"]
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
@@ -45,7 +45,8 @@ class VerifyRecord(Record, frozen=True, kw_only=True):
     isolation: tuple[str, ...] = ()
     """What confined the candidate's process: `landlock 7`, `seccomp`, …; what is not named was not active."""
     where: WhereRun
-    """`interpreter`: the Triton interpreter on reduced shapes, because the device is absent."""
+    """Where the device is absent, on reduced shapes: `interpreter` is Triton's, `emulator` runs CUDA C++ on
+    the CPU, thread by thread."""
     checks: tuple[CheckResult, ...]
     shapes: tuple[dict[str, int], ...]
     """Dimensions that were tried."""

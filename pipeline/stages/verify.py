@@ -19,14 +19,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pipeline.backends.cuda.geometry import limits_read
 from pipeline.backends.registry import backend
 from pipeline.checks.interpreter import INTERPRETERS
-from pipeline.checks.preparation import book_of, can_run, cases_of, job_of, shapes_of, subject_of, where_run
+from pipeline.checks.preparation import (
+    book_of,
+    can_run,
+    cases_of,
+    job_of,
+    shapes_of,
+    subject_of,
+    where_run,
+    where_tried,
+)
 from pipeline.checks.shapes import Shape
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.specs import Build, VerifySpec
+from pipeline.records.variant import Variant
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import find_entry, new_entry, put_record
@@ -76,13 +87,20 @@ def verify_round(options: argparse.Namespace) -> None:
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
     output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
     write_atomic(options.out, to_json(output))
-    where = "in the interpreter" if where_run(spec) == "interpreter" else f"on {where_run(spec)}"
+    where = _where(spec, records)
     command.report(
         f"verify {spec.problem.kernel} for {spec.target.architecture} {where}",
         [record.result for record in records],
         cached=len(records) - len(missing),
         seconds=time.monotonic() - started,
     )
+
+
+def _where(spec: VerifySpec, records: tuple[VerifyRecord, ...]) -> str:
+    """For the line that reports: stand-ins of an absent device by name."""
+    if where_run(spec) != "interpreter":
+        return f"on {where_run(spec)}"
+    return f"in the {' and the '.join(sorted({record.where for record in records}) or ['interpreter'])}"
 
 
 def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
@@ -111,10 +129,17 @@ def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
             "claims": [spec.deterministic, spec.special_values, spec.linear],
             "settings": msgspec.structs.replace(settings, name="", description=""),
             "where": where,
+            "limits": _limits(spec, variant),
             "build": _build(spec, variant.backend),
         }
     )
     return _Plan(compiled=compiled, shapes=shapes, entry=entry)
+
+
+def _limits(spec: VerifySpec, variant: Variant) -> dict[str, int]:
+    """The target's, as far as the geometry of a launch reads them: stand-ins start those threads, too."""
+    launch = spec.implementations[variant.implementation].launch
+    return {} if launch is None else limits_read(launch, spec.target.limits)
 
 
 def _build(spec: VerifySpec, name: str) -> Build:
@@ -194,7 +219,7 @@ class _Judge:
                 entry=plan.entry,
                 result=trial.result,
                 isolation=trial.isolation,
-                where=where_run(self._spec),
+                where=where_tried(self._spec, variant.backend),
                 checks=trial.checks,
                 shapes=tuple(msgspec.json.decode(shape) for shape in shapes),
                 seeds=self._seeds,

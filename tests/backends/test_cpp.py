@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from pipeline.backends.backend import CompileJob, LaunchError
-from pipeline.backends.cpp import Cpp, compiler, definitions, facts
+from pipeline.backends.c_sources import definitions
+from pipeline.backends.cpp import Cpp, compiler, facts
 from pipeline.backends.cpp.disassembly import read_lines
 from pipeline.errors import ConfigError, ToolchainError
 from pipeline.records.compiled import Compiled

@@ -24,7 +24,7 @@ SWEEPS = {
     "48 Triton matmul variants for h200, compile": (
         "compile",
         "kernel=matmul workload=llama3_8b_prefill hardware=h200 optimization=full tracking=disabled "
-        "search=random search.variants_per_round=48",
+        "optimization.implementations=[triton] search=random search.variants_per_round=48",
     ),
     "32 C++ softmax variants on the CPU, compile + verify + profile": (
         "profile",

@@ -25,8 +25,8 @@ def error(project: Project, *lines: str) -> str:
             KERNEL,
             "    tunables:\n      LANES:",
             "    tunabels:\n      LANES:",
-            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, call, uses_torch, tunables, "
-            "constraints, origin, licence); did you mean 'tunables'?",
+            "unknown key 'tunabels' in implementations.cpp (known: backend, source, entry, call, launch, uses_torch, "
+            "tunables, constraints, origin, licence); did you mean 'tunables'?",
         ),
         (KERNEL, "category: test\n", "", "missing key 'category' (expected a string)"),
         (KERNEL, "category: test", "category: ???", "category: missing value (expected a string)"),
@@ -35,7 +35,7 @@ def error(project: Project, *lines: str) -> str:
         (KERNEL, "  y: {role: output,", "  y: {role: result,", "tensors.y.role: expected one of input, output, got str 'result'"),
         (KERNEL, "attributes:\n  epilogue: none", "attributes: none", "attributes: expected a mapping, got str 'none'"),
         (KERNEL, "epilogue: none", "epilogue: [none]", "attributes.epilogue: expected true or false or an integer or a number or a string, got a list"),
-        (KERNEL, "backend: cpp", "backend: c", "implementations.cpp.backend: unknown backend 'c' (known: cpp, triton)"),
+        (KERNEL, "backend: cpp", "backend: c", "implementations.cpp.backend: unknown backend 'c' (known: cpp, cuda, triton)"),
         (KERNEL, "default: 2\n", "default: 3\n", "implementations.cpp.tunables.UNROLL.default: 3 is not one of its values (1, 2, 4)"),
         (KERNEL, '"off": 1', '"off": 2', "implementations.cpp.tunables.LANES.off: 2 is not one of its values (1, 8)"),
         (KERNEL, "values: [1, 2, 4]", "values: [1, 2, 2]", "implementations.cpp.tunables.UNROLL.values: 2 stands there twice"),

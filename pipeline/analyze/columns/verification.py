@@ -19,7 +19,7 @@ VERIFICATION = (
     Column(
         name="verify_where",
         type="string",
-        meaning="Where verify ran: on the device, or in the Triton interpreter on reduced shapes",
+        meaning="Where verify ran: on the device, or on reduced shapes in the Triton interpreter or emulated",
         value=lambda result: result.verify.where if result.verify else None,
     ),
     _verified(

@@ -8,17 +8,15 @@ Compile-time choices are macros: `ELEMENT_FLOAT32` (`_FLOAT16`, `_BFLOAT16`), ev
 every attribute as `EPILOGUE_BIAS_GELU` where it is a word and as `NAME=value` where it is a number.
 """
 
-import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
+from pipeline.backends.c_sources import copy_sources, definitions, source_files
 from pipeline.backends.cpp import compiler, facts
-from pipeline.errors import ConfigError
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind, Target
-from pipeline.records.kernel import Implementation, TunableValue
+from pipeline.records.kernel import Implementation
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes
 
@@ -30,8 +28,6 @@ DISASSEMBLY = "kernel.s"
 LOG = "log.txt"
 SOURCES = "sources"
 TIME_LIMIT = 30.0  # seconds for one variant: a header-heavy source takes about 10
-
-_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 class Cpp:
@@ -47,27 +43,11 @@ class Cpp:
 
     def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
         """The source and, transitively, what it includes in quotes."""
-        main = (root / implementation.source).resolve()
-        if not main.is_file():
-            raise ConfigError(
-                f"{implementation.source}: no such file; `source` is a path from the repository"
-            )
-        found = {main: None}
-        todo = [main]
-        while todo:
-            for include in _local_includes(todo.pop(), root.resolve()):
-                if include not in found:
-                    found[include] = None
-                    todo.append(include)
-        return tuple(found)
+        return source_files(implementation, root)
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Copy the sources beside the artifact and compile the copy, so that the two belong together."""
-        files = [path.relative_to(root.resolve()) for path in self.sources(job.implementation, root)]
-        for path in files:
-            copy = folder / SOURCES / path
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / path, copy)
+        files = copy_sources(self.sources(job.implementation, root), root, folder / SOURCES)
         failure = compiler.run(
             [*definitions(job), "-o", f"../{ARTIFACT}", str(files[0])],
             folder=folder / SOURCES,
@@ -102,32 +82,3 @@ class Cpp:
         from pipeline.backends.cpp.launch import NativeLaunch
 
         return NativeLaunch(folder / compiled.artifact, job.implementation.entry, job.problem)
-
-
-def definitions(job: CompileJob) -> list[str]:
-    """Macros of one variant."""
-    names = [f"-DELEMENT_{job.problem.element.upper()}"]
-    names += [f"-D{name}={_literal(value)}" for name, value in job.variant.tunables.items()]
-    for name, value in job.variant.attributes.items():
-        if isinstance(value, str):
-            names.append(f"-D{name.upper()}_{value.upper()}")
-        else:
-            names.append(f"-D{name.upper()}={_literal(value)}")
-    return names
-
-
-def _literal(value: TunableValue) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _local_includes(source: Path, root: Path) -> list[Path]:
-    """What a file includes in quotes and what exists; the compiler reports what does not."""
-    found = []
-    for name in _INCLUDE.findall(source.read_text(errors="replace")):
-        path = (source.parent / name).resolve()
-        if not path.is_file():
-            continue
-        if not path.is_relative_to(root):
-            raise ConfigError(f"{source.relative_to(root)}: includes {path}, which is outside the repository")
-        found.append(path)
-    return found

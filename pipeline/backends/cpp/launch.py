@@ -2,13 +2,12 @@
 
 import ctypes
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
+from pipeline.backends.abi import Abi
 from pipeline.backends.backend import LaunchError
-from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
 
 _NOTHING = "getpagesize"  # of the C library: returns a constant, and does not look at its arguments
@@ -21,57 +20,22 @@ class NativeLaunch:
     def __init__(self, library: Path, entry: str, problem: Problem) -> None:
         share_openmp()
         self._entry = entry
-        self._problem = problem
-        self._names = (*problem.names("input"), *problem.names("output"))
-        self._strided = [name for name in self._names if problem.tensors[name].layout == "row_strided"]
+        self._abi = Abi(problem, device="cpu")
         self._function = ctypes.CDLL(str(library))[entry]
         self._function.restype = ctypes.c_int
-        integers = len(problem.dimensions) + len(self._strided)
-        self._function.argtypes = (
-            [ctypes.c_void_p] * len(self._names)
-            + [ctypes.c_int64] * integers
-            + [ctypes.c_double] * len(problem.scalars)
-        )
+        self._function.argtypes = self._abi.types
         self._nothing = ctypes.CDLL(None)[_NOTHING]
-        self._nothing.restype, self._nothing.argtypes = ctypes.c_int, self._function.argtypes
-        self._layout: tuple[object, ...] = ()
-        self._numbers: tuple[float, ...] = ()
+        self._nothing.restype, self._nothing.argtypes = ctypes.c_int, self._abi.types
 
     def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Equal layouts are checked once, as the checks would outweigh a small kernel; no pointer is kept."""
-        code = self._call(self._function, tensors)
+        """Arguments are checked, as far as they differ from those of the call before."""
+        code = self._function(*self._abi.values(tensors))
         if code != 0:
             raise LaunchError(f"{self._entry} returned {code}")
 
     def host(self, tensors: dict[str, torch.Tensor]) -> None:
         """All that a call does but the kernel: a function that does nothing gets its arguments."""
-        self._call(self._nothing, tensors)
-
-    def _call(self, function: Callable[..., int], tensors: dict[str, torch.Tensor]) -> int:
-        arguments = [tensors[name] for name in self._names]
-        layout = tuple([(item.shape, item.stride(), item.dtype, item.is_cpu) for item in arguments])
-        if layout != self._layout:
-            self._numbers = self._check(tensors)
-            self._layout = layout
-        return function(*[item.data_ptr() for item in arguments], *self._numbers)
-
-    def _check(self, tensors: dict[str, torch.Tensor]) -> tuple[float, ...]:
-        """Dimensions, row strides and scalars of a call, or LaunchError with what does not fit."""
-        dimensions: dict[str, int] = {}
-        for name in self._names:
-            declared = self._problem.tensors[name]
-            tensor = tensors[name]
-            _check_type(name, tensor, declared)
-            for axis, size in zip(declared.shape, tensor.shape, strict=True):
-                if dimensions.setdefault(axis, size) != size:
-                    raise LaunchError(f"{name}: got {axis} = {size}, expected {dimensions[axis]} as before")
-            _check_strides(name, tensor, declared)
-        sizes = self._problem.dimensions | dimensions
-        return (
-            *(sizes[axis] for axis in self._problem.dimensions),
-            *(tensors[name].stride(-2) for name in self._strided),
-            *self._problem.scalars.values(),
-        )
+        self._nothing(*self._abi.values(tensors))
 
 
 def share_openmp() -> None:
@@ -92,31 +56,3 @@ def share_openmp() -> None:
         if path.name.startswith("libgomp"):
             ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_GLOBAL)
             return
-
-
-def _check_type(name: str, tensor: torch.Tensor, declared: Tensor) -> None:
-    if not tensor.is_cpu:
-        raise LaunchError(f"{name}: got a tensor on {tensor.device}, expected one on the CPU")
-    if tensor.dtype != getattr(torch, declared.dtype):
-        raise LaunchError(f"{name}: got {tensor.dtype}, expected torch.{declared.dtype}")
-    if tensor.dim() != len(declared.shape):
-        raise LaunchError(f"{name}: got {tensor.dim()} dimensions, expected {len(declared.shape)}")
-
-
-def _check_strides(name: str, tensor: torch.Tensor, declared: Tensor) -> None:
-    if declared.layout == "contiguous":
-        if not tensor.is_contiguous():
-            raise LaunchError(f"{name}: got strides {tensor.stride()}, expected a contiguous tensor")
-        return
-    if tensor.numel() == 0:
-        return
-    rows, cols = tensor.shape[-2:]
-    row, col = tensor.stride()[-2:]
-    packed = all(
-        tensor.shape[axis] == 1 or tensor.stride(axis) == tensor.stride(axis + 1) * tensor.shape[axis + 1]
-        for axis in range(tensor.dim() - 2)
-    )
-    if (cols > 1 and col != 1) or (rows > 1 and row < cols) or not packed:
-        raise LaunchError(
-            f"{name}: got strides {tensor.stride()}, expected rows that are contiguous in themselves"
-        )

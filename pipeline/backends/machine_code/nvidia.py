@@ -13,10 +13,13 @@ from pipeline.records.record import Record
 
 _STRUCTURED = 4  # EIFMT_SVAL: the two bytes after the attribute are the length of its value
 _FRAME_SIZE = 0x11  # EIATTR_FRAME_SIZE: symbol, bytes
+_PARAMETER = 0x17  # EIATTR_KPARAM_INFO: index, ordinal and offset, size
 _REGISTER_COUNT = 0x2F  # EIATTR_REGCOUNT: symbol, registers
 _BARRIERS = 0x4C  # EIATTR_NUM_BARRIERS: count in the byte after the attribute
 _BARRIER_FLAGS = 20, 0x7F  # SHF_BARRIERS: shift and mask in the flags of a code section
 _CODE, _SHARED, _INFO = ".text.", ".nv.shared.", ".nv.info."
+_RESERVED = 1024  # bytes of shared memory that the system takes for itself, where this section exists
+_RESERVED_SECTION = ".nv.shared.reserved.0"
 
 
 class KernelResources(Record, frozen=True, kw_only=True):
@@ -28,8 +31,12 @@ class KernelResources(Record, frozen=True, kw_only=True):
     """Bytes of local memory per thread in the kernel's own frame: spills, and arrays indexed at run time."""
     static_shared: int
     """Bytes per block, from sm_90 on with the 1 KiB that CUDA reserves; what a launch adds is not here."""
+    reserved_shared: int
+    """Bytes of these that CUDA reserves."""
     barriers: int
     """Hardware barriers that a block reserves."""
+    parameters: tuple[int, ...]
+    """Bytes of each parameter, in order."""
     code_bytes: int
 
 
@@ -55,11 +62,14 @@ def kernel_resources(content: bytes) -> dict[str, KernelResources]:
         kernel = section.name.removeprefix(_CODE)
         if section.name.startswith(_CODE):
             shared = by_name.get(_SHARED + kernel)
+            info = by_name.get(_INFO + kernel)
             found[kernel] = KernelResources(
                 registers=stated.get((_REGISTER_COUNT, kernel)),
                 stack_frame=stated.get((_FRAME_SIZE, kernel)),
                 static_shared=shared.size if shared else 0,
-                barriers=_barriers(section, by_name.get(_INFO + kernel)),
+                reserved_shared=_RESERVED if shared and _RESERVED_SECTION in by_name else 0,
+                barriers=_barriers(section, info),
+                parameters=_parameters(info),
                 code_bytes=section.size,
             )
     return found
@@ -71,6 +81,16 @@ def _barriers(code: Section, info: Section | None) -> int:
             return short & 0xFF
     shift, mask = _BARRIER_FLAGS
     return code.flags >> shift & mask
+
+
+def _parameters(info: Section | None) -> tuple[int, ...]:
+    """Index, ordinal, offset; the size stands in the upper bits of the last word."""
+    fields = [
+        struct.unpack("<IHHI", value)
+        for attribute, _, value in _attributes(info.content if info else b"")
+        if attribute == _PARAMETER
+    ]
+    return tuple(last >> 18 for _, _, _, last in sorted(fields, key=lambda each: each[1]))
 
 
 def _attributes(content: bytes) -> Iterator[tuple[int, int, bytes]]:

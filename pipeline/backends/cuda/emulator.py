@@ -1,0 +1,120 @@
+"""The kernel's own source on the CPU: the counterpart of Triton's interpreter for absent devices.
+
+In: a job, and the folder of compile with the sources. Out: a launch on tensors of the host. The host's
+compiler builds the source against `emulation/`, where one fibre is one thread of CUDA and PTX
+instructions are functions; `emulation/fibres.hpp` says what that shows and what not: races are not found as
+such, and neither architecture nor speed are those of the target.
+"""
+
+import ctypes
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pipeline.backends.abi import Abi
+from pipeline.backends.backend import CompileJob, LaunchError
+from pipeline.backends.c_sources import definitions
+from pipeline.backends.cpp import compiler
+from pipeline.backends.cuda.compilation import SOURCES
+from pipeline.backends.cuda.geometry import Geometry, geometry_of
+from pipeline.backends.cuda.ptx import NotEmulatedError, rewrite
+
+if TYPE_CHECKING:
+    from pipeline.backends.backend import Launch
+
+HEADERS = Path(__file__).parent / "emulation"
+TIME_LIMIT = 120.0  # seconds of the host's compiler: half of one on a quiet machine
+_ARCHITECTURE = ("-D__CUDA_ARCH__=800", "-D__CUDACC__=1")
+_FLAGS = (
+    "-O1", "-x", "c++", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-U_FORTIFY_SOURCE",
+    "-Wno-unknown-pragmas", "-Wno-attributes",
+)  # fmt: skip
+_LAUNCHER = """
+extern "C" const char* kernelmill_launch(const emulated::Geometry* geometry, void** arguments) {
+    return emulated::run(%s, *geometry, arguments);
+}
+"""
+
+
+class _Geometry(ctypes.Structure):
+    """`emulated::Geometry`."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_memory", ctypes.c_uint64),
+    ]
+
+
+def load_emulated(job: CompileJob, folder: Path) -> "Launch":
+    """Build the sources that compile kept in `folder`.
+
+    Raises
+    ------
+    LaunchError
+        The source uses something that the emulation does not have; the text says what.
+    ToolchainError
+        There is no C++ compiler.
+    """
+    source = folder / SOURCES / job.implementation.source
+    with tempfile.TemporaryDirectory(prefix="kernelmill-emulated-") as name:  # what is loaded stays loaded
+        scratch = Path(name)
+        text = _preprocessed(source, definitions(job), scratch)
+        try:
+            text = rewrite(text)
+        except NotEmulatedError as error:
+            raise LaunchError(f"not emulated: {error}") from None
+        launcher = _LAUNCHER % job.implementation.entry
+        (scratch / "emulated.cpp").write_text(f'#include "device.hpp"\n{text}\n{launcher}')
+        library = scratch / "emulated.so"
+        _compile([*_FLAGS, f"-I{HEADERS}", "-o", str(library), "emulated.cpp"], scratch)
+        return EmulatedLaunch(job, library)
+
+
+class EmulatedLaunch:
+    """`launch(tensors)`: every tensor by name; writes the outputs in place, raises LaunchError."""
+
+    def __init__(self, job: CompileJob, library: Path) -> None:
+        self._job = job
+        self._abi = Abi(job.problem, device="cpu")
+        self._run = ctypes.CDLL(str(library)).kernelmill_launch
+        self._run.restype = ctypes.c_char_p
+
+    def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Blocks run one after the other."""
+        values = self._values(tensors)
+        geometry = geometry_of(self._job, self._abi.dimensions)
+        if geometry.is_empty:
+            return
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        reason = self._run(ctypes.byref(_plain(geometry)), addresses)
+        if reason is not None:
+            raise LaunchError(f"emulated: {reason.decode(errors='replace')}")
+
+    def _values(self, tensors: dict[str, torch.Tensor]) -> list[Any]:
+        """Of ctypes, as the kernel gets their addresses."""
+        kinds: list[Any] = self._abi.types
+        return [kind(value) for kind, value in zip(kinds, self._abi.values(tensors), strict=True)]
+
+
+def _plain(geometry: Geometry) -> _Geometry:
+    if geometry.cluster is not None:
+        raise LaunchError("not emulated: clusters")
+    axes = ctypes.c_uint * 3
+    return _Geometry(axes(*geometry.grid), axes(*geometry.block), geometry.shared_memory)
+
+
+def _preprocessed(source: Path, macros: list[str], scratch: Path) -> str:
+    """Macros may hold parts of PTX, so they go first; the architecture is what the emulation has."""
+    output = scratch / "preprocessed.ii"
+    _compile([*_FLAGS, "-E", *_ARCHITECTURE, *macros, "-o", str(output), str(source)], scratch)
+    return output.read_text()
+
+
+def _compile(arguments: list[str], scratch: Path) -> None:
+    failure = compiler.run(arguments, folder=scratch, log=scratch / "log.txt", seconds=TIME_LIMIT)
+    if failure is not None:
+        print((scratch / "log.txt").read_text(errors="replace"), flush=True)
+        raise LaunchError(f"not emulated: the host's compiler says: {failure.reason}")
