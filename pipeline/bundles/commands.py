@@ -21,15 +21,17 @@ UNFINISHED = 3
 
 def pack(options: argparse.Namespace) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
-    from pipeline.bundles.libraries import Target
+    from pipeline.bundles.libraries import OF_BACKEND, Target
     from pipeline.bundles.packing import pack as pack_job
     from pipeline.config.machine import read_machine
     from pipeline.config.material import gather
 
     overrides = tuple(options.overrides)
-    gather(overrides, Path.cwd(), read_machine())
+    material = gather(overrides, Path.cwd(), read_machine())
+    used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
+    extras = (*options.extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
     target = Target(python=options.python, machine=options.machine or platform.machine())
-    packed = pack_job(options.out, overrides, target, extras=tuple(options.extras), root=Path.cwd())
+    packed = pack_job(options.out, overrides, target, extras=tuple(dict.fromkeys(extras)), root=Path.cwd())
     print(
         f"{options.out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
         end=" ",

@@ -22,6 +22,8 @@ BROUGHT = ("grimp", "hydra-core", "msgspec", "omegaconf", "python-constraint2", 
 """What planning and the stages import and a machine for torch and Triton does not have."""
 EXPECTED = ("numpy", "torch")
 """Modules that the machine has to have: they fit its driver."""
+OF_BACKEND = {"cuda": ("cuda-bindings", "cuda-core", "cuda-pathfinder")}
+"""What a backend needs and few machines have; used where there is none. NVRTC itself comes with torch."""
 _BUILT = (".so", ".pyd")
 _USELESS = (".c", ".pyc", ".pyi")
 # PEP 600; 2.28 is what torch's own wheels need.
@@ -71,6 +73,14 @@ def with_needs(names: tuple[str, ...]) -> dict[str, str]:
         needs = [Requirement(text) for text in distribution.requires or ()]
         todo += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
     return dict(sorted(found.items()))
+
+
+def version_here(name: str) -> str:
+    """The version that is installed here; empty where none is."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def files_of(name: str, version: str, target: Target) -> dict[str, bytes]:

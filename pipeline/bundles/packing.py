@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.bundles import bootstrap
-from pipeline.bundles.libraries import BROUGHT, EXPECTED, Target, files_of, with_needs
+from pipeline.bundles.libraries import BROUGHT, EXPECTED, Target, files_of, version_here, with_needs
 from pipeline.errors import BundleError
 from pipeline.records.record import Record, digest_bytes, digest_parts
 from pipeline.store.atomic import write_atomic
@@ -50,7 +50,8 @@ def pack(
     for name, version in libraries.items():
         files |= {f"lib/{file}": content for file, content in files_of(name, version, target).items()}
     for name in extras:
-        files |= {f"extra/{name}/{file}": content for file, content in files_of(name, "", target).items()}
+        found = files_of(name, version_here(name), target)
+        files |= {f"extra/{name}/{file}": content for file, content in found.items()}
     job = {
         "overrides": list(overrides),
         "python": target.python,
