@@ -134,7 +134,7 @@ def _rows(kernel: str, chosen: argparse.Namespace) -> list[Row]:
         store = Path(scratch)
         spec, compiled = _prepared(kernel, chosen, store)
         pairs: dict[tuple[str, str], list[Pair]] = {}
-        with Bench(spec, profile._work(spec), store, store) as bench:
+        with Bench(spec, profile._cost(spec), store, store, {}) as bench:
             bench.prepare()
             for _ in range(chosen.rounds):
                 for key, pair in _round(spec, compiled, bench, store).items():

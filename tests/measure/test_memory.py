@@ -1,6 +1,7 @@
 """Peak memory of one call: of the host for real, of a device as torch's allocator tells it."""
 
 import ctypes
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +15,14 @@ from pipeline.records.profiled import Peak
 from tests.measure.clean import call
 
 MB = 1 << 20
-SLACK = 2 * MB  # the kernel adds up resident sizes now and then
+# A huge page comes whole, and each processor holds back up to 32 pages of the count (Linux 6.2 and later:
+# percpu_counter, batches of 32 or twice the processors).
+SLACK = 2 * MB + max(32, 2 * (os.cpu_count() or 1)) * (os.cpu_count() or 1) * 4096
 
 needs_reset = pytest.mark.skipif(not memory.CLEAR.exists(), reason="needs /proc/self/clear_refs")
 
 
+@pytest.mark.alone  # under pressure the kernel splits and joins huge pages, of 2 MiB each
 @needs_reset
 def test_temporary_memory_of_each_call(tmp_path: Path):
     """What a call frees before it returns counts, also where an earlier call had the same memory already."""

@@ -20,7 +20,7 @@ from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import Build, ProfileSpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.stages.profile import _work, entry_digest
+from pipeline.stages.profile import _cost, entry_digest
 from pipeline.store.layout import entry_path
 from tests.measure.clean import call
 from tests.measure.problems import settings
@@ -126,14 +126,14 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_bytes_of_the_tensors() -> None:
     """What a formula is compared with: inputs and outputs as declared, integers and booleans as well."""
-    assert _work(SPEC).tensor_bytes == _work(SPEC).bytes == 2 * 2048 * 1024 * 4
+    assert _cost(SPEC).tensor_bytes == _cost(SPEC).bytes == 2 * 2048 * 1024 * 4
     more = SPEC.problem.tensors | {
         "index": Tensor(role="input", shape=("rows",), dtype="int64"),
         "mask": Tensor(role="input", shape=("rows",), dtype="bool"),
         "half": Tensor(role="output", shape=("cols",), dtype="bfloat16"),
     }
     problem = msgspec.structs.replace(SPEC.problem, tensors=more, order=())
-    held = _work(msgspec.structs.replace(SPEC, problem=problem)).tensor_bytes
+    held = _cost(msgspec.structs.replace(SPEC, problem=problem)).tensor_bytes
     assert held == 2 * 2048 * 1024 * 4 + 2048 * 8 + 2048 + 1024 * 2
 
 
@@ -170,7 +170,7 @@ def test_what_fails_while_timed(desk: Desk) -> None:
     assert isinstance(right, Profiled)
 
 
-def test_half_of_the_work(desk: Desk) -> None:
+def test_half_of_the_cost(desk: Desk) -> None:
     """A kernel that computes half of the rows, and that a faulty gate let pass, is above the roofline.
 
     Only where the whole work comes near the ceiling: half of a slow kernel's time is a time that an honest
@@ -184,7 +184,7 @@ def test_half_of_the_work(desk: Desk) -> None:
         pytest.skip(f"the whole work reached {whole.roofline_share:.0%} of the roofline: the machine is busy")
     assert isinstance(half, Failure) and half.outcome is Outcome.OVER_ROOFLINE, half
     assert "work left out" in half.reason
-    assert "data kept in registers or caches between calls" in half.reason
+    assert "data that stay in caches" in half.reason
     assert "a wrong `cost.bytes`" in half.reason
 
 
