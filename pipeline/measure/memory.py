@@ -4,7 +4,7 @@ Device: what torch's caching allocator counts, and what the device has less of w
 device memory by itself and gives it back before it returns is not seen.
 Host: the kernel's own high-water mark of the resident size (VmHWM), which Linux lets a process reset. Memory
 that was freed is given back to the system first, or a call that takes it again would seem to need none.
-Figures are known to one or two MiB: the kernel keeps sizes per processor, and huge pages come whole.
+Figures are known to a little over 2 MiB: the kernel keeps sizes per processor, and huge pages come whole.
 """
 
 import ctypes

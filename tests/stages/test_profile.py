@@ -170,7 +170,7 @@ def test_what_fails_while_timed(desk: Desk) -> None:
     assert isinstance(right, Profiled)
 
 
-def test_half_of_the_cost(desk: Desk) -> None:
+def test_half_of_the_work(desk: Desk) -> None:
     """A kernel that computes half of the rows, and that a faulty gate let pass, is above the roofline.
 
     Only where the whole work comes near the ceiling: half of a slow kernel's time is a time that an honest
@@ -185,7 +185,7 @@ def test_half_of_the_cost(desk: Desk) -> None:
     assert isinstance(half, Failure) and half.outcome is Outcome.OVER_ROOFLINE, half
     assert "work left out" in half.reason
     assert "data that stay in caches" in half.reason
-    assert "a wrong `cost.bytes`" in half.reason
+    assert "`cost.bytes` counts more" in half.reason
 
 
 def test_only_what_verified(desk: Desk) -> None:
