@@ -205,7 +205,7 @@ def _hosted(spec: ProfileSpec, compiled: CompileRecord, store: Path) -> dict[str
         job=_job(spec, compiled), compiled=compiled.result, root=str(ROOT), folder=str(folder)
     )
     eager = Reference(function=spec.reference, gradient_of=spec.gradient_of)
-    return {"cpp": candidate, "eager": eager, "compile": msgspec.structs.replace(eager, compiled="trusting")}
+    return {"cpp": candidate, "eager": eager, "compile": msgspec.structs.replace(eager, compiled="default")}
 
 
 def _job(spec: ProfileSpec, compiled: CompileRecord) -> CompileJob:
@@ -225,8 +225,9 @@ def _ours(spec: ProfileSpec, compiled: CompileRecord, bench: Bench, store: Path)
         It has no result: too noisy, for example.
     """
     assert isinstance(compiled.result, Compiled)
-    artifact = entry_path(store, "compile", compiled.entry).absolute()
-    result = bench.profile(_job(spec, compiled), compiled.result, artifact, store)
+    candidate = _hosted(spec, compiled, store)["cpp"]
+    assert isinstance(candidate, Candidate)
+    result = bench.profile(candidate, store)
     if isinstance(result, Failure):
         raise SystemExit(f"{spec.problem.kernel}: {result.outcome}: {result.reason}")
     return {"cpp": result.timing} | {each.baseline: each.timing for each in result.comparisons}

@@ -19,9 +19,9 @@ import pytest
 import torch
 import torch.utils.benchmark
 
-from pipeline.measure import child
 from pipeline.measure.commands import SetUp
 from pipeline.measure.content import Content
+from pipeline.measure.hosting import load
 from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.records.record import read_record
 
@@ -53,7 +53,7 @@ def main(set_up: Path, out: Path) -> None:
     timer.prepare()
     content = Content(found.problem, "cpu")
     content.renew(int.from_bytes(os.urandom(6), "big"))
-    call = child._binder(found, content)()
+    call = load(found, content).bind()
     timer.settle(call, 0.1)  # threads are started and pinned
     samples = {"torch.utils.benchmark": _torch(call), "pytest-benchmark": _pytest(call)}
     out.write_text(json.dumps(samples))
