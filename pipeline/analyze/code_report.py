@@ -98,19 +98,22 @@ def _toolchain(subjects: Sequence[Subject]) -> str:
 
 
 def _summary(subjects: Sequence[Subject]) -> Iterator[str]:
-    yield "| target | architecture | " + " | ".join(heading for _, heading in _SUMMARY) + " |"
-    yield "|---|---|" + "---:|" * len(_SUMMARY)
+    yield (
+        "| target | architecture | implementation | " + " | ".join(heading for _, heading in _SUMMARY) + " |"
+    )
+    yield "|---|---|---|" + "---:|" * len(_SUMMARY)
     for subject in subjects:
         values = {name: value for name, value, _ in fact_values(subject.result)}
         cells = [values.get(name, "–") for name, _ in _SUMMARY]
         result = subject.result
-        yield f"| {result.task.hardware} | {result.architecture} | {' | '.join(cells)} |"
+        names = f"{result.task.hardware} | {result.architecture} | {result.variant.implementation}"
+        yield f"| {names} | {' | '.join(cells)} |"
     yield ""
 
 
 def _target(subject: Subject, found: Evidence, texts: SourceTexts) -> Iterator[str]:
     result = subject.result
-    yield f"## {result.task.hardware} ({result.architecture})\n"
+    yield f"## {result.variant.implementation} on {result.task.hardware} ({result.architecture})\n"
     yield f"{heading(result)}."
     yield f"Variant `{result.id}` in `artifacts/{result.folder('compile')}`.\n"
     if found.preparation:
