@@ -38,8 +38,7 @@ STREAMS = {
 LIKWID = "likwid-bench"
 PEAKS = {"float32": "peakflops_sp", "float64": "peakflops"}
 BYTES_PER_RUN = 2e9  # of one run of likwid-bench in a cache: some milliseconds
-TRAVERSALS = 10  # of arrays beyond the caches: with three, likwid-bench's own start took half of the time
-BEYOND_RUNS = 5  # there: ours are the best of many traversals, and a shared memory bus is rarely free
+TRAVERSALS = 3  # of arrays beyond the caches
 RUNS = 2  # of each of its kernels in a round
 FLOPS_SIZE = 16_000  # bytes that its peak kernels load over and over
 PRODUCT = """
@@ -123,9 +122,8 @@ def _likwid(found: DeviceCeilings) -> Others:
             traversals = TRAVERSALS if last else max(10, int(BYTES_PER_RUN / size))
             for name in STREAMS[series]:
                 kernel = likwid.widest(name, features)
-                for _ in range(BEYOND_RUNS if last else 1):
-                    rate = likwid.rate(kernel, size=size, cores=cores, iterations=traversals)
-                    _merge(best, {(_stream_name(series, level), LIKWID): rate})
+                rate = likwid.rate(kernel, size=size, cores=cores, iterations=traversals)
+                _merge(best, {(_stream_name(series, level), LIKWID): rate})
         for dtype, name in PEAKS.items():
             kernel = likwid.widest(name, features)
             flops = likwid.rate(kernel, size=FLOPS_SIZE * cores, cores=cores, iterations=100_000)
