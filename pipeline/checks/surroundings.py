@@ -4,6 +4,9 @@ In: a `snapshot` taken before the candidate's code ran. Out: one line per functi
 or given other code in Python, PyTorch, Triton or this package, and which global settings have changed. What
 was added is fine: libraries import lazily. The judge never runs in this process, so nothing of this reaches
 it; but a candidate that does this is not what it seems.
+
+One file, though a long one: `private` makes a copy of it that no other code can reach, and what it imported
+from a second module of ours could be replaced there.
 """
 
 import ctypes

@@ -203,13 +203,12 @@ def _cost(spec: ProfileSpec) -> "Work":
     problem = spec.problem
     names = {**problem.attributes, **problem.dimensions, "itemsize": ELEMENT_BYTES[problem.element]}
     size = {name: math.prod(problem.shape(name)) for name in problem.tensors}
-    share = sum(size[name] for name in problem.names("input")) / max(1, sum(size.values()))
     held = sum(size[name] * _itemsize(tensor.dtype) for name, tensor in problem.tensors.items())
     total = evaluate_number(spec.cost.bytes, names)
     return Work(
         flops=evaluate_number(spec.cost.flops, names),
-        read=share * total,
-        written=(1 - share) * total,
+        read=problem.input_share * total,
+        written=(1 - problem.input_share) * total,
         unit=spec.cost.unit,
         dtype=problem.element,
         tensor_bytes=held,

@@ -2,8 +2,6 @@
 
 import textwrap
 
-import msgspec
-
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, source_files
 from pipeline.backends.cuda.compilation import SOURCES
@@ -11,28 +9,16 @@ from pipeline.backends.cuda.emulator import load_emulated
 from pipeline.records.kernel import Implementation, Launch, Tensor
 from pipeline.records.problem import Problem
 from pipeline.records.variant import Variant
-from tests.backends.triton_jobs import DIMENSIONS, ROOT, kernel, target
+from tests.backends.triton_jobs import ROOT, declared_problem, kernel, target
 
 TARGETS = ("a100", "rtx4090", "h100", "h200", "b200")
 
 
 def declared_job(name, hardware="h200", dtype="float16", *, dimensions=None, **tunables):
     """A declared kernel on a declared target; tunables not given have their defaults."""
-    declared = kernel(name)
-    implementation = declared.implementations["cuda"]
-    tensors = {
-        tensor: msgspec.structs.replace(value, dtype=dtype) for tensor, value in declared.tensors.items()
-    }
-    problem = Problem(
-        kernel=name,
-        dimensions=dimensions or DIMENSIONS[name],
-        tensors=tensors,
-        scalars=declared.scalars,
-        attributes=declared.attributes,
-        element=dtype,
-    )
+    implementation = kernel(name).implementations["cuda"]
     defaults = {tunable: value.default for tunable, value in implementation.tunables.items()}
-    return _job(problem, implementation, defaults | tunables, hardware)
+    return _job(declared_problem(name, dtype, dimensions), implementation, defaults | tunables, hardware)
 
 
 def written_job(folder, source, *, hardware="h200", launch=None, size=64, entry="kernel", **tunables):

@@ -41,12 +41,19 @@ def target(name):
 
 def declared_job(name, hardware, dtype="float16", *, dimensions=None, **tunables):
     """A declared kernel on a declared target; tunables not given have their defaults."""
+    implementation = kernel(name).implementations["triton"]
+    defaults = {tunable: value.default for tunable, value in implementation.tunables.items()}
+    problem = declared_problem(name, dtype, dimensions)
+    return _job(problem, implementation, defaults | tunables, target(hardware))
+
+
+def declared_problem(name, dtype, dimensions=None):
+    """A declared kernel's problem, every tensor of this dtype."""
     declared = kernel(name)
-    implementation = declared.implementations["triton"]
     tensors = {
         tensor: msgspec.structs.replace(value, dtype=dtype) for tensor, value in declared.tensors.items()
     }
-    problem = Problem(
+    return Problem(
         kernel=name,
         dimensions=dimensions or DIMENSIONS[name],
         tensors=tensors,
@@ -54,8 +61,6 @@ def declared_job(name, hardware, dtype="float16", *, dimensions=None, **tunables
         attributes=declared.attributes,
         element=dtype,
     )
-    defaults = {tunable: value.default for tunable, value in implementation.tunables.items()}
-    return _job(problem, implementation, defaults | tunables, target(hardware))
 
 
 def written_job(folder, source, *, on="h200", size=4096, **tunables):

@@ -24,7 +24,6 @@ import msgspec
 import numpy as np
 
 from pipeline.backends.backend import CompileJob
-from pipeline.config.cache import current_plan
 from pipeline.config.catalogue import Catalogue
 from pipeline.config.compose import composer
 from pipeline.config.groups import options
@@ -40,7 +39,8 @@ from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.stages import profile
-from pipeline.store.layout import entry_path, output_path, spec_path
+from pipeline.store.layout import entry_path, spec_path
+from tests.benchmarks.chain import run_chain
 from tests.benchmarks.machine import where
 
 ROOT = Path(__file__).parents[2]
@@ -157,16 +157,7 @@ def _prepared(kernel: str, chosen: argparse.Namespace, store: Path) -> tuple[Pro
         f"kernel={kernel} workload={chosen.workload} hardware=cpu optimization=defaults "
         f"profile={chosen.profile} verify=fast tracking=disabled"
     )
-    (task,) = current_plan(tuple(overrides.split()), root=ROOT, store=store).tasks
-    outputs: dict[str, Path] = {}
-    for stage, extra in (("generate", []), ("compile", []), ("verify", ["--workers=1"])):
-        key = getattr(task.row, stage)
-        outputs[stage] = output_path(store, stage, key, 0)
-        before = {"generate": "--round=0", "compile": f"--variants={outputs['generate']}"}
-        before["verify"] = f"--compiled={outputs.get('compile')}"
-        paths = [f"--spec={spec_path(store, stage, key)}", f"--out={outputs[stage]}", f"--root={store}"]
-        command = [sys.executable, "-m", f"pipeline.stages.{stage}", *paths, before[stage], *extra]
-        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    task, outputs = run_chain(overrides, store)
     verified = read_record(outputs["verify"], VerifyOutput).records[0]
     if not isinstance(verified.result, Verified):
         raise SystemExit(f"{kernel}: {verified.result.reason}")

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.checks.preparation import where_run
-from pipeline.config.cache import current_plan
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.store.layout import output_path, spec_path
+from pipeline.store.layout import spec_path
+from tests.benchmarks.chain import run_chain
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ("softmax", "softmax_backward", "rms_norm", "rms_norm_backward", "matmul", "matmul_bias_gelu")
@@ -61,16 +61,7 @@ def _measure(kernel: str, target: str, options: argparse.Namespace, store: Path)
         f"kernel={kernel} workload=bert_base hardware={target} optimization=full verify={options.verify}"
         f" search=random search.variants_per_round={options.variants} tracking=disabled"
     )
-    (task,) = current_plan(tuple(overrides.split()), root=ROOT, store=store).tasks
-    outputs: dict[str, Path] = {}
-    for stage, extra in (("generate", []), ("compile", []), ("verify", ["--workers=1"])):
-        key = getattr(task.row, stage)
-        outputs[stage] = output_path(store, stage, key, 0)
-        before = {"generate": "--round=0", "compile": f"--variants={outputs['generate']}"}
-        before["verify"] = f"--compiled={outputs.get('compile')}"
-        paths = [f"--spec={spec_path(store, stage, key)}", f"--out={outputs[stage]}", f"--root={store}"]
-        command = [sys.executable, "-m", f"pipeline.stages.{stage}", *paths, before[stage], *extra]
-        subprocess.run(command, check=True, cwd=ROOT)
+    task, outputs = run_chain(overrides, store)
     spec = spec_path(store, "verify", task.row.verify)
     command = [sys.executable, "-m", "tests.benchmarks.naive", *map(str, (spec, outputs["compile"], store))]
     naive = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
