@@ -2,7 +2,7 @@
 
 Commands (`pipeline.measure.commands`) arrive one at a time, and nothing runs between them:
 `SetUp` (who am I), `Load` (load, compile, first call), `Calibrate` (warm up, calls per batch), then for each
-batch `Prepare` (fresh content, untimed calls) and `Go` (the timed calls).
+batch `Prepare` (fresh content, untimed calls) and `Go` (a few more of them, then the timed calls).
 """
 
 import os
@@ -50,9 +50,14 @@ HOST_BATCHES = 5
 
 def serve(channel: Channel) -> None:
     """Runs in the forked child until the channel closes."""
+    serve_as(Host, channel)
+
+
+def serve_as(host_kind: "type[Host]", channel: Channel) -> None:
+    """`serve` with a host that does more than ours: times with another harness too, for example."""
     set_up: SetUp = channel.receive(SetUp)
     channel.send(Ready(process=os.getpid()))
-    host = _Host(set_up)
+    host = host_kind(set_up)
     while True:
         try:
             command: Command = channel.receive(Command)
@@ -64,23 +69,24 @@ def serve(channel: Channel) -> None:
             return
 
 
-class _Host:
+class Host:
     """The callable with its tensors and its clock."""
 
     def __init__(self, set_up: SetUp) -> None:
         self._set_up = set_up
-        self._timer: Timer = timer_for(
+        self.timer: Timer = timer_for(
             set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
         )
-        self._timer.prepare()
+        self.timer.prepare()
         if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.
-        self._content = Content(set_up.problem, self._timer.device)
+        self._content = Content(set_up.problem, self.timer.device)
         self._hosted = Hosted(bind=_not_loaded, host=None)
-        self._call: Call = _not_loaded
+        self.call: Call = _not_loaded
 
     def obey(self, command: Command) -> Answer:
+        """Do it; what the callable raises is an answer."""
         match command:
             case Load():
                 self._content.renew(command.seed)
@@ -114,7 +120,7 @@ class _Host:
         clock = time.perf_counter
         start = clock()
         self._hosted = load(self._set_up, self._content)
-        self._call = self._hosted.bind()
+        self.call = self._hosted.bind()
         loaded = clock()
         # Its clock stands inside: freeing memory first, so that the peak can be seen, is not the call's.
         first: list[float] = []
@@ -123,18 +129,18 @@ class _Host:
             setup_seconds=loaded - start,
             first_call_seconds=first[0],
             first_peak=peak,
-            facts=self._timer.facts(),
+            facts=self.timer.facts(),
         )
 
     def _first_call(self) -> float:
         start = time.perf_counter()
-        self._timer.batch(self._call, 1)
+        self.timer.batch(self.call, 1)
         return time.perf_counter() - start
 
     def _calibrate(self, command: Calibrate) -> Answer:
         began = time.perf_counter()
-        self._call = self._timer.recorded(self._call)
-        self._timer.settle(self._call, command.warmup_seconds)
+        self.call = self.timer.recorded(self.call)
+        self.timer.settle(self.call, command.warmup_seconds)
         calls, seconds = self._calls_of(command.batch_seconds)
         drift = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
         return Calibrated(
@@ -150,7 +156,7 @@ class _Host:
         calls = 1
         while True:
             # The faster of two: a batch that something disturbed would be taken for a long one.
-            seconds = min(self._timer.batch(self._call, calls) for _ in range(2))
+            seconds = min(self.timer.batch(self.call, calls) for _ in range(2))
             if seconds >= batch_seconds or calls >= MOST_CALLS:
                 return calls, seconds / calls
             # Aim a little beyond the goal, in steps that one slow call cannot make absurd.
@@ -162,7 +168,7 @@ class _Host:
         if call_seconds > LONG_CALL:
             return None
         while True:
-            window = [self._timer.batch(self._call, calls) for _ in range(WINDOW)]
+            window = [self.timer.batch(self.call, calls) for _ in range(WINDOW)]
             drift = statistics.drift(window)
             if drift is None or time.perf_counter() > end:
                 return drift
@@ -171,7 +177,7 @@ class _Host:
         """The fewest of some batches: what disturbs the host only adds."""
         host = self._hosted.host
         if host is None:
-            return self._timer.host_seconds(self._call, calls)
+            return self.timer.host_seconds(self.call, calls)
         clock = time.perf_counter_ns
         found = []
         for _ in range(HOST_BATCHES):
@@ -183,21 +189,22 @@ class _Host:
 
     def _prepare(self, seconds: float | None) -> Answer:
         if not self._set_up.cuda_graph:  # a graph has its tensors' addresses in it, and they stay
-            self._call = self._hosted.bind()
+            self.call = self._hosted.bind()
         if seconds is not None:
-            self._timer.settle(self._call, seconds)
+            self.timer.settle(self.call, seconds)
         return Prepared()
 
     def _examine(self, command: Examine) -> Answer:
         def batch(calls: int) -> float:
-            return self._timer.batch(self._call, calls)
+            return self.timer.batch(self.call, calls)
 
         return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:
         if not command.gaps:
-            return Ran(seconds=self._timer.batch(self._call, command.calls))
-        latencies = self._timer.latencies(self._call, command.gaps)
+            lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
+            return Ran(seconds=self.timer.batch(self.call, command.calls), lead_seconds=lead)
+        latencies = self.timer.latencies(self.call, command.gaps)
         return Ran(seconds=sum(latencies), latencies=latencies)
 
 

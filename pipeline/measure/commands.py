@@ -78,6 +78,8 @@ class Go(Record, frozen=True, kw_only=True, tag="go"):
     """Run the timed calls."""
 
     calls: int
+    lead: int = 0
+    """Calls right before them, back to back, timed apart."""
     gaps: tuple[float, ...] = ()
     """Idle seconds before each call, which is timed alone then; none: back to back."""
 
@@ -130,13 +132,15 @@ class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
 
 
 class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):
-    """The next `Go` runs nothing but the timed calls."""
+    """The next `Go` runs nothing but its calls."""
 
 
 class Ran(Record, frozen=True, kw_only=True, tag="ran"):
     """Seconds of the whole batch, by this process's clock."""
 
     seconds: float
+    lead_seconds: float = 0.0
+    """Of the calls before the timed ones."""
     latencies: tuple[float, ...] = ()
     """Of each call, where they were timed one by one."""
 

@@ -33,7 +33,15 @@ from pipeline.records.settings import Profile
 from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
-SETTLE_SECONDS = 0.0005  # untimed calls before each batch, at least one
+SETTLE_SECONDS = (0.0005, 0.01)  # of untimed calls before each batch, at least and at most; at least one call
+SETTLE_CALLS = 100
+"""Untimed calls before each batch, within these seconds. While others had the cores, caches and branch
+predictors forgot this callable: calls through `torch.compile` and eager backward take half as long again in
+their first millisecond and some per cent more until the tenth, those of a C++ kernel 1 % in the first."""
+LEAD_SHARE = 0.125
+"""Of a batch's calls, run once more right before its clock starts: the message that starts it lets the
+callable sleep, and others compute, for long enough to make the first half millisecond 3 to 45 % slower."""
+LEAD_EXCESS = 2.0  # times the timed calls: what a call of the lead may take longer, by the child's clock
 SERVER_CALLS = 8  # in one batch, each after an idle gap
 LONGEST_GAP = 5.0  # times the mean: an exponential tail has no end, a budget has
 
@@ -74,9 +82,10 @@ class Batch(Record, frozen=True, kw_only=True):
     seconds: float
     """Of all calls, by the child's clock."""
     unseen: float
-    """What passed outside beyond that: two messages, and whatever the child keeps quiet about."""
+    """What passed outside beyond that and its lead: two messages, and what the child keeps quiet about."""
     computed: float
-    """CPU seconds of its main thread meanwhile, by the kernel's account; 0 where that is not told."""
+    """CPU seconds of its main thread meanwhile, by the kernel's account, without those of the lead; 0 where
+    that is not told."""
     waited: float
     """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
     queued: float = 0.0
@@ -137,28 +146,43 @@ class Member:
             self.calls, self._idle = SERVER_CALLS, settings.idle_seconds
         return self.loaded
 
+    @property
+    def _lead(self) -> int:
+        """Calls before the timed ones; none where calls are long or come one by one."""
+        brief = self.call_seconds < LONG_CALL and not self._idle
+        return max(1, round(LEAD_SHARE * self.calls)) if brief else 0
+
+    @property
+    def settle_seconds(self) -> float | None:
+        """Of untimed calls before a batch; none before long calls."""
+        least, most = SETTLE_SECONDS
+        return (
+            min(max(least, SETTLE_CALLS * self.call_seconds), most) if self.call_seconds < LONG_CALL else None
+        )
+
     def batch(self, seed: int) -> Batch:
         """Fresh content, some untimed calls, then the timed ones under an outside clock as well."""
-        settle = SETTLE_SECONDS if self.call_seconds < LONG_CALL else None
         gaps = gaps_of(seed, self.calls, self._idle) if self._idle else ()
-        prepare = Prepare(seed=seed, settle_seconds=settle)
+        prepare = Prepare(seed=seed, settle_seconds=self.settle_seconds)
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
             before = self._account()
             start = time.perf_counter()
-            ran = self._ask(Go(calls=self.calls, gaps=gaps), Ran, self._place.patience)
+            ran = self._ask(Go(calls=self.calls, lead=self._lead, gaps=gaps), Ran, self._place.patience)
             outside = time.perf_counter() - start - sum(gaps)
             after = self._account()
         seconds = ran.seconds
-        if not 0 < seconds <= outside:
+        if not 0 < seconds <= outside - ran.lead_seconds <= outside:
             self.stop()
-            reason = f"its clock says {seconds:g} s for a batch that took {outside:g} s"
+            reason = f"its clock says {seconds + ran.lead_seconds:g} s for a batch that took {outside:g} s"
             raise MemberGone(self.name, Outcome.TAMPERED, reason)
+        # A false clock could shift time into the lead: what it may take is bounded by the timed calls.
+        lead = min(ran.lead_seconds, LEAD_EXCESS * self._lead * seconds / self.calls)
         return Batch(
             calls=self.calls,
             seconds=seconds,
-            unseen=outside - seconds,
-            computed=after.computed - before.computed,
+            unseen=outside - lead - seconds,
+            computed=max(0.0, after.computed - before.computed - lead),
             waited=max(0.0, after.waited - before.waited),
             queued=after.queued - before.queued,
             latencies=ran.latencies,

@@ -1,12 +1,15 @@
 """How the benchmarks judge agreement, and how they read another tool."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from pipeline.measure.member import Batch
+from pipeline.measure.rounds import Round
 from pipeline.records.profiled import Interval
 from tests.benchmarks import likwid
-from tests.benchmarks.agreement import Pair, Row, kernels_in_cpp, verdict
+from tests.benchmarks.agreement import _paired, kernels_in_cpp, verdict
 from tests.benchmarks.ceilings import _rows, _stream_name, _working_sets
 from tests.measure.stand_ins import DEVICE, MB
 
@@ -18,34 +21,39 @@ MByte/s:		62651.03
 """
 
 
-def interval(value: float) -> Interval:
-    """Known to one per cent."""
-    return Interval(value=value, low=0.99 * value, high=1.01 * value, confidence=0.95)
-
-
-def row(*ratios: float) -> Row:
-    """One round for each ratio."""
-    pairs = tuple(Pair(ours=interval(ratio), theirs=interval(1.0)) for ratio in ratios)
-    return Row(kernel="softmax", callable="cpp", harness="x", pairs=pairs)
+def ratio(low: float, high: float) -> Interval:
+    """Ours over theirs."""
+    return Interval(value=(low + high) / 2, low=low, high=high, confidence=0.95)
 
 
 def test_agreement() -> None:
-    """Rounds on both sides of 1 agree, and those that miss it by what two processes differ by; 5 % do not."""
-    assert verdict(row(0.97, 1.02, 1.04)) == "agrees"
-    assert verdict(row(1.009, 1.03)) == "agrees"
-    assert verdict(row(1.05, 1.06)) == "differs"
-    assert verdict(row(0.9, 0.95)) == "differs"
+    """What leaves room for less than 1 % agrees; 2 % that are known do not."""
+    assert verdict(ratio(0.97, 1.02)) == "agrees"
+    assert verdict(ratio(1.009, 1.03)) == "agrees"
+    assert verdict(ratio(1.02, 1.03)) == "differs"
+    assert verdict(ratio(0.9, 0.95)) == "differs"
 
 
 def test_scatter_is_no_agreement() -> None:
-    """Ratios from a half to two leave room for 1, and for everything else."""
-    assert verdict(row(0.5, 2.0)) == "undecided"
-    assert verdict(row(1.5, 2.0)) == "undecided"
+    """An interval from a half to two leaves room for 1, and for everything else."""
+    assert verdict(ratio(0.5, 2.0)) == "undecided"
+    assert verdict(ratio(1.5, 2.0)) == "undecided"
 
 
-def test_intervals_overlap() -> None:
-    """Two intervals of one per cent each."""
-    assert [pair.overlap for pair in row(1.0, 1.019, 1.03, 0.97).pairs] == [True, True, False, False]
+def test_pairs_of_rounds(tmp_path: Path) -> None:
+    """Rounds in which threads waited are left out, and the last one, where theirs is missing."""
+    samples = tmp_path / "cpp.jsonl"
+    samples.write_text(
+        "".join(f'{{"torch.utils.benchmark": [{each}], "pytest-benchmark": [1, 2, 9]}}\n' for each in (4, 5))
+    )
+    batches = [
+        Batch(calls=2, seconds=8.0, unseen=0.0, computed=0.0, waited=waited) for waited in (0.0, 4.0, 0.0)
+    ]
+    rows = _paired("softmax", samples, [Round(batches={"candidate": batch}) for batch in batches])
+    assert [(row.harness, row.ours, row.theirs) for row in rows] == [
+        ("torch.utils.benchmark", (4.0,), (4.0,)),
+        ("pytest-benchmark", (4.0,), (2.0,)),
+    ]
 
 
 def test_every_kernel_in_cpp() -> None:

@@ -1,0 +1,107 @@
+"""A measuring child in which other harnesses time the same call, right before or right after our batch.
+
+It does all that ours does (`pipeline.measure.child`), and is asked the same. In each round
+`torch.utils.benchmark` (`blocked_autorange`) and pytest-benchmark, each with its own clock, calls per sample
+and samples, time the call that our batch times: same process, threads, content and places in memory. A coin
+decides whether they come before our batch or after it. What they found goes to a file, one line per round.
+"""
+
+import contextlib
+import json
+import os
+import random
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.utils.benchmark
+
+from pipeline.measure.child import Host, serve_as
+from pipeline.measure.commands import Answer, Candidate, Command, Go, Prepare, SetUp
+from pipeline.workers.channel import Channel
+
+FOLDER = "KERNELMILL_AGREEMENT"  # where the samples go
+SECONDS = 0.05  # of timed calls, each harness and round
+SETTLE_SECONDS = 0.01  # of untimed calls before each of them, as before our batches
+Call = Callable[[], object]
+
+
+def serve(channel: Channel) -> None:
+    """Runs in the forked child until the channel closes."""
+    serve_as(_Host, channel)
+
+
+class _Host(Host):
+    def __init__(self, set_up: SetUp) -> None:
+        super().__init__(set_up)
+        hosted = set_up.hosted
+        name = "cpp" if isinstance(hosted, Candidate) else {"no": "eager"}.get(hosted.compiled, "compile")
+        self._samples = Path(os.environ[FOLDER]) / f"{name}.jsonl"
+        self._samples.touch()
+        self._after = False
+
+    def obey(self, command: Command) -> Answer:
+        if self._after and not isinstance(command, Go):  # the batch was before this command
+            self._theirs()
+            self._after = False
+        if not isinstance(command, Prepare):
+            return super().obey(command)
+        self._after = random.random() < 0.5
+        answer = super().obey(command)
+        if not self._after:
+            self._theirs()
+            self.timer.settle(self.call, command.settle_seconds or 0.0)
+        return answer
+
+    def _theirs(self) -> None:
+        found = {}
+        for name in random.sample(sorted(HARNESSES), len(HARNESSES)):
+            self.timer.settle(self.call, SETTLE_SECONDS)
+            found[name] = HARNESSES[name](self.call)
+        with self._samples.open("a") as out:
+            out.write(json.dumps(found) + "\n")
+
+
+def _torch(call: Call) -> list[float]:
+    """Seconds per call, one per block."""
+    timer = torch.utils.benchmark.Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
+    return list(timer.blocked_autorange(min_run_time=SECONDS).times)
+
+
+class _Plugin:
+    """Hands the callable to the test below."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    @pytest.fixture
+    def call(self) -> Call:
+        """What is timed."""
+        return self._call
+
+
+def timed_call(benchmark, call) -> None:
+    """Collected by pytest as a test: pytest-benchmark calibrates and times it."""
+    benchmark(call)
+
+
+def _pytest(call: Call) -> list[float]:
+    """Seconds per call, one per round."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "benchmark.json"
+        arguments = [
+            *("-q", "--no-header", "--no-summary", "-c", os.devnull, "--rootdir", folder),
+            *("-p", "no:cacheprovider", "-o", "python_functions=timed_call", f"--benchmark-json={written}"),
+            *("--benchmark-save-data", f"--benchmark-max-time={SECONDS}", "--benchmark-quiet", __file__),
+        ]
+        with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):  # noqa: PTH123
+            ended = pytest.main(arguments, plugins=[_Plugin(call)])
+        if ended != 0:
+            raise RuntimeError(f"pytest-benchmark ended with {ended}")
+        (measured,) = json.loads(written.read_text())["benchmarks"]
+        return [float(each) for each in measured["stats"]["data"]]
+
+
+HARNESSES = {"torch.utils.benchmark": _torch, "pytest-benchmark": _pytest}
