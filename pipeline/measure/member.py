@@ -176,8 +176,7 @@ class Member:
             self.stop()
             reason = f"its clock says {seconds + ran.lead_seconds:g} s for a batch that took {outside:g} s"
             raise MemberGone(self.name, Outcome.TAMPERED, reason)
-        # A false clock could shift time into the lead: what it may take is bounded by the timed calls.
-        lead = min(ran.lead_seconds, LEAD_EXCESS * self._lead * seconds / self.calls)
+        lead = credible_lead(ran, share=self._lead / self.calls)
         return Batch(
             calls=self.calls,
             seconds=seconds,
@@ -254,6 +253,15 @@ class Member:
         text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
         if ended.kind == "error" and "Traceback" in text:
             raise MeasuringBug(f"{self.name}:\n{text}")
+
+
+def credible_lead(ran: Ran, *, share: float) -> float:
+    """Seconds of the calls before the timed ones, as many as `share` of these.
+
+    A false clock could shift time from the timed calls into the lead. What is beyond a bound is left in our
+    account of the batch, where it shows as time that the clock hides.
+    """
+    return min(ran.lead_seconds, LEAD_EXCESS * share * ran.seconds)
 
 
 def gaps_of(seed: int, calls: int, mean: float) -> tuple[float, ...]:

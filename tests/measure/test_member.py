@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure.member import LONGEST_GAP, SERVER_CALLS, MemberGone, gaps_of
+from pipeline.measure.commands import Ran
+from pipeline.measure.member import LONGEST_GAP, SERVER_CALLS, MemberGone, credible_lead, gaps_of
 from pipeline.records.outcome import Outcome
 from tests.measure.problems import SETTINGS, member, settings
 
@@ -82,6 +83,17 @@ def test_server(tmp_path: Path) -> None:
     gaps = gaps_of(2, SERVER_CALLS, 0.01)
     assert outside > sum(gaps)
     assert batch.unseen < outside - sum(gaps)
+
+
+def test_lead_of_a_true_clock() -> None:
+    """Its calls may be half as slow again as the timed ones: they wake the callable up."""
+    assert credible_lead(Ran(seconds=4.0, lead_seconds=0.75), share=0.125) == 0.75
+
+
+def test_lead_of_a_false_clock() -> None:
+    """Time that was shifted into it is not believed, and stays to be explained."""
+    assert credible_lead(Ran(seconds=2.0, lead_seconds=2.5), share=0.125) == 0.5
+    assert credible_lead(Ran(seconds=4.0, lead_seconds=0.0), share=0.0) == 0.0
 
 
 def test_gaps() -> None:
