@@ -1,5 +1,6 @@
 """Messages to a child process: plain values only, so that a hostile child cannot run code in its judge."""
 
+import select
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -13,6 +14,9 @@ class Channel:
 
     def __init__(self, descriptor: int) -> None:
         self._connection = Connection(descriptor)
+        # Made once: whoever waits for an answer must be asleep before the other side has begun to compute.
+        self._arrivals = select.poll()
+        self._arrivals.register(descriptor, select.POLLIN)
 
     def send(self, value: object) -> None:
         """Send one value; OSError where the other side is gone."""
@@ -24,7 +28,7 @@ class Channel:
 
     def poll(self, seconds: float) -> bool:
         """Whether a value or the end arrives within so many seconds."""
-        return self._connection.poll(seconds)
+        return bool(self._arrivals.poll(1000 * seconds))
 
     def close(self) -> None:
         """End the conversation."""

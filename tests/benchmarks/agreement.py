@@ -50,15 +50,16 @@ TOO_WIDE = 0.1
 """Relative width of the ratio's interval beyond which it shows nothing."""
 DISCUSSION = """\
 *Ours* and *theirs* are medians over the rounds with bootstrap intervals of 95 %; of theirs, the median of
-each round's samples. *Ours / theirs* is the ratio of the medians with the interval that the pipeline would
-state for such a pair. *Agrees* is the pipeline's own verdict: indistinguishable, that is, the interval leaves
-room for a difference below 1 %. *Undecided*: the interval is wider than 10 %, so that nothing was shown.
+each round's samples. *Ours / theirs* is the median of the rounds' ratios, with its interval. *Agrees* is the
+verdict that the pipeline would give on this ratio: indistinguishable, that is, the interval leaves room for a
+difference below 1 %. *Undecided*: the interval is wider than 10 %, so that nothing was shown.
 
-What is the same: the process, its threads, cores, priority and allocator, the callable, its content and where
-it lies in memory, and up to 10 ms of untimed calls before each. What is not: the clock; the calls per sample
-(ours: batches of at least 4 ms; torch's: blocks in which the clock costs less than 0.1 %; pytest-benchmark's:
-a few calls), so that a disturbance of a millisecond is averaged into one of our samples and dropped by a
-median over theirs; and garbage collection, which `torch.utils.benchmark` switches off.
+What is the same: the process, its threads, cores, priority and allocator, the callable, its content and
+where it lies in memory, up to 10 ms of untimed calls before each, and garbage collection (timeit, on which
+`torch.utils.benchmark` builds, is told to leave it on). What is not: the clock, and the calls per sample:
+ours are batches of at least 4 ms, torch's blocks in which the clock costs less than 0.1 %,
+pytest-benchmark's a few calls. So a disturbance of a millisecond is averaged into one of our samples, and
+dropped by a median over theirs.
 """
 
 
@@ -74,8 +75,9 @@ class Row(Record, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> Interval:
-        """Ours over theirs."""
-        return statistics.speedup(self.theirs, self.ours, CONFIDENCE)
+        """Median of the rounds' ratios, ours over theirs."""
+        ratios = [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
+        return statistics.median(ratios, CONFIDENCE)
 
 
 def main() -> None:

@@ -1,27 +1,36 @@
 """Our ceilings of this machine against independent tools, as docs/results/ceilings.md.
 
-    python -m tests.benchmarks.ceilings [--rounds 5]
+    python -m tests.benchmarks.ceilings [--rounds 12]
 
-In each round our ceilings are measured anew, then likwid-bench runs its own kernels on the same working sets,
-and NumPy multiplies matrices in a process of its own. Ceilings are the best of many samples on both sides, so
-the best of all rounds are compared. Run it on a quiet machine; where a tool is missing its rows are left out,
-with the reason.
+Our ceilings are measured as the pipeline does it. Then every quantity is taken alone: in each round the
+pipeline's own function samples it, and right before or after that likwid-bench runs its kernel on the same
+working set, or NumPy multiplies matrices. Ceilings are the best of many samples on both sides, so the best of
+all rounds are compared. Run it on a quiet machine; where a tool is missing its rows are left out, with the
+reason.
 """
 
 import argparse
+import ctypes
+import functools
 import json
+import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from pipeline.backends.cpp.launch import share_openmp
 from pipeline.config.machine import read_machine
-from pipeline.measure import ceilings
+from pipeline.measure import ceilings, ceilings_cpu
 from pipeline.measure.bench import PRELOAD
-from pipeline.measure.device_ceilings import DeviceCeilings, at, better, level_of
+from pipeline.measure.device_ceilings import DeviceCeilings, at, level_of
 from pipeline.measure.lock import device_lock
+from pipeline.measure.matrix_peaks import matrix_peaks
 from pipeline.measure.processor import usable_cores
+from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.records.record import Record
 from pipeline.workers.sandbox import ForkServer
 from tests.benchmarks import likwid
@@ -37,10 +46,11 @@ STREAMS = {
 }
 LIKWID = "likwid-bench"
 PEAKS = {"float32": "peakflops_sp", "float64": "peakflops"}
-BYTES_PER_RUN = 2e9  # of one run of likwid-bench in a cache: some milliseconds
-TRAVERSALS = 3  # of arrays beyond the caches
-RUNS = 2  # of each of its kernels in a round
+SECONDS = 0.02  # of one sample of ours: the pipeline takes less, but right after others, on awake cores
+BYTES_PER_RUN = 5e9  # of one run of likwid-bench in a cache: some tens of milliseconds,
+TRAVERSALS = 20  # and beyond the caches: in shorter runs the start of its threads shows
 FLOPS_SIZE = 16_000  # bytes that its peak kernels load over and over
+PRODUCT_DTYPES = ("float32", "float64")
 PRODUCT = """
 import json, time, numpy as np
 best = {}
@@ -53,20 +63,34 @@ for name in ("float32", "float64"):
 print(json.dumps(best))
 """
 INTRODUCTION = """\
-Best of all rounds on both sides, ours and theirs in turn. Bandwidth as STREAM counts it: the bytes of the
+Each quantity is taken alone: in every round ours is sampled as the pipeline does, and the other tool right
+before or after it; the best of all rounds is compared. Bandwidth as STREAM counts it: the bytes of the
 arrays, no write-allocate; 1 GB = 1e9 B. likwid-bench's kernels are written in assembly; where it has one with
-ordinary stores and one that writes past the caches, the faster counts, as with ours. *First round* is the
-share of our figure that a single measurement had reached.
+ordinary stores and one that writes past the caches, the faster counts, as with ours. *Pipeline* is what the
+pipeline's own measurement of the ceilings, a few seconds in all, had found right before: the memory of a
+virtual machine is shared with others, and differs from minute to minute.
 """
 
 
+class Quantity(NamedTuple):
+    """What both sides can measure; larger is better."""
+
+    name: str
+    tool: str
+    ours: Callable[[], float]
+    theirs: Callable[[], float]
+    pipeline: float
+    """As the pipeline found it."""
+
+
 class Row(Record, frozen=True, kw_only=True):
-    """One quantity."""
+    """The best of one quantity."""
 
     name: str
     tool: str
     ours: float
     theirs: float
+    pipeline: float
 
     @property
     def ratio(self) -> float:
@@ -74,61 +98,101 @@ class Row(Record, frozen=True, kw_only=True):
         return self.ours / self.theirs
 
 
-Others = dict[tuple[str, str], float]
-"""Quantity and tool -> the best so far."""
-
-
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ceilings", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
     server = ForkServer(preload=PRELOAD)
-    found: DeviceCeilings | None = None
-    first: DeviceCeilings | None = None
-    others: Others = {}
     with device_lock("cpu"), tempfile.TemporaryDirectory(prefix="km-") as cache:
-        for number in range(options.rounds):
-            now = ceilings.measured_again(server, "cpu", "benchmark", Path(cache) / str(number))
-            found = now if found is None else better(found, now)
-            first = first or now
-            _merge(others, _numpy())
-            if likwid.missing() is None:
-                _merge(others, _likwid(found))
-    server.close()
-    assert found is not None and first is not None
-    TARGET.write_text("\n".join(_page(_rows(found, others), _rows(first, others), found, options.rounds)))
+        found = ceilings.measured_again(server, "cpu", "benchmark", Path(cache))
+        server.close()
+        CpuTimer(flush_cache=False).prepare()
+        share_openmp()
+        library = ceilings_cpu._library(Path(cache))
+        arrays = ceilings_cpu._Arrays(library)
+        rows = [_best(each, options.rounds) for each in _quantities(found, library, arrays)]
+    TARGET.write_text("\n".join(_page(rows, found, options.rounds)))
     print(TARGET.read_text())
 
 
-def _merge(best: Others, now: Others) -> None:
-    for key, value in now.items():
-        best[key] = max(value, best.get(key, 0.0))
+def _best(quantity: Quantity, rounds: int) -> Row:
+    """Ours and theirs in turn; a coin decides who begins."""
+    found: dict[str, float] = {"ours": 0.0, "theirs": 0.0}
+    for _ in range(rounds):
+        for side in random.sample(sorted(found), 2):
+            time.sleep(ceilings_cpu.PAUSE)  # threads of the other one spin for a while
+            found[side] = max(found[side], getattr(quantity, side)())
+    return Row(name=quantity.name, tool=quantity.tool, pipeline=quantity.pipeline, **found)
 
 
-def _numpy() -> Others:
-    """In a process of its own, with the environment's threads."""
+def _quantities(
+    found: DeviceCeilings, library: ctypes.CDLL, arrays: ceilings_cpu._Arrays
+) -> Iterator[Quantity]:
+    """Matrix products beside NumPy, streams in each level of the memory and vector peaks beside likwid."""
+    for dtype in PRODUCT_DTYPES:
+        yield Quantity(
+            name=f"matrix product, {dtype}",
+            tool="NumPy",
+            ours=lambda dtype=dtype: matrix_peaks()[dtype][0],
+            theirs=lambda dtype=dtype: _numpy()[dtype],
+            pipeline=found.matrix_flops[dtype],
+        )
+    if likwid.missing() is None:
+        yield from _streams(found, library, arrays)
+        yield from _vectors(found, library)
+
+
+def _numpy() -> dict[str, float]:
+    """FLOP/s by dtype, in a process of its own with the environment's threads."""
     done = subprocess.run([sys.executable, "-c", PRODUCT], capture_output=True, text=True, check=True)
-    return {(f"matrix product, {name}", "NumPy"): flops for name, flops in json.loads(done.stdout).items()}
+    flops: dict[str, float] = json.loads(done.stdout)
+    return flops
 
 
-def _likwid(found: DeviceCeilings) -> Others:
-    """Each stream in each level of the memory, and the vector peaks."""
+def _streams(found: DeviceCeilings, library: ctypes.CDLL, arrays: ceilings_cpu._Arrays) -> Iterator[Quantity]:
     features, cores = read_machine().cpu.features, len(usable_cores())
-    best: Others = {}
-    for _ in range(RUNS):
-        for (series, level), size in _working_sets(found).items():
-            last = level == found.levels[-1].name
-            traversals = TRAVERSALS if last else max(10, int(BYTES_PER_RUN / size))
-            for name in STREAMS[series]:
-                kernel = likwid.widest(name, features)
-                rate = likwid.rate(kernel, size=size, cores=cores, iterations=traversals)
-                _merge(best, {(_stream_name(series, level), LIKWID): rate})
-        for dtype, name in PEAKS.items():
-            kernel = likwid.widest(name, features)
-            flops = likwid.rate(kernel, size=FLOPS_SIZE * cores, cores=cores, iterations=100_000)
-            _merge(best, {(f"multiply-adds, {dtype}", LIKWID): flops})
-    return best
+    for (series, level), size in _working_sets(found).items():
+        last = level == found.levels[-1].name
+        traversals = TRAVERSALS if last else max(10, int(BYTES_PER_RUN / size))
+
+        def theirs(series: str = series, size: int = size, traversals: int = traversals) -> float:
+            kernels = [likwid.widest(name, features) for name in STREAMS[series]]
+            return max(likwid.rate(each, size=size, cores=cores, iterations=traversals) for each in kernels)
+
+        yield Quantity(
+            name=_stream_name(series, level),
+            tool=LIKWID,
+            ours=functools.partial(_stream, library, arrays, series, size),
+            theirs=theirs,
+            pipeline=at(getattr(found, series), size),
+        )
+
+
+def _stream(library: ctypes.CDLL, arrays: ceilings_cpu._Arrays, series: str, size: int) -> float:
+    """Bytes per second over a working set, as `ceilings_cpu` samples it."""
+    a, b, c = arrays.pointers
+    if series == "copy":
+        return float(library.ceilings_copy(b, a, size // 2, SECONDS))
+    if series == "read":
+        return float(library.ceilings_read(b, size, SECONDS))
+    ways = (0, 1) if series == "triad" else (0,)
+    return max(float(library.ceilings_triad(a, b, c, size // 3, way, SECONDS)) for way in ways)
+
+
+def _vectors(found: DeviceCeilings, library: ctypes.CDLL) -> Iterator[Quantity]:
+    features, cores = read_machine().cpu.features, len(usable_cores())
+    for dtype, name in PEAKS.items():
+        kernel = likwid.widest(name, features)
+        yield Quantity(
+            name=f"multiply-adds, {dtype}",
+            tool=LIKWID,
+            ours=functools.partial(getattr(library, f"ceilings_vector_{dtype}"), ceilings_cpu.VECTOR_SECONDS),
+            theirs=functools.partial(
+                likwid.rate, kernel, size=FLOPS_SIZE * cores, cores=cores, iterations=100_000
+            ),
+            pipeline=found.vector_flops[dtype],
+        )
 
 
 def _working_sets(found: DeviceCeilings) -> dict[tuple[str, str], int]:
@@ -151,33 +215,20 @@ def _stream_name(series: str, level: str) -> str:
     return f"{what}, {level}"
 
 
-def _rows(found: DeviceCeilings, others: Others) -> list[Row]:
-    ours = {
-        _stream_name(series, level): at(getattr(found, series), size)
-        for (series, level), size in _working_sets(found).items()
-    }
-    ours |= {f"multiply-adds, {dtype}": flops for dtype, flops in found.vector_flops.items()}
-    ours |= {f"matrix product, {dtype}": flops for dtype, flops in found.matrix_flops.items()}
-    return [
-        Row(name=name, tool=tool, ours=ours[name], theirs=theirs) for (name, tool), theirs in others.items()
-    ]
-
-
-def _page(rows: list[Row], first: list[Row], found: DeviceCeilings, rounds: int) -> Iterator[str]:
+def _page(rows: list[Row], found: DeviceCeilings, rounds: int) -> Iterator[str]:
     within = sum(abs(row.ratio - 1) <= TOLERANCE for row in rows)
     yield "# Ceilings of this machine against independent tools\n"
     yield f"Written by `python -m tests.benchmarks.ceilings --rounds {rounds}`."
     yield where(("numpy", "torch"), tools=(likwid.version(),) if likwid.missing() is None else ()) + "\n"
     yield INTRODUCTION
-    yield "| quantity | tool | ours | theirs | ours / theirs | within 10 % | first round |"
+    yield "| quantity | tool | ours | theirs | ours / theirs | within 10 % | pipeline |"
     yield "|---|---|---:|---:|---:|---|---:|"
-    once = {(row.name, row.tool): row.ours for row in first}
     for row in sorted(rows, key=lambda row: (row.tool, "," not in row.name, row.name)):
         unit = "GB/s" if row.tool == LIKWID and "multiply" not in row.name else "GFLOP/s"
         verdict = "yes" if abs(row.ratio - 1) <= TOLERANCE else "**no**"
         yield (
             f"| {row.name} | {row.tool} | {row.ours / 1e9:.1f} {unit} | {row.theirs / 1e9:.1f} {unit} | "
-            f"{row.ratio:.2f} | {verdict} | {once[(row.name, row.tool)] / row.ours:.0%} |"
+            f"{row.ratio:.2f} | {verdict} | {row.pipeline / 1e9:.1f} {unit} |"
         )
     reason = likwid.missing()
     yield f"\n{within} of {len(rows)} quantities agree within 10 %." + (

@@ -10,7 +10,7 @@ from pipeline.measure.rounds import Round
 from pipeline.records.profiled import Interval
 from tests.benchmarks import likwid
 from tests.benchmarks.agreement import _paired, kernels_in_cpp, verdict
-from tests.benchmarks.ceilings import _rows, _stream_name, _working_sets
+from tests.benchmarks.ceilings import Quantity, _best, _working_sets
 from tests.measure.stand_ins import DEVICE, MB
 
 TEXT = """\
@@ -88,5 +88,11 @@ def test_both_sides_have_the_same_working_set() -> None:
     assert sets[("copy", "L2")] == MB and sets[("read", "L3")] == 16 * MB
     assert sets[("triad", "DRAM")] == 256 * MB
     assert ("triad_plain", "L2") not in sets
-    others = {(_stream_name("copy", "DRAM"), "likwid-bench"): 19e9, ("multiply-adds, float32", "y"): 50e9}
-    assert [round(each.ratio, 3) for each in _rows(DEVICE, others)] == [1.053, 1.0]
+
+
+def test_the_best_of_all_rounds_counts() -> None:
+    """On both sides, whoever begins."""
+    ours, theirs = iter((1.0, 3.0, 2.0)), iter((4.0, 2.0, 1.0))
+    quantity = Quantity("x", "y", ours=lambda: next(ours), theirs=lambda: next(theirs), pipeline=1.0)
+    row = _best(quantity, rounds=3)
+    assert (row.ours, row.theirs, row.ratio) == (3.0, 4.0, 0.75)
