@@ -7,6 +7,7 @@ the right to mount, which root has, or a user namespace, which many systems gran
 import contextlib
 import ctypes
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,7 +66,10 @@ def _own_temporary_folder(folders: Sequence[Path]) -> bool:
     """
     if not _TEMPORARY.is_dir() or _TEMPORARY.is_symlink() or not folders:
         return False
-    held = [os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders]
+    # The layer shows what lies in /tmp itself; other file systems that are mounted there are put back.
+    back = [(path, _BIND | _RECURSIVE) for path in _mounted_below(_TEMPORARY)]
+    back += [(folder, _BIND) for folder in folders]
+    held = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path, _ in back]
     base = folders[0]
     try:
         _mount_memory(base)
@@ -78,8 +82,8 @@ def _own_temporary_folder(folders: Sequence[Path]) -> bool:
         layers = f"lowerdir={_TEMPORARY},upperdir={base}/upper,workdir={base}/work".encode()
         target = os.fsencode(_TEMPORARY)
         kernel.library_call("mount", b"overlay", target, b"overlay", _NO_SETUID | _NO_DEVICES, layers)
-        for folder, descriptor in zip(folders, held, strict=True):
-            _mount(Path(f"/proc/self/fd/{descriptor}"), folder, _BIND)
+        for (path, how), descriptor in zip(back, held, strict=True):
+            _mount(Path(f"/proc/self/fd/{descriptor}"), path, how)
     except OSError:
         kernel.library_call("umount2", os.fsencode(base), _DETACH)
         return False
@@ -87,6 +91,22 @@ def _own_temporary_folder(folders: Sequence[Path]) -> bool:
         for descriptor in held:
             os.close(descriptor)
     return True
+
+
+def _mounted_below(folder: Path) -> list[Path]:
+    """Where other file systems are mounted below a folder, without what is mounted below these."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    # Spaces and the like are written as octal numbers.
+    points = sorted({Path(re.sub(r"\\(\d{3})", _character, line.split()[4])) for line in lines})
+    found: list[Path] = []
+    for point in points:
+        if folder in point.parents and not any(above in point.parents for above in found):
+            found.append(point)
+    return found
+
+
+def _character(octal: re.Match[str]) -> str:
+    return chr(int(octal[1], 8))
 
 
 def _unshare() -> None:

@@ -126,6 +126,20 @@ def confined(channel: Channel) -> None:
     channel.send([list(active), done])
 
 
+def read_confined(channel: Channel) -> None:
+    """Confined, it reads a file and tries to write it."""
+    path = Path(channel.receive(str))
+    confine(Path.cwd())
+    try:
+        path.write_text("changed")
+    except OSError as error:
+        refused = type(error).__name__
+    else:
+        refused = "nothing"
+    channel.send([path.read_text() if path.exists() else "absent", refused])
+    channel.receive()
+
+
 def attempts(owner: int, writable: str, readable: str) -> dict[str, Callable[[], object]]:
     """What a hostile candidate may try, by name."""
     library = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,9 @@
 """A confined child can do its work, and nothing to its owner, the network or the files of others."""
 
 import os
+import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -53,6 +55,37 @@ def test_confined_child(tmp_path: Path) -> None:
     assert outside.stat().st_mode == mode
     assert not outside.with_name(f"{outside.name}.new").exists()
     assert {"no new privileges", "undumpable"} <= set(active)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount")
+def test_file_systems_below_tmp_stay_visible() -> None:
+    """A project on a file system that is mounted below /tmp can be read in there, and not be changed."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        mounted = Path(folder) / "file system"
+        mounted.mkdir()
+        if subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mounted], check=False
+        ).returncode:
+            pytest.skip("mounting is not allowed here")
+        try:
+            (mounted / "file").write_text("text")
+            scratch = Path(folder) / "scratch"
+            scratch.mkdir()
+            with ForkServer() as server:
+                child = server.start(
+                    "tests.workers.children:read_confined",
+                    limits=Limits(seconds=30.0),
+                    log=Path(folder) / "log",
+                    scratch=scratch,
+                )
+                child.send(str(mounted / "file"))
+                read, refused = child.receive(20)
+                child.stop()
+            assert read == "text"
+            assert refused in {"PermissionError", "OSError"}
+            assert (mounted / "file").read_text() == "text"
+        finally:
+            subprocess.run(["umount", mounted], check=True)
 
 
 def test_needs_a_single_thread() -> None:
