@@ -1,8 +1,8 @@
 """The objective of a job. In: its tasks and what their stages wrote. Out: a number, or why there is none.
 
 The number is that of the best verified variant of each cell (kernel, workload, hardware, dtype); of several
-cells the geometric mean. A cell without a measurement leaves the job without a number: a mean over fewer cells
-would compare with nothing.
+cells the geometric mean. A cell without a measurement leaves the job without a number: a mean over fewer
+cells would compare with nothing.
 """
 
 import math

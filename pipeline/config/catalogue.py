@@ -93,13 +93,24 @@ class Catalogue:
         """The chosen optimizations; what they name exists in a chosen kernel, or at least in some kernel."""
         found = self._axis("optimization", names, Optimization)
         for name, optimization in found.items():
-            where = self._where("optimization", name)
-            try:
-                check_optimization(optimization, kernels, where)
-            except ConfigError:
-                every = self._declared("kernel", Kernel)
-                check_optimization(optimization, [*every.values(), *kernels], where)
+            place = (
+                "fits",
+                id(optimization),
+                *map(id, kernels),
+            )  # all of them are kept, so these stay theirs
+            if place not in self._known:
+                self._check_optimization(optimization, kernels, self._where("optimization", name))
+                self._known[place] = optimization
         return found
+
+    def _check_optimization(
+        self, optimization: Optimization, kernels: Collection[Kernel], where: str
+    ) -> None:
+        try:
+            check_optimization(optimization, kernels, where)
+        except ConfigError:
+            every = self._declared("kernel", Kernel)
+            check_optimization(optimization, [*every.values(), *kernels], where)
 
     def presets(self, names: Iterable[str], where: str) -> dict[str, Verify]:
         """Presets of verify by name, without overrides; `where` says who names them."""
@@ -110,7 +121,9 @@ class Catalogue:
 
     def _declared(self, group: str, kind: type[R]) -> dict[str, R]:
         """All options of an axis, without overrides."""
-        return self._records(group, options(self._conf, group), (), kind)
+        names = options(self._conf, group)
+        self._composer.prepare({group: names})
+        return self._records(group, names, (), kind)
 
     def _axis(self, group: str, names: Iterable[str], kind: type[R]) -> dict[str, R]:
         return self._records(group, tuple(dict.fromkeys(names)), self._overrides.values.get(group, ()), kind)

@@ -45,8 +45,8 @@ class Chosen(Record, frozen=True, kw_only=True):
 
     plain: Plain
     """By group; not to be changed."""
-    choices: dict[str, str]
-    """Group -> chosen option."""
+    choices: Plain
+    """Group -> chosen option, of our groups and of Hydra's; None where none is chosen."""
     lines: tuple[str, ...]
     """The choices that were asked for."""
     changed_by_others: bool
@@ -86,7 +86,7 @@ class Composer:
         self.reader = Reader(conf)
         self._options: dict[tuple[str, str], _Composed] = {}
         self._changed: dict[tuple[str, str, tuple[str, ...]], Plain] = {}
-        self._primaries: dict[tuple[str, ...], tuple[_Composed, dict[str, str]]] = {}
+        self._primaries: dict[tuple[str, ...], tuple[_Composed, Plain]] = {}
         self._check = functools.cache(lambda group, name: check_option(conf, group, name, f"{group}={name}"))
 
     def settings(self, overrides: Overrides) -> Chosen:
@@ -117,11 +117,11 @@ class Composer:
             plain[group] = changed
         return Chosen(plain=plain, choices=choices, lines=lines, changed_by_others=not composed.all_literal)
 
-    def _primary(self, lines: tuple[str, ...]) -> tuple[_Composed, dict[str, str]]:
+    def _primary(self, lines: tuple[str, ...]) -> tuple[_Composed, Plain]:
         if lines not in self._primaries:
             where = f"{self.conf.name}/{PRIMARY}.yaml"
             config = _compose(PRIMARY, lines, where, with_hydra=True)
-            choices = {group: str(name) for group, name in config.hydra.runtime.choices.items()}
+            choices = dict(config.hydra.runtime.choices)
             ours = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
             self._primaries[lines] = _plain(ours, where), choices
         return self._primaries[lines]
@@ -152,6 +152,9 @@ class Composer:
     def prepare(self, wanted: Mapping[str, Iterable[str]]) -> None:
         """Compose options of several groups at once, at a third of the cost; errors wait for `option`."""
         pairs = dict.fromkeys((group, name) for group, names in wanted.items() for name in names)
+        pairs = {pair: None for pair in pairs if pair not in self._options}
+        if not pairs:
+            return
         packages = {pair: f"option{number}" for number, pair in enumerate(pairs)}
         lines = [f"+{group}@{package}='{name}'" for (group, name), package in packages.items()]
         with contextlib.suppress(ConfigError):

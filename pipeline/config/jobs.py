@@ -18,8 +18,8 @@ class JobConfig(Record, frozen=True, kw_only=True):
 
     plain: Plain
     """By group; not to be changed: jobs share its parts."""
-    choices: dict[str, str]
-    """Group -> chosen option, of our groups and of Hydra's."""
+    choices: Plain
+    """Group -> chosen option, of our groups and of Hydra's; None where none is chosen."""
 
 
 def job_configs(jobs: Sequence[tuple[str, ...]], conf: Path) -> list[JobConfig]:

@@ -1,4 +1,4 @@
-"""Names for tasks that a sweep over values makes of one cell. In: tasks with their jobs' overrides. Out: tasks.
+"""Names for tasks that a sweep over values makes of one cell: tasks and overrides in, tasks with names out.
 
 Tables, winners and MLflow know a task by its kernel, workload, hardware and dtype. Where the jobs of a sweep
 set values in them (`workload.dimensions.tokens=range(1,9)`) or judge and measure them differently

@@ -1,7 +1,7 @@
 """What a plan is made of. In: the overrides of its jobs. Out: the chosen options as records, and the cells.
 
 A run has one job, a sweep many. Jobs that differ only in which kernels, workloads, targets and optimizations
-they choose share one Material; each other choice or value makes another one, of options that are composed once.
+they choose share one Material; each other choice or value makes another one, of options composed once.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Set values in options that are composed already. In: a plain option and overrides. Out: it with their values.
+"""Set values in options that are composed already: a plain option and overrides in, a changed copy out.
 
 Composing an option anew with Hydra costs tens of milliseconds, which a sweep over a value would pay for each
 of its jobs. What is set here is what Hydra would set; what is not that simple (an interpolation, a new key, a
@@ -30,7 +30,7 @@ def with_values(plain: Plain, group: str, lines: Iterable[str]) -> Plain | None:
 
 def _with_value(plain: Plain, group: str, line: str) -> Plain | None:
     override = read_override(line)
-    if override.type not in (OverrideType.CHANGE, OverrideType.FORCE_ADD) or override.package is not None:
+    if override.type is OverrideType.DEL or override.package is not None:
         return None
     value = override.value()
     if not _is_simple(value):
@@ -38,20 +38,26 @@ def _with_value(plain: Plain, group: str, line: str) -> Plain | None:
     head, *path = override.key_or_group.split(".")
     if head != group or not path:
         return None
-    return _at(plain, path, value, new=override.type is OverrideType.FORCE_ADD)
+    return _at(plain, path, value, override.type)
 
 
-def _at(plain: Plain, path: list[str], value: Any, *, new: bool) -> Plain | None:
+def _at(plain: Plain, path: list[str], value: Any, how: OverrideType) -> Plain | None:
     """The mapping with a value at the end of the path; everything else is shared with the original."""
     name, *rest = path
     if not rest:
-        mixed = isinstance(value, list) and isinstance(plain.get(name), dict)
-        return {**plain, name: value} if (new or name in plain) and not mixed else None
-    below = plain.get(name)
+        return {**plain, name: value} if _may_stand(plain, name, value, how) else None
+    below = plain.get(name, None if how is OverrideType.CHANGE else {})
     if not isinstance(below, dict):
         return None
-    changed = _at(below, rest, value, new=new)
+    changed = _at(below, rest, value, how)
     return None if changed is None else {**plain, name: changed}
+
+
+def _may_stand(plain: Plain, name: str, value: Any, how: OverrideType) -> bool:
+    """Whether Hydra would put the value there: `+key` where there is none, `key` where there is one."""
+    if isinstance(value, list) and isinstance(plain.get(name), dict):
+        return False
+    return how is OverrideType.FORCE_ADD or (name in plain) == (how is OverrideType.CHANGE)
 
 
 def _is_simple(value: Any) -> bool:

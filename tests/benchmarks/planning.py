@@ -8,6 +8,7 @@ of the sweep, the plan with all specs on disk, and the folders of all jobs. Only
 
 import argparse
 import json
+import resource
 import shutil
 import statistics
 import subprocess
@@ -74,7 +75,10 @@ def main(arguments: list[str]) -> int:
         best = min(runs, key=lambda run: abs(run["seconds"] - seconds))
         per_thousand = 1000 * seconds / max(1000, best["tasks"])
         slow |= per_thousand > LIMIT
-        print(f"{name}: {best['jobs']} jobs, {best['tasks']} tasks: {seconds:.2f} s", flush=True)
+        print(
+            f"{name}: {best['jobs']} jobs, {best['tasks']} tasks: {seconds:.2f} s ({best['cpu']:.2f} s of CPU)",
+            flush=True,
+        )
         for phase, spent in best["phases"].items():
             print(f"    {spent:6.2f} s  {phase}")
     return int(slow)
@@ -86,15 +90,23 @@ def measure(lines: tuple[str, ...]) -> dict[str, Any]:
         for part in ("conf", "kernels"):
             shutil.copytree(ROOT / part, Path(folder, part))
         command = [sys.executable, "-m", "tests.benchmarks.planning", "--child", *lines]
+        before = _cpu_seconds()
         began = time.perf_counter()
         process = subprocess.Popen(command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         line = process.stdout.readline()
         seconds = time.perf_counter() - began
         process.wait()
+        cpu = _cpu_seconds() - before
         if not line.startswith("{"):
             raise SystemExit(f"the sweep failed: {line}")
-        return {"seconds": seconds, **json.loads(line)}
+        return {"seconds": seconds, "cpu": cpu, **json.loads(line)}
+
+
+def _cpu_seconds() -> float:
+    """Of the processes that have ended: what the sweep costs, whoever else is at work on this machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _environment() -> dict[str, str]:

@@ -25,12 +25,13 @@ SET = [
     "workload.dimensions=null",
     "++workload.dimensions.tokens=9",
     "++workload.dimensions.heads=9",
+    "+workload.dimensions.heads=4",
+    "++workload.new.key=1",
+    "+workload.new.deep.key=a",
 ]
 LEFT = [
-    "+workload.dimensions.heads=4",
     "workload.dimensions={tokens:3}",
     "workload.source={a:1}",
-    "++workload.new.key=1",
     "workload.source=${workload.name}",
     "workload.source=[a,${workload.name}]",
     "workload.source=[[1],2]",
