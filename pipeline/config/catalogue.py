@@ -56,7 +56,8 @@ class Catalogue:
     def settings(self) -> Settings:
         """The experiment and its settings, checked; names in its grids exist."""
         chosen = self._composer.settings(self._overrides)
-        file = option_file(self._conf, "experiment", chosen.choices["experiment"])
+        names = {group: str(name) for group, name in chosen.choices.items()}
+        file = option_file(self._conf, "experiment", names["experiment"])
         for key in chosen.plain:
             if key not in SETTINGS:
                 where = f"{file}, {self._conf.name}/config.yaml"
@@ -65,9 +66,7 @@ class Catalogue:
         for group, kind in SETTINGS.items():
             place = ("settings", group, chosen.lines, self._overrides.values.get(group, ()))
             if chosen.changed_by_others or place not in self._known:
-                self._known[place] = self._checked(
-                    chosen.plain.get(group), group, chosen.choices[group], kind
-                )
+                self._known[place] = self._checked(chosen.plain.get(group), group, names[group], kind)
                 if group == "experiment":
                     self._check_names(self._known[place], file)
             records[group] = self._known[place]

@@ -37,10 +37,10 @@ def with_energy(results, joules):
         if result.profiled is None:
             continue
         value = next(values)
-        energy = value and Energy(
-            joules=value, watts=1.0, seconds=1.0, calls=1, updates=9, source="rapl:package"
-        )
-        unmeasured = () if value else (Unmeasured(quantity="energy", reason="no counter"),)
+        energy = None
+        if value is not None:
+            energy = Energy(joules=value, watts=1.0, seconds=1.0, calls=1, updates=9, source="rapl:package")
+        unmeasured = () if energy else (Unmeasured(quantity="energy", reason="no counter"),)
         profiled = msgspec.structs.replace(result.profiled, energy=energy, unmeasured=unmeasured)
         record = msgspec.structs.replace(result.profile, result=profiled)
         changed.append(msgspec.structs.replace(result, profile=record))
@@ -95,7 +95,7 @@ def test_energy_is_the_least(collected):
     ("joules", "reason"),
     [
         ([None, None], "no energy: no counter"),
-        ([0.0, 0.0], "no energy: no counter"),
+        ([0.0, 0.0], "the energy that was measured is 0"),
     ],
 )
 def test_no_energy(collected, joules, reason):

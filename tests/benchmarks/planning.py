@@ -76,7 +76,8 @@ def main(arguments: list[str]) -> int:
         per_thousand = 1000 * seconds / max(1000, best["tasks"])
         slow |= per_thousand > LIMIT
         print(
-            f"{name}: {best['jobs']} jobs, {best['tasks']} tasks: {seconds:.2f} s ({best['cpu']:.2f} s of CPU)",
+            f"{name}: {best['jobs']} jobs, {best['tasks']} tasks:"
+            f" {seconds:.2f} s ({best['cpu']:.2f} s of CPU)",
             flush=True,
         )
         for phase, spent in best["phases"].items():
