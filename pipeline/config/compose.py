@@ -192,7 +192,7 @@ def _compose(name: str | None, overrides: Any, where: str, *, with_hydra: bool =
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
         raise ConfigError(f"{where}: {place}: not YAML: {error.problem or error.context}") from None
     except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
-        raise ConfigError(f"{where}: {_one_line(error)}") from None
+        raise ConfigError(f"{where}: {one_line(error)}") from None
 
 
 def _plain(config: DictConfig, where: str) -> _Composed:
@@ -200,14 +200,14 @@ def _plain(config: DictConfig, where: str) -> _Composed:
     try:
         plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=False)
     except OmegaConfBaseException as error:
-        raise ConfigError(f"{where}: {_one_line(error)}") from None
+        raise ConfigError(f"{where}: {one_line(error)}") from None
     written = OmegaConf.to_container(config, resolve=False)
     assert isinstance(plain, dict) and isinstance(written, dict)
     literal = frozenset(str(key) for key, value in plain.items() if value == written[key])
     return _Composed(plain={str(key): value for key, value in plain.items()}, literal=literal)
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Hydra's texts, without their hints about its search path and its environment variable."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     kept = [line for line in lines if not line.startswith(("Config search path", "provider=", "full_key:"))]
