@@ -1,35 +1,43 @@
 """Run an experiment: overrides in, the winners' table out; Snakemake does the work, as if asked directly.
 
-python -m pipeline [OVERRIDE ...] [-- SNAKEMAKE ARGUMENT ...]
+python -m pipeline [-m] [OVERRIDE ...] [-- SNAKEMAKE ARGUMENT ...]
 
-Hydra answers its own flags (--help, --cfg, --info, -sc). A run is composed by the config layer, with Hydra
-and in its grammar, so that an error is one line and a list of options (`kernel=softmax,matmul`) is one plan.
+Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, see pipeline.multirun). A run
+is composed by the config layer, with Hydra and in its grammar, so that an error is one line and a list of
+options (`kernel=softmax,matmul`) is one plan.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline import completion
-from pipeline.analyze.summary_text import summary_text
 from pipeline.config.cache import current_plan
 from pipeline.errors import KernelmillError
-from pipeline.records.record import read_record
-from pipeline.records.summary import Summary
-from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.multirun.command import cores, is_looking, run_snakemake
+from pipeline.summary import show
 from pipeline.workflow import ROOT, Workflow
 
-MULTIRUN = ("-m", "--multirun")  # lists of options are one plan with it and without it
-LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
+MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
+ASKING = (
+    *("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--info", "-i"),
+    *("--shell-completion", "-sc"),
+)
+"""Flags of Hydra that run nothing."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
-    ours, passed_on = _split([argument for argument in arguments if argument not in MULTIRUN])
+    ours, passed_on = _split(arguments)
+    asks = any(argument.split("=")[0] in ASKING for argument in ours)
+    if any(argument in MULTIRUN for argument in ours) and not asks:
+        from pipeline.multirun.front import multirun  # Hydra, which nothing else here needs
+
+        return multirun(ours, passed_on)
+    ours = [argument for argument in ours if argument not in MULTIRUN]
     if any(argument.startswith("-") for argument in ours):
-        return _ask_hydra(ours)
+        return _ask_hydra(ours if asks else [*ours, "hydra.output_subdir=null"])
     return run(ours, passed_on)
 
 
@@ -40,33 +48,11 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    cores = (
-        ()
-        if any(argument.startswith(("--cores", "-c", "-j", "--jobs")) for argument in passed_on)
-        else (
-            "--cores",
-            "all",
-        )
-    )
     config = ("--config", f"overrides={json.dumps(list(overrides))}") if overrides else ()
-    code = _snakemake([*cores, *passed_on, *config])
-    if code == 0 and not any(argument.startswith(LOOKING) for argument in passed_on):
-        _show(Workflow(plan))
+    code = run_snakemake([*cores(passed_on), *passed_on, *config]).code
+    if code == 0 and not is_looking(passed_on):
+        show(Workflow(plan))
     return code
-
-
-def _show(workflow: Workflow) -> None:
-    """The winners, and where to read on."""
-    summary = Path(workflow.aggregate)
-    if not summary.is_file():  # only an earlier stage was asked for
-        return
-    print()
-    print(summary_text(read_record(summary, Summary)))
-    if Path(workflow.report).is_file():
-        print(f"report   {workflow.report}")
-    if Path(workflow.tracked).is_file():
-        tracked = read_record(Path(workflow.tracked), TrackOutput).result
-        print("MLflow   make ui" if isinstance(tracked, Tracked) else f"MLflow   {tracked.reason}")
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -75,17 +61,6 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         return list(arguments), []
     at = list(arguments).index("--")
     return list(arguments[:at]), list(arguments[at + 1 :])
-
-
-def _snakemake(arguments: Sequence[str]) -> int:
-    """Run Snakemake in the foreground; Ctrl-C reaches it directly, and its end is awaited."""
-    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
-    while True:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            continue
-        return code if code >= 0 else 128 - code
 
 
 def _ask_hydra(arguments: Sequence[str]) -> int:

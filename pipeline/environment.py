@@ -56,6 +56,13 @@ def mlflow_server_defaults() -> None:
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 
+def let_hydra_raise() -> bool:
+    """$HYDRA_FULL_ERROR: Hydra raises its errors, it prints none; whether the user wants tracebacks."""
+    wanted = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    return wanted
+
+
 EMULATE_CUDA = "KERNELMILL_EMULATE_CUDA"
 
 

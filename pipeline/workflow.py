@@ -11,17 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.config.cache import current_plan, plan_of_the_run
+from pipeline.config.cache import plan_of_jobs, plan_of_the_run
 from pipeline.environment import prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.progress import only_progress
-from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.plan import Plan, PlannedTask, Sweep
+from pipeline.records.record import read_record
 from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"
-CONFIG_KEYS = ("experiment", "overrides")
+CONFIG_KEYS = ("experiment", "overrides", "sweep")
 LOOKING = (
     *("--lint", "--report", "--summary", "--detailed-summary", "--list"),
     *("--dag", "--rulegraph", "--filegraph"),
@@ -40,10 +41,10 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     # `python` in the rules is the interpreter that runs Snakemake, also where its environment is not active.
     prefer_programs_in(Path(sys.executable).parent)
     try:
-        lines = overrides_of(config)
+        jobs = jobs_of(config)
         lock = take_lock(LOCK) if main and not looking else None
-        find_plan = current_plan if main else plan_of_the_run
-        plan = find_plan(lines, root=Path.cwd(), store=ROOT)
+        find_plan = plan_of_jobs if main else plan_of_the_run
+        plan = find_plan(jobs, root=Path.cwd(), store=ROOT)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
@@ -53,6 +54,24 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
 def is_looking() -> bool:
     """Whether Snakemake was only asked to show something."""
     return any(argument.startswith(LOOKING) for argument in sys.argv[1:])
+
+
+def jobs_of(config: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """What `--config` asks for, as the overrides of jobs: `sweep=FILE` has many, anything else is one.
+
+    Raises
+    ------
+    ConfigError
+        Another key, a sweep with overrides beside it, or overrides that are neither a string nor a list.
+    StoreError
+        The file is not that of a sweep.
+    """
+    if "sweep" not in config:
+        return (overrides_of(config),)
+    beside = sorted(set(config) - {"sweep"})
+    if beside:
+        raise ConfigError(f"--config sweep=… {beside[0]}=…: a sweep's file says all (its key: jobs)")
+    return read_record(Path(str(config["sweep"])), Sweep).jobs
 
 
 def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 import pipeline.__main__ as front
 from pipeline import completion
+from pipeline.multirun.command import Ended
 from pipeline.records.plan import Plan
 
 ROOT = Path(__file__).parents[1]
@@ -79,7 +80,6 @@ def test_asking_leaves_nothing_behind(tmp_path: Path) -> None:
     [
         ([], ["--cores", "all"]),
         (["kernel=a"], ["--cores", "all", "--config", 'overrides=["kernel=a"]']),
-        (["-m", "kernel=a,b"], ["--cores", "all", "--config", 'overrides=["kernel=a,b"]']),
         (["kernel=a", "--", "verify"], ["--cores", "all", "verify", "--config", 'overrides=["kernel=a"]']),
         (["--", "--cores", "3", "-n"], ["--cores", "3", "-n"]),
     ],
@@ -90,12 +90,12 @@ def test_snakemake_gets_the_same_overrides(
     """Overrides as Snakemake's configuration, the rest as it is; its exit code is ours."""
     calls: list[list[str]] = []
 
-    def snakemake(given: list[str]) -> int:
+    def snakemake(given: list[str]) -> Ended:
         calls.append(list(given))
-        return 7
+        return Ended(code=7, interrupted=False)
 
     plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
     monkeypatch.setattr(front, "current_plan", lambda *_, **__: plan)
-    monkeypatch.setattr(front, "_snakemake", snakemake)
+    monkeypatch.setattr(front, "run_snakemake", snakemake)
     assert front.main(arguments) == 7
     assert calls == [expected]

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from pipeline.config.groups import options
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, StoreError
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.specs import TaskRow
 from pipeline.store.lock import take_lock
-from pipeline.workflow import Workflow, overrides_of
+from pipeline.workflow import Workflow, jobs_of, overrides_of
 from tests.end_to_end.checkout import Checkout
 
 ROOT = Path(__file__).parents[1]
@@ -157,7 +157,7 @@ def test_a_file_of_another_plan_is_not_made(checkout: Checkout) -> None:
         ),
         (
             ["snakemake", "--cores", "1", "--config", "experimnt=x"],
-            "error: --config experimnt=…: unknown key (known: experiment, overrides)",
+            "error: --config experimnt=…: unknown key (known: experiment, overrides, sweep)",
         ),
     ],
 )
@@ -189,6 +189,19 @@ def test_snakemake_config_of_another_kind() -> None:
     """Anything else is an error."""
     with pytest.raises(ConfigError, match="expected 'group=option …', got 3"):
         overrides_of({"overrides": 3})
+
+
+def test_snakemake_config_of_a_sweep(tmp_path: Path) -> None:
+    """A file has the jobs; nothing stands beside it."""
+    file = tmp_path / "sweep.json"
+    file.write_text('{"jobs": [["kernel=a"], ["kernel=b", "workload=w"]]}')
+    assert jobs_of({"sweep": str(file)}) == (("kernel=a",), ("kernel=b", "workload=w"))
+    assert jobs_of({"overrides": "kernel=a"}) == (("kernel=a",),)
+    with pytest.raises(ConfigError, match=r"sweep=… overrides=…: a sweep's file says all"):
+        jobs_of({"sweep": str(file), "overrides": "kernel=a"})
+    file.write_text('{"job": []}')
+    with pytest.raises(StoreError, match=r"sweep.json: cannot be read as Sweep"):
+        jobs_of({"sweep": str(file)})
 
 
 def test_files_of_a_chain() -> None:

@@ -117,7 +117,11 @@ def _aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> list[str
 
 
 def _name(name: str) -> str:
-    return _cut(name, NAME_WIDTH)
+    """Cut to its column; of `workload[tokens=4]` the part that tells it from its neighbours stays."""
+    base, bracket, label = name.partition("[")
+    if len(name) <= NAME_WIDTH or not bracket:
+        return _cut(name, NAME_WIDTH)
+    return _cut(_cut(base, max(4, NAME_WIDTH - len(label) - 1)) + bracket + label, NAME_WIDTH)
 
 
 def _cut(line: str, width: int = WIDTH) -> str:

@@ -45,6 +45,11 @@ WINNERS: dict[str, ColumnType] = {
 
 def find_winners(results: Sequence[Result]) -> tuple[Winner | NotMeasured, ...]:
     """One entry per kernel, workload, hardware and dtype, in the order in which they first appear."""
+    return tuple(_winner(cell, several) for cell, several in by_cell(results).items())
+
+
+def by_cell(results: Sequence[Result]) -> dict[Cell, list[Result]]:
+    """The distinct variants that compete in each cell."""
     cells: dict[Cell, dict[str, Result]] = {}
     for result in results:
         task = result.task
@@ -53,7 +58,7 @@ def find_winners(results: Sequence[Result]) -> tuple[Winner | NotMeasured, ...]:
         # Two optimizations may hold the same variant: it competes once, with its measurement if it has one.
         if result.id not in distinct or distinct[result.id].profiled is None:
             distinct[result.id] = result
-    return tuple(_winner(cell, list(distinct.values())) for cell, distinct in cells.items())
+    return {cell: list(distinct.values()) for cell, distinct in cells.items()}
 
 
 def configuration(winner: Winner) -> str:

@@ -27,7 +27,7 @@ def pack(options: argparse.Namespace) -> int:
     from pipeline.config.material import gather
 
     overrides = tuple(options.overrides)
-    material = gather(overrides, Path.cwd(), read_machine())
+    (material,) = gather((overrides,), Path.cwd(), read_machine())
     used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
     extras = (*options.extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
     target = Target(python=options.python, machine=options.machine or platform.machine())

@@ -16,7 +16,7 @@ from pipeline.config.machine import read_machine
 from pipeline.config.spec_files import are_whole
 from pipeline.config.toolchain import Toolchain, all_library_versions, find_tools
 from pipeline.errors import StoreError
-from pipeline.records.plan import Plan
+from pipeline.records.plan import Plan, Sweep
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES
@@ -45,18 +45,29 @@ def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
     ConfigError
         A yaml or an override is wrong.
     """
-    path = _path(lines, store)
+    return plan_of_jobs((lines,), root=root, store=store)
+
+
+def plan_of_jobs(jobs: tuple[tuple[str, ...], ...], *, root: Path, store: Path) -> Plan:
+    """The same for the jobs of a sweep, each given by its overrides: one plan for all of them.
+
+    Raises
+    ------
+    ConfigError
+        A yaml or an override is wrong.
+    """
+    path = _path(jobs, store)
     contents = dict(_contents(root))
     machine = read_machine()
-    inputs = digest([lines, contents, machine, all_library_versions(), str(root.absolute())])
+    inputs = digest([jobs, contents, machine, all_library_versions(), str(root.absolute())])
     kept = _read(path)
     if kept is not None and kept.inputs == inputs and _still_holds(kept, store):
         return kept.plan
 
     from pipeline.config.plan import make_plan
 
-    made = make_plan(lines, root=root, store=store, machine=machine)
-    unchanged = dict(_contents(root)) == contents and not _reads_elsewhere(lines, root)
+    made = make_plan(jobs, root=root, store=store, machine=machine)
+    unchanged = dict(_contents(root)) == contents and not _reads_elsewhere(jobs, root)
     kept = _Kept(
         inputs=inputs if unchanged else NEVER,
         files={name: _file_digest(Path(name)) for name in made.files},
@@ -67,13 +78,20 @@ def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
     return made.plan
 
 
-def plan_of_the_run(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
+def plan_of_the_run(jobs: tuple[tuple[str, ...], ...], *, root: Path, store: Path) -> Plan:
     """The plan that the run made when it began, for its jobs on other machines: they must not plan anew.
 
     Their machine may be another one than that on which the run was planned.
     """
-    kept = _read(_path(lines, store))
-    return kept.plan if kept is not None else current_plan(lines, root=root, store=store)
+    kept = _read(_path(jobs, store))
+    return kept.plan if kept is not None else plan_of_jobs(jobs, root=root, store=store)
+
+
+def write_sweep(jobs: tuple[tuple[str, ...], ...], *, store: Path) -> Path:
+    """Put a sweep's jobs into a file, whose name says what is in it; its path."""
+    path = store / "plan" / "sweeps" / f"{digest(jobs)}.json"
+    write_atomic(path, to_json(Sweep(jobs=jobs)))
+    return path
 
 
 def spec_keys(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -86,8 +104,8 @@ def spec_keys(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "aggregate", plan.aggregate
 
 
-def _path(lines: tuple[str, ...], store: Path) -> Path:
-    return store / "plan" / "cache" / f"{digest(lines)}.json"
+def _path(jobs: tuple[tuple[str, ...], ...], store: Path) -> Path:
+    return store / "plan" / "cache" / f"{digest(jobs)}.json"
 
 
 def _read(path: Path) -> _Kept | None:
@@ -127,6 +145,6 @@ def _file_digest(path: Path) -> str:
         return "absent"
 
 
-def _reads_elsewhere(lines: tuple[str, ...], root: Path) -> bool:
+def _reads_elsewhere(jobs: tuple[tuple[str, ...], ...], root: Path) -> bool:
     texts = [path.read_bytes() for path in sorted((root / "conf").rglob("*.yaml"))]
-    return any(_RESOLVER.search(text) for text in [*texts, *(line.encode() for line in lines)])
+    return any(_RESOLVER.search(text) for text in [*texts, *(line.encode() for job in jobs for line in job)])

@@ -9,6 +9,7 @@ from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel
 from pipeline.records.mutated import Mutation
+from pipeline.records.objective import Objective
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
@@ -29,6 +30,7 @@ SETTINGS: dict[str, type[Record]] = {
     "mutation": Mutation,
     "profile": Profile,
     "tracking": Tracking,
+    "objective": Objective,
     "experiment": Experiment,
 }
 """Groups of which a plan has one option each."""

@@ -1,25 +1,42 @@
-"""What a plan is made of. In: overrides. Out: the chosen options as records, and the cells of the grid."""
+"""What a plan is made of. In: the overrides of its jobs. Out: the chosen options as records, and the cells.
 
+A run has one job, a sweep many. Jobs that differ only in which kernels, workloads, targets and optimizations
+they choose share one Material; each other choice or value makes another one, of options composed once.
+"""
+
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.config.catalogue import Catalogue, Settings
-from pipeline.config.compose import composer
+from pipeline.config.compose import Composer, composer
 from pipeline.config.groups import AXES, option_file
 from pipeline.config.machine import Device, Machine, resolve
-from pipeline.config.overrides import parse
+from pipeline.config.overrides import Overrides
 from pipeline.config.select import Cell, cells
+from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel
 from pipeline.records.optimization import Optimization
-from pipeline.records.record import Record
+from pipeline.records.record import Record, to_json
 from pipeline.records.settings import Verify
 from pipeline.records.workload import Workload
 
+Lines = tuple[str, ...]
+"""The overrides of one job."""
+
+
+class JobCells(Record, frozen=True, kw_only=True):
+    """The part of the grid that one job is."""
+
+    number: int
+    cells: tuple[Cell, ...]
+
 
 class Material(Record, frozen=True, kw_only=True):
-    """Options by name."""
+    """Options by name, and the jobs that are made of them."""
 
     settings: Settings
-    cells: tuple[Cell, ...]
+    jobs: tuple[JobCells, ...]
     kernels: dict[str, Kernel]
     workloads: dict[str, Workload]
     devices: dict[str, Device]
@@ -28,40 +45,79 @@ class Material(Record, frozen=True, kw_only=True):
     """Those by which mutants are judged."""
 
 
-def gather(lines: tuple[str, ...], root: Path, machine: Machine) -> Material:
-    """Compose and check what the overrides choose.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Alike:
+    """Jobs that differ in choices on the axes alone."""
+
+    overrides: Overrides
+    """Of the first one."""
+    catalogue: Catalogue
+    settings: Settings
+    jobs: list[JobCells]
+
+
+def gather(jobs: Sequence[Lines], root: Path, machine: Machine) -> tuple[Material, ...]:
+    """Compose and check what the jobs' overrides choose.
 
     Raises
     ------
     ConfigError
         A yaml or an override is wrong.
     """
-    conf = root / "conf"
-    overrides = parse(lines, conf)
-    with composer(conf) as hydra:
-        catalogue = Catalogue(hydra, overrides, root)
-        settings = catalogue.settings()
-        axes = {group: names for group, names in overrides.choices.items() if group in AXES}
-        chosen = cells(settings.experiment, axes)
-        hydra.prepare({axis: [getattr(cell, axis) for cell in chosen] for axis in AXES})
-        kernels = catalogue.kernels(cell.kernel for cell in chosen)
-        declared = catalogue.hardware(cell.hardware for cell in chosen)
-        # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
-        known = catalogue.all_hardware() if machine.gpu is not None else declared
-        return Material(
-            settings=settings,
-            cells=chosen,
-            kernels=kernels,
-            workloads=catalogue.workloads(cell.workload for cell in chosen),
-            devices={name: resolve(each, {**known, **declared}, machine) for name, each in declared.items()},
-            optimizations=catalogue.optimizations(
-                (cell.optimization for cell in chosen), tuple(kernels.values())
-            ),
-            presets=catalogue.presets(
-                settings.mutation.presets,
-                f"{option_file(conf, 'mutation', settings.mutation.name)}: presets",
-            ),
+    with composer(root / "conf") as hydra:
+        groups = _group(jobs, hydra, root)
+        hydra.prepare(
+            {axis: [getattr(cell, axis) for each in groups for cell in _cells(each.jobs)] for axis in AXES}
         )
+        return tuple(_material(each, root, machine) for each in groups)
+
+
+def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
+    """Jobs by what they choose and set beside the axes' options, in the order of the first of each."""
+    groups: dict[bytes, _Alike] = {}
+    first: Catalogue | None = None
+    for number, lines in enumerate(jobs):
+        overrides = hydra.reader.read(lines)
+        axes = {group: names for group, names in overrides.choices.items() if group in AXES}
+        settings = {group: names for group, names in overrides.choices.items() if group not in AXES}
+        key = to_json([settings, overrides.values])
+        if key not in groups:
+            catalogue = first.of(overrides) if first is not None else Catalogue(hydra, overrides, root)
+            first = first or catalogue
+            groups[key] = _Alike(
+                overrides=overrides, catalogue=catalogue, settings=catalogue.settings(), jobs=[]
+            )
+        alike = groups[key]
+        alike.jobs.append(JobCells(number=number, cells=cells(alike.settings.experiment, axes)))
+    return list(groups.values())
+
+
+def _material(each: _Alike, root: Path, machine: Machine) -> Material:
+    catalogue, settings, conf = each.catalogue, each.settings, root / "conf"
+    chosen = _cells(each.jobs)
+    kernels = catalogue.kernels(cell.kernel for cell in chosen)
+    declared = catalogue.hardware(cell.hardware for cell in chosen)
+    # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
+    known: dict[str, Hardware] = catalogue.all_hardware() if machine.gpu is not None else declared
+    return Material(
+        settings=settings,
+        jobs=tuple(each.jobs),
+        kernels=kernels,
+        workloads=catalogue.workloads(cell.workload for cell in chosen),
+        devices={name: resolve(one, {**known, **declared}, machine) for name, one in declared.items()},
+        optimizations=catalogue.optimizations(
+            (cell.optimization for cell in chosen), tuple(kernels.values())
+        ),
+        presets=catalogue.presets(
+            settings.mutation.presets,
+            f"{option_file(conf, 'mutation', settings.mutation.name)}: presets",
+        ),
+    )
+
+
+def _cells(jobs: Sequence[JobCells]) -> tuple[Cell, ...]:
+    """Those of all of them, each once."""
+    return tuple(dict.fromkeys(cell for job in jobs for cell in job.cells))
 
 
 def kernel_file(root: Path, name: str) -> str:

@@ -4,7 +4,7 @@ In: the verify specs of the tasks. Out: MutateSpecs; and the explanations of sur
 `survivors.yaml` beside the sources and above them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,21 @@ import msgspec
 import yaml
 
 from pipeline.config.builds import Builds
-from pipeline.config.material import Material
+from pipeline.config.catalogue import Settings
 from pipeline.config.specs import Specs
 from pipeline.errors import ConfigError
 from pipeline.mutation.mutants import LANGUAGES
 from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest
+from pipeline.records.settings import Verify
 from pipeline.records.specs import MutateSpec, MutateTask
 
 SURVIVORS = "survivors.yaml"
 
 
-def mutate_specs(tasks: Iterable[Specs], material: Material, builds: Builds) -> tuple[MutateSpec, ...]:
+def mutate_specs(
+    tasks: Iterable[Specs], settings: Settings, presets: Mapping[str, Verify], builds: Builds
+) -> tuple[MutateSpec, ...]:
     """One spec per kernel and implementation; tasks that differ only in their target count once."""
     groups: dict[tuple[str, str], dict[str, Specs]] = {}
     for each in tasks:
@@ -33,12 +36,9 @@ def mutate_specs(tasks: Iterable[Specs], material: Material, builds: Builds) -> 
                 continue
             group = groups.setdefault((each.generate.kernel, name), {})
             group.setdefault(digest([each.verify.problem, _where(each)]), each)
-    settings = material.settings
     # The experiment's own may have been overridden.
-    presets = (
-        settings.verify if name == settings.verify.name else each for name, each in material.presets.items()
-    )
-    judges = tuple(msgspec.structs.replace(each, description="") for each in presets)
+    judging = (settings.verify if name == settings.verify.name else each for name, each in presets.items())
+    judges = tuple(msgspec.structs.replace(each, description="") for each in judging)
     return tuple(
         MutateSpec(
             kernel=kernel,

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.override_parser.types import OverrideType
 
+from pipeline.config.grammar import read_override
 from pipeline.config.groups import GROUPS, hint
 from pipeline.errors import ConfigError
 from pipeline.records.record import Record
@@ -32,7 +32,7 @@ class _Gap(Record, frozen=True, kw_only=True):
 
 def applicable(line: str, group: str, plain: Plain) -> str | None:
     """The override as Hydra must get it for this option, or None where it does not apply."""
-    override: Override = OverridesParser.create().parse_override(line)
+    override = read_override(line)
     if override.type in (OverrideType.ADD, OverrideType.FORCE_ADD):
         return line
     gap = _gap(override.key_or_group, group, plain)
@@ -65,7 +65,7 @@ def split_by_option(
 
 def _no_taker(line: str, group: str, plains: list[Plain]) -> str:
     """The option that has most of the key's path is the example."""
-    override: Override = OverridesParser.create().parse_override(line)
+    override = read_override(line)
     gaps = [gap for plain in plains if (gap := _gap(override.key_or_group, group, plain))]
     gap = max(gaps, key=lambda each: len(each.path))
     several = "no chosen option has" if len(plains) > 1 else "there is no"

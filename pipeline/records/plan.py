@@ -1,5 +1,6 @@
-"""What the plan found: the tasks of an experiment, and what it left out."""
+"""What the plan found: the tasks of an experiment or of a sweep's jobs, and what it left out."""
 
+from pipeline.records.objective import Objective
 from pipeline.records.record import Record
 from pipeline.records.specs import TaskRow
 
@@ -39,8 +40,25 @@ class PlannedMutation(Record, frozen=True, kw_only=True):
     """Whether the experiment's report waits for them."""
 
 
+class Sweep(Record, frozen=True, kw_only=True):
+    """What is planned together (`snakemake --config sweep=FILE`): the overrides of each job."""
+
+    jobs: tuple[tuple[str, ...], ...]
+
+
+class PlannedJob(Record, frozen=True, kw_only=True):
+    """One job of a sweep: which of the plan's tasks are its own; jobs may share them."""
+
+    overrides: tuple[str, ...]
+    tasks: tuple[str, ...]
+    """`TaskRow.task` of each."""
+    pruned: tuple[str, ...]
+    """Cells that are no task, each with its reason."""
+    objective: Objective
+
+
 class Plan(Record, frozen=True, kw_only=True):
-    """An experiment, resolved; the specs of its stages lie under artifacts/plan/."""
+    """An experiment, or the jobs of a sweep, resolved; the specs of its stages lie under artifacts/plan/."""
 
     experiment: str
     tasks: tuple[PlannedTask, ...]
@@ -48,3 +66,5 @@ class Plan(Record, frozen=True, kw_only=True):
     mutations: tuple[PlannedMutation, ...] = ()
     aggregate: str
     """Key of aggregate, report and track."""
+    jobs: tuple[PlannedJob, ...] = ()
+    """A run without a sweep is one."""

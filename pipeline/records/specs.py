@@ -155,6 +155,8 @@ class TaskRow(Record, frozen=True, kw_only=True):
     compile: str
     verify: str
     profile: str
+    varied: tuple[str, ...] = ()
+    """Overrides that tell it from tasks of the same names in its sweep; in short in the workload's name."""
 
 
 class MutationRow(Record, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ class Task(Record, frozen=True, kw_only=True):
         row = self.row
         chosen = {
             "kernel": row.kernel,
-            "workload": row.workload,
+            "workload": row.workload.partition("[")[0],  # what follows is in `varied`
             "hardware": row.hardware,
             "optimization": row.optimization,
             "search": row.search,
@@ -40,7 +40,7 @@ class Task(Record, frozen=True, kw_only=True):
             chosen["verify"] = self.verify.settings.name
         if self.profile:
             chosen["profile"] = self.profile.settings.name
-        return " ".join(f"{group}={name}" for group, name in chosen.items())
+        return " ".join([*(f"{group}={name}" for group, name in chosen.items()), *row.varied])
 
     @property
     def name(self) -> str:

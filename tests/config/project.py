@@ -144,7 +144,7 @@ class Project:
         self.folder = folder
         self.store = folder / "artifacts"
         self.machine = MACHINE
-        for group in ("search", "verify", "mutation", "profile", "tracking"):
+        for group in ("search", "verify", "mutation", "profile", "tracking", "objective"):
             shutil.copytree(ROOT / "conf" / group, folder / "conf" / group)
         shutil.copy(ROOT / "conf" / "config.yaml", folder / "conf")
         for path, content in FILES.items():
@@ -164,7 +164,11 @@ class Project:
 
     def make(self, *lines: str) -> Made:
         """Make the plan without its cache."""
-        return make_plan(lines, root=self.folder, store=self.store, machine=self.machine)
+        return self.make_sweep(lines)
+
+    def make_sweep(self, *jobs: tuple[str, ...]) -> Made:
+        """Make the plan of several jobs without its cache."""
+        return make_plan(jobs, root=self.folder, store=self.store, machine=self.machine)
 
     def plan(self, *lines: str) -> Plan:
         """The same, the plan alone."""

@@ -145,9 +145,9 @@ def test_a_job_elsewhere_uses_the_plan_of_its_run(counted: Counted, monkeypatch:
     other = machine.Machine(cpu=here.cpu, gpu=("cuda", "sm_90", "NVIDIA H200"))
     monkeypatch.setattr(cache, "read_machine", lambda: other)
     where = {"root": counted.project.folder, "store": counted.project.store}
-    cache.plan_of_the_run(LINES, **where)
+    cache.plan_of_the_run((LINES,), **where)
     assert counted.made == 1
-    cache.plan_of_the_run(("hardware=cpu",), **where)
+    cache.plan_of_the_run((("hardware=cpu",),), **where)
     assert counted.made == 2, "where the run's plan is gone, a new one is better than none"
 
 

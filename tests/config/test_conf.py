@@ -57,7 +57,7 @@ def test_every_option_of_the_settings_is_right(group: str, name: str) -> None:
 @pytest.mark.parametrize("name", options(CONF, "experiment"))
 def test_every_experiment_has_tasks(name: str, tmp_path: Path) -> None:
     """Each experiment plans, and leaves no cell out that it names itself."""
-    made = make_plan((f"experiment={name}",), root=ROOT, store=tmp_path, machine=read_machine())
+    made = make_plan([(f"experiment={name}",)], root=ROOT, store=tmp_path, machine=read_machine())
     assert made.plan.tasks
     assert made.plan.pruned == ()
 

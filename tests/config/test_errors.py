@@ -70,7 +70,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small, lareg]", "select[0].workload: unknown workload 'lareg' (known: large, small); did you mean 'large'?"),
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: []", "select[0].workload: expected at least one name"),
         ("conf/experiment/default.yaml", "  name: default\n", "  name: default\n  titel: x\n", "unknown key 'titel' (known: name, description, select)"),
-        ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n", "unknown key 'verfiy' (known: search, verify, mutation, profile, tracking, experiment); did you mean 'verify'?"),
+        ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n", "unknown key 'verfiy' (known: search, verify, mutation, profile, tracking, objective, experiment); did you mean 'verify'?"),
         ("conf/experiment/default.yaml", "override /verify: fast", "override /verify: quick", "Could not find 'verify/quick'"),
     ],
 )  # fmt: skip
@@ -87,7 +87,7 @@ def test_a_wrong_yaml(project: Project, path: str, old: str, new: str, text: str
     ("lines", "text"),
     [
         (["kernel=scael"], "kernel=scael: unknown kernel 'scael' (known: scale); did you mean 'scale'?"),
-        (["kernle=scale"], "kernle=scale: unknown group 'kernle' (known: kernel, workload, hardware, optimization, search, verify, mutation, profile, tracking, experiment); did you mean 'kernel'?"),
+        (["kernle=scale"], "kernle=scale: unknown group 'kernle' (known: kernel, workload, hardware, optimization, search, verify, mutation, profile, tracking, objective, experiment); did you mean 'kernel'?"),
         (["kernel"], "kernel: not an override (expected group=option, group=option,option or group.key=value)"),
         (["kernel="], "kernel=: unknown kernel ''"),
         (["+kernel=scale"], "+kernel=scale: expected kernel=option"),

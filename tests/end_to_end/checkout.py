@@ -8,7 +8,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("Snakefile", "pyproject.toml", "conf", "kernels", "pipeline", "profiles", "workflows")
+PARTS = (
+    "Snakefile",
+    "pyproject.toml",
+    "conf",
+    "kernels",
+    "pipeline",
+    "profiles",
+    "workflows",
+    "hydra_plugins",
+)
 
 
 class Checkout:

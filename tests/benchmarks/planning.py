@@ -1,0 +1,193 @@
+"""How long a sweep of a thousand tasks takes until Snakemake starts, and where the time goes.
+
+python -m tests.benchmarks.planning [--jobs 1000] [--repeat 3]
+
+Each figure is of a process of its own in an empty artifact folder: the start of Python, Hydra's composition
+of the sweep, the plan with all specs on disk, and the folders of all jobs. Only Snakemake is not started.
+"""
+
+import argparse
+import json
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 5.0  # seconds for 1,000 tasks
+GRID = (
+    "kernel=softmax,softmax_backward,rms_norm,rms_norm_backward,matmul,matmul_bias_gelu",
+    "workload=awkward,bert_base,llama3_8b_decode,llama3_8b_layer,llama3_8b_prefill,long_rows,vit_b16",
+    "hardware=cpu,a100,h100,h200,mi300x",
+    "optimization=baseline,defaults,essential,full,no_vectorization",
+)
+ONE = ("kernel=softmax", "hardware=cpu", "optimization=essential", "workload=llama3_8b_decode")
+
+
+def mixtures(jobs: int) -> dict[str, tuple[str, ...]]:
+    """Sweeps of about so many jobs: by choices, by values of one group or another, by settings."""
+    few = max(1, jobs // 40)
+    return {
+        "choices": GRID,
+        "workload value": (*ONE, f"workload.dimensions.tokens=range(1,{jobs + 1})"),
+        "gpu, workload value": (
+            *ONE[:1],
+            "hardware=h200",
+            *ONE[2:],
+            f"workload.dimensions.tokens=range(1,{jobs + 1})",
+        ),
+        "kernel value": (*ONE, f"+kernel.attributes.shift=range(1,{jobs + 1})"),
+        "profile value": (*ONE, f"profile.batches_at_most=range(30,{jobs + 30})"),
+        "choices and values": (
+            "kernel=softmax,rms_norm",
+            "workload=bert_base,llama3_8b_decode",
+            "hardware=cpu,h200",
+            "optimization=essential",
+            "verify=fast,standard",
+            f"workload.dimensions.tokens=range(1,{few * 5 // 2 + 1})",
+        ),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Command line; returns 1 where a sweep of 1,000 tasks takes longer than it may."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", help="one of the mixtures")
+    parser.add_argument("--child", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child is not None:
+        child(options.child)
+        return 0
+    slow = False
+    for name, lines in mixtures(options.jobs).items():
+        if options.only not in (None, name):
+            continue
+        runs = [measure(lines) for _ in range(options.repeat)]
+        seconds = statistics.median(run["seconds"] for run in runs)
+        best = min(runs, key=lambda run: abs(run["seconds"] - seconds))
+        per_thousand = 1000 * seconds / max(1000, best["tasks"])
+        slow |= per_thousand > LIMIT
+        print(
+            f"{name}: {best['jobs']} jobs, {best['tasks']} tasks:"
+            f" {seconds:.2f} s ({best['cpu']:.2f} s of CPU)",
+            flush=True,
+        )
+        for phase, spent in best["phases"].items():
+            print(f"    {spent:6.2f} s  {phase}")
+    return int(slow)
+
+
+def measure(lines: tuple[str, ...]) -> dict[str, Any]:
+    """One sweep in a process and a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="kernelmill-planning-") as folder:
+        for part in ("conf", "kernels"):
+            shutil.copytree(ROOT / part, Path(folder, part))
+        command = [sys.executable, "-m", "tests.benchmarks.planning", "--child", *lines]
+        before = _cpu_seconds()
+        began = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        seconds = time.perf_counter() - began
+        process.wait()
+        cpu = _cpu_seconds() - before
+        if not line.startswith("{"):
+            raise SystemExit(f"the sweep failed: {line}")
+        return {"seconds": seconds, "cpu": cpu, **json.loads(line)}
+
+
+def _cpu_seconds() -> float:
+    """Of the processes that have ended: what the sweep costs, whoever else is at work on this machine."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+class Clock:
+    """Seconds spent in functions, each without what is counted elsewhere."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+        self._inner: list[float] = []
+
+    def wrap(self, owner: Any, name: str, phase: str) -> None:
+        """Count the time of a function."""
+        real: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*arguments: Any, **keywords: Any) -> Any:
+            began = time.perf_counter()
+            self._inner.append(0.0)
+            try:
+                return real(*arguments, **keywords)
+            finally:
+                whole = time.perf_counter() - began
+                self.spent[phase] = self.spent.get(phase, 0.0) + whole - self._inner.pop()
+                if self._inner:
+                    self._inner[-1] += whole
+
+        setattr(owner, name, timed)
+
+
+def child(lines: list[str]) -> None:
+    """Do all that the front door does until it would start Snakemake, and say how long each part took."""
+    began = time.perf_counter()
+    from pipeline.config import builds, cache, plan, resolve, tasks
+    from pipeline.multirun import folders, front, jobs, launching, sweeping
+
+    clock = Clock()
+    clock.wrap(sweeping, "combinations", "combinations")
+    clock.wrap(launching, "plan_of_jobs", "plan: the rest")
+    clock.wrap(cache, "_contents", "plan: what it is made from")
+    clock.wrap(plan, "gather", "plan: options composed and checked")
+    clock.wrap(plan, "make_plan", "plan: jobs and aggregate")
+    clock.wrap(tasks.TaskMaker, "task", "plan: tasks")
+    clock.wrap(tasks, "specs_of", "plan: specs")
+    clock.wrap(tasks, "write_spec", "plan: specs written")
+    clock.wrap(plan, "mutate_specs", "plan: mutants")
+    clock.wrap(builds.Builds, "of_backend", "plan: code and tools")
+    clock.wrap(builds.Builds, "generate", "plan: code and tools")
+    clock.wrap(builds.Builds, "aggregate", "plan: code and tools")
+    clock.wrap(resolve.Spaces, "counts", "plan: spaces solved")
+    clock.wrap(jobs.SweepJobs, "make", "jobs' configurations")
+    clock.wrap(folders.Folders, "write", "jobs' folders")
+    imported = time.perf_counter() - began
+    plans: list[Any] = []
+
+    def instead(arguments: list[str]) -> None:
+        made = plans[-1]
+        whole = time.perf_counter() - began
+        phases = {"imports (in part)": imported, **clock.spent}
+        phases["the rest (Hydra, and imports)"] = whole - sum(phases.values())
+        found = {"jobs": len(made.jobs), "tasks": len(made.tasks)}
+        print(
+            json.dumps({**found, "phases": dict(sorted(phases.items(), key=lambda each: -each[1]))}),
+            flush=True,
+        )
+        raise SystemExit(0)
+
+    real = launching.plan_of_jobs
+
+    def remembered(*arguments: Any, **keywords: Any) -> Any:
+        plans.append(real(*arguments, **keywords))
+        return plans[-1]
+
+    launching.plan_of_jobs = remembered
+    launching.run_snakemake = instead
+    front.multirun(["-m", *lines], ())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
