@@ -33,7 +33,7 @@ class OptunaSweeperConf:
 
     _target_: str = "hydra_plugins.kernelmill_optuna.OptunaSweeper"
     _recursive_: bool = False  # a sampler that is named by its class is not made by Hydra
-    defaults: List[Any] = field(default_factory=lambda: [{"sampler": "tpe"}])  # noqa: UP006
+    defaults: List[Any] = field(default_factory=lambda: ["_self_", {"sampler": "tpe"}])  # noqa: UP006
 
     sampler: Any = None
     # minimize, maximize, or a list of them; null: the one of the configured objective

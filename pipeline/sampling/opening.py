@@ -53,7 +53,7 @@ def exploration(
 ) -> Iterator[Exploration]:
     """The exploration, held against other processes until the context ends.
 
-    Trials that a killed process left running are marked as failed, and their points are the first to be asked for.
+    Trials that a killed process left running are marked as failed; their points are asked for first.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def exploration(
 
 
 def _open(storage: "BaseStorage", name: str, purpose: Purpose, place: str) -> "Study":
-    """The study of that name; one of another purpose is begun anew if nothing came of it, and else an error."""
+    """The study of that name; one of another purpose is an error, or begun anew if nothing came of it."""
     import optuna
 
     def create() -> "Study":

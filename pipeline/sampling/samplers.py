@@ -1,4 +1,4 @@
-"""Optuna's samplers by name. In: a name, a seed, settings, the space. Out: the sampler, or what does not fit."""
+"""Optuna's samplers by name. In: name, seed, settings, space. Out: the sampler, or what does not fit."""
 
 import inspect
 import warnings
@@ -66,8 +66,8 @@ def require_optuna() -> None:
 def build(sampler: Sampler, space: Space, directions: tuple[Direction, ...], told: int) -> "BaseSampler":
     """The sampler, for a study that holds `told` trials.
 
-    A seed gives a sequence of random numbers; a study that is resumed must not begin it again, or it would ask
-    for the points that it has. Grid and QMC keep their place in the study instead, and with it the seed.
+    A seed gives a sequence of random numbers; a study that is resumed must not begin it again, or it would
+    ask for the points that it has. Grid and QMC keep their place in the study instead, and with it the seed.
 
     Raises
     ------

@@ -136,9 +136,7 @@ class Interval(Record, frozen=True, kw_only=True, tag="interval"):
     def __post_init__(self) -> None:
         """Raise ValueError for ends in the wrong order, or without a logarithm."""
         if not (math.isfinite(self.low) and math.isfinite(self.high)) or self.low > self.high:
-            raise ValueError(
-                f"expected finite ends, the lower one first, got {self.low!r} and {self.high!r}"
-            )
+            raise ValueError(f"expected finite ends, the lower one first, got {self.low!r} and {self.high!r}")
         if self.log and self.low <= 0:
             raise ValueError(f"log needs ends above 0, got {self.low!r}")
 

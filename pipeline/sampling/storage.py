@@ -44,7 +44,7 @@ def open_storage(url: str | None) -> "BaseStorage":
                     optuna.storages.RDBStorage(url, engine_kwargs={"connect_args": {"timeout": BUSY_SECONDS}})
                 )
     except (ImportError, OSError, RuntimeError, ValueError, Timeout) as error:
-        # RuntimeError: tables of another version; ImportError: no driver; ValueError: an address of no database.
+        # RuntimeError: tables of another version; ImportError: no driver; ValueError: no such address.
         raise _store_error(url, error) from error
 
 
@@ -102,12 +102,12 @@ def held(url: str | None, study: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-    except OSError as error:
-        raise _store_error(url, error) from error
-    except Timeout:
+    except Timeout:  # an OSError, too
         raise StoreError(
             f"study '{study}' in {file}: another sweep is at it; wait for it or give another study_name"
         ) from None
+    except OSError as error:
+        raise _store_error(url, error) from error
     try:
         yield
     finally:

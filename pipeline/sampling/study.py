@@ -1,8 +1,9 @@
-"""One study: asked for points that are new, told what they gave. In: a space, a sampler. Out: trials of Optuna.
+"""One study, asked for points that are new and told what they gave. In: a study, a space. Out: trials.
 
-A point that was evaluated is not asked for again: its trial gets the known value at once, and the sampler is asked
-for another one; after some tries a point is drawn at random among those that are left. A point that failed is
-not asked for again while this process lives; a later one may try it anew, for its cause may have been mended.
+A point that was evaluated is not asked for again: its trial gets the known value at once, and the sampler is
+asked for another one; after some tries a point is drawn at random among those that are left. A point that
+failed is not asked for again while this process lives; a later one may try it anew, for its cause may have
+been mended.
 """
 
 import random
@@ -189,7 +190,7 @@ class Exploration:
         return False
 
     def _finish(self, trial: "Trial", answer: Answer) -> None:
-        """Write a trial's end; where another process ended it meanwhile, the value is kept as a trial of its own."""
+        """Write a trial's end; if another process ended it meanwhile, the value is kept as another trial."""
         import optuna
 
         try:
@@ -212,7 +213,8 @@ class Exploration:
 
     def _of_states(self, *names: str) -> "list[FrozenTrial]":
         with understandable(self.storage):
-            return self._study.get_trials(deepcopy=False, states=states(*names))
+            trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=states(*names))
+        return trials
 
     def _evaluated(self, number: int, values: Sequence[float], params: Mapping[str, Scalar]) -> Evaluated:
         return Evaluated(

@@ -1,4 +1,4 @@
-"""The sweep: ask for a batch, launch it, tell what it gave, until the limits. In: an exploration, a launcher."""
+"""The sweep: ask for a batch, launch it, tell what it gave. In: an exploration, limits. Out: more trials."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -49,7 +49,9 @@ def explore(exploration: Exploration, limits: Limits, launch: Launch, say: Calla
 def progress(exploration: Exploration, limits: Limits) -> str:
     """How far the study is, in a line."""
     failures = len(exploration.failures())
-    line = f"{exploration.finished()} of {limits.trials} trials" + (f", {failures} failed" if failures else "")
+    line = f"{exploration.finished()} of {limits.trials} trials" + (
+        f", {failures} failed" if failures else ""
+    )
     best = exploration.best()
     if not best:
         return line

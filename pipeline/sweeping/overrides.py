@@ -1,7 +1,7 @@
-"""The space of a sweep. In: overrides in Hydra's grammar. Out: the space that is searched, and what is fixed.
+"""The space of a sweep. In: overrides in Hydra's grammar. Out: what is searched, and what is fixed.
 
-choice, a comma list and glob are choices; range and interval are numbers (`tag(log, …)`: on a logarithmic scale;
-`tag(int, interval(…))` or `int(interval(…))`: whole ones). Everything else is passed through.
+choice, a comma list and glob are choices; range and interval are numbers (`tag(log, …)`: on a logarithmic
+scale; `tag(int, interval(…))` or `int(interval(…))`: whole ones). Everything else is passed through.
 """
 
 import math
@@ -46,8 +46,8 @@ def read_space(params: Mapping[str, Any], arguments: Iterable[str], options: Opt
     Raises
     ------
     ConfigError
-        Not in the grammar, a range without a number, an interval for a group, an unknown option, an unknown tag,
-        or nothing to search.
+        Not in the grammar, a range without a number, an interval for a group, an unknown option or tag, or
+        nothing to search.
     """
     lines = [*(f"{key}={_text(value)}" for key, value in params.items()), *arguments]
     overrides = {_key(override): override for override in map(_parsed, lines)}
@@ -58,7 +58,7 @@ def read_space(params: Mapping[str, Any], arguments: Iterable[str], options: Opt
     ]
     if not parameters:
         raise ConfigError(
-            "nothing to search: give key=choice(a,b), key=range(1,9), key=interval(0,1) or group=choice(a,b), "
+            "nothing to search: give key=choice(a,b), key=range(1,9), key=interval(0,1) or group=choice(a,b) "
             "on the command line or in hydra.sweeper.params"
         )
     return Swept(

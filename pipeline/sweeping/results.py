@@ -17,7 +17,11 @@ def write_results(folder: Path, best: Sequence[Evaluated], objectives: int) -> P
     """Write the file that users of hydra-optuna-sweeper know, and return its path."""
     content: dict[str, object] = {"name": "optuna"}
     if objectives == 1:
-        content |= {"best_params": best[0].params, "best_value": best[0].values[0], "best_trial": best[0].trial}
+        content |= {
+            "best_params": best[0].params,
+            "best_value": best[0].values[0],
+            "best_trial": best[0].trial,
+        }
     else:
         content["solutions"] = [
             {"params": one.params, "values": list(one.values), "trial": one.trial} for one in best

@@ -1,4 +1,4 @@
-"""The sweeper's settings. In: the plain mapping `hydra.sweeper`. Out: records, checked, or one line what is wrong.
+"""The sweeper's settings. In: the plain mapping `hydra.sweeper`. Out: records, or a line what is wrong.
 
 Keys of the published hydra-optuna-sweeper are taken where they mean the same here.
 """
@@ -76,7 +76,7 @@ def read_settings(plain: Mapping[str, object], objective: Direction | None) -> S
         )
     return Sweep(
         sampler=_sampler(settings.sampler),
-        directions=_directions(settings.direction or objective or "minimize"),
+        directions=_directions(settings.direction, objective),
         storage=settings.storage or None,
         study_name=settings.study_name,
         limits=_limits(settings),
@@ -110,7 +110,11 @@ def _sampler_name(given: dict[str, Mentioned]) -> str:
     return names[target]
 
 
-def _directions(given: Direction | list[Direction]) -> tuple[Direction, ...]:
+def _directions(
+    given: Direction | list[Direction] | None, objective: Direction | None
+) -> tuple[Direction, ...]:
+    if given is None:
+        return (objective or "minimize",)
     if not given:
         raise ConfigError("hydra.sweeper.direction: got an empty list, expected minimize or maximize")
     return tuple(given) if isinstance(given, list) else (given,)
@@ -119,7 +123,8 @@ def _directions(given: Direction | list[Direction]) -> tuple[Direction, ...]:
 def _limits(settings: Settings) -> Limits:
     if settings.batch is not None and settings.n_jobs is not None:
         raise ConfigError("hydra.sweeper: got batch and n_jobs, which mean the same; give batch")
-    batch = settings.batch or settings.n_jobs or BATCH
+    given = settings.batch if settings.batch is not None else settings.n_jobs
+    batch = BATCH if given is None else given
     for key, number in (("n_trials", settings.n_trials), ("batch", batch), ("timeout", settings.timeout)):
         if number is not None and number <= 0:
             raise ConfigError(f"hydra.sweeper.{key}: got {number}, expected more than 0")

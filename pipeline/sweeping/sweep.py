@@ -1,4 +1,4 @@
-"""Hydra's side of a sweep. In: the composed configuration, the launcher, arguments. Out: the jobs' returns."""
+"""Hydra's side of a sweep. In: the composed configuration, the launcher, arguments. Out: what jobs gave."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -57,7 +57,9 @@ class HydraSweep:
                 _conclude(explored, swept, folder)
             if not explored.best():
                 last = explored.failures()[-1:]
-                raise SweepError("no trial came to a value" + "".join(f"; the last one: {why}" for why in last))
+                raise SweepError(
+                    "no trial came to a value" + "".join(f"; the last one: {why}" for why in last)
+                )
         return self.returns
 
     def _direction(self) -> Direction | None:

@@ -7,7 +7,8 @@ import pytest
 
 from pipeline.errors import ConfigError, ToolchainError
 from pipeline.sampling import samplers
-from pipeline.sampling.samplers import CLASSES, COUNTED as COUNTING, Sampler, build, drawn_at_random
+from pipeline.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
+from pipeline.sampling.samplers import COUNTED as COUNTING
 from pipeline.sampling.space import Choice, Interval, Space, Steps
 from tests.sampling.toy import COUNTED, MIXED, NUMBERS, opened, quadratic, run
 
@@ -33,7 +34,9 @@ def test_several_objectives(name: str) -> None:
     with opened(NUMBERS, Sampler(name=name), directions=("minimize", "maximize")) as explored:
         points = run(explored, 12)
         values = {quadratic(point) for point in points}
-        assert {best.values[0] for best in explored.best()} == values  # equal values in both: all are on the front
+        assert {
+            best.values[0] for best in explored.best()
+        } == values  # equal values in both: all are on the front
 
 
 def test_tpe_beats_random() -> None:
@@ -72,14 +75,21 @@ def test_drawn_at_random() -> None:
     assert drawn_at_random(Sampler(name="tpe"), MIXED) == ()
 
 
-CHOICES = Space(parameters=(Choice(name="a", values=(1, 2), texts=("1", "2")), Steps(name="b", first=1, count=9)))
+CHOICES = Space(
+    parameters=(Choice(name="a", values=(1, 2), texts=("1", "2")), Steps(name="b", first=1, count=9))
+)
 WIDE = Space(parameters=tuple(Steps(name=name, first=0, count=1000) for name in "abc"))
 
 
 @pytest.mark.parametrize(
     ("sampler", "space", "directions", "message"),
     [
-        (Sampler(name="tpf"), NUMBERS, ONE, r"unknown sampler 'tpf' \(known: brute_force, cmaes, gp, grid, nsgaii"),
+        (
+            Sampler(name="tpf"),
+            NUMBERS,
+            ONE,
+            r"unknown sampler 'tpf' \(known: brute_force, cmaes, gp, grid, nsgaii",
+        ),
         (
             Sampler(settings={"startup": 1}),
             NUMBERS,
@@ -90,10 +100,15 @@ WIDE = Space(parameters=tuple(Steps(name=name, first=0, count=1000) for name in 
             Sampler(name="cmaes"),
             CHOICES,
             ONE,
-            r"sampler cmaes: expected two or more numbers \(range or interval\), got 1 and 1 of other kinds; use tpe",
+            r"sampler cmaes: expected two or more numbers \(range or .*\), got 1 and 1 of other kinds",
         ),
         (Sampler(name="cmaes"), COUNTED, ("minimize", "minimize"), "expected one objective, got 2"),
-        (Sampler(name="grid"), NUMBERS, ONE, r"grid: x=interval\(-4.0,4.0\) has no steps; expected range or choice"),
+        (
+            Sampler(name="grid"),
+            NUMBERS,
+            ONE,
+            r"grid: x=interval\(-4.0,4.0\) has no steps; expected range or choice",
+        ),
         (Sampler(name="brute_force"), NUMBERS, ONE, "brute_force: x=interval.* has no steps"),
         (Sampler(name="grid"), WIDE, ONE, "sampler grid: 1000000000 points, expected at most 1000000"),
         (Sampler(name="qmc", settings={"qmc_type": "sobel"}), NUMBERS, ONE, "sampler qmc: .*sobel"),
@@ -121,7 +136,7 @@ def test_optuna_is_loaded_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch)
     real_import = builtins.__import__
 
     def guarded(name: str, *rest, **more):
-        assert name.split(".")[0] != "optuna", "Optuna was imported"
+        assert name.split(".", maxsplit=1)[0] != "optuna", "Optuna was imported"
         return real_import(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", guarded)

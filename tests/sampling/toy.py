@@ -9,9 +9,7 @@ from pipeline.sampling.samplers import Sampler
 from pipeline.sampling.space import Choice, Interval, Space, Steps
 from pipeline.sampling.study import Exploration, Measured
 
-NUMBERS = Space(
-    parameters=(Interval(name="x", low=-4.0, high=4.0), Steps(name="y", first=-8, count=17))
-)
+NUMBERS = Space(parameters=(Interval(name="x", low=-4.0, high=4.0), Steps(name="y", first=-8, count=17)))
 COUNTED = Space(
     parameters=(
         Choice(name="shape", values=("round", "square"), texts=("round", "square")),

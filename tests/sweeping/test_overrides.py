@@ -67,7 +67,7 @@ def test_plain_values_are_passed_through() -> None:
 
 
 def test_params_of_the_yaml() -> None:
-    """The command line wins over hydra.sweeper.params, in both directions; a later argument over an earlier."""
+    """The command line wins over hydra.sweeper.params, both ways; a later argument over an earlier."""
     params = {"x": "interval(0,1)", "y": "choice(1,2)", "z": 5, "none": None, "flag": True}
     swept = read("y=7", "z=range(1,4)", "w=1", "w=2", params=params)
     assert [parameter.name for parameter in swept.space.parameters] == ["x", "z"]
@@ -78,9 +78,15 @@ def test_params_of_the_yaml() -> None:
     ("line", "message"),
     [
         ("a=1", r"nothing to search: give key=choice\(a,b\), key=range"),
-        ("workload=interval(0,1)", r"workload is a config group.*expected choice\(…\) \(known: decode, prefill, vit\)"),
+        (
+            "workload=interval(0,1)",
+            r"workload is a config group.*expected choice\(…\) \(known: decode, prefill, vit\)",
+        ),
         ("workload=range(1,3)", "workload is a config group"),
-        ("workload=decode,vitt", r"workload=decode,vitt: unknown workload 'vitt' \(known: decode, prefill, vit\)"),
+        (
+            "workload=decode,vitt",
+            r"workload=decode,vitt: unknown workload 'vitt' \(known: decode, prefill, vit\)",
+        ),
         ("workload=glob(x*)", r"no workload is like that \(known: decode"),
         ("a=glob(*)", "glob is for config groups, and this is none"),
         ("a=range(5,5)", r"a=range\(5,5\): the range holds no number"),

@@ -10,7 +10,13 @@ from pipeline.sweeping.returns import answer_of
 
 @pytest.mark.parametrize(
     ("given", "objectives", "values"),
-    [(1.5, 1, (1.5,)), (2, 1, (2.0,)), (np.float32(0.5), 1, (0.5,)), ([1, 2.0], 2, (1.0, 2.0)), ([3], 1, (3.0,))],
+    [
+        (1.5, 1, (1.5,)),
+        (2, 1, (2.0,)),
+        (np.float32(0.5), 1, (0.5,)),
+        ([1, 2.0], 2, (1.0, 2.0)),
+        ([3], 1, (3.0,)),
+    ],
 )
 def test_numbers(given, objectives: int, values) -> None:
     """Numbers of any kind, one or a sequence."""

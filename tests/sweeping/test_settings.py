@@ -48,7 +48,10 @@ def test_jobs_are_a_batch() -> None:
         ({"direction": "up"}, "hydra.sweeper: .*direction"),
         ({"direction": []}, "hydra.sweeper.direction: got an empty list"),
         ({"sampler": {"seed": "x"}}, "hydra.sweeper.sampler.seed: got 'x', expected a whole number or null"),
-        ({"sampler": {"_target_": "my.Sampler"}}, "_target_: got my.Sampler, expected one of optuna.samplers.Brute"),
+        (
+            {"sampler": {"_target_": "my.Sampler"}},
+            "_target_: got my.Sampler, expected one of optuna.samplers.Brute",
+        ),
         ({"custom_search_space": "a.b"}, "custom_search_space: not taken here"),
     ],
 )
