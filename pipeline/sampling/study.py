@@ -7,7 +7,7 @@ been mended.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.records.record import Record
@@ -57,6 +57,8 @@ class Evaluated(Record, frozen=True, kw_only=True):
     """A trial with its objectives."""
 
     trial: int
+    job: int | None
+    """None: of a trial that was added by hand."""
     values: tuple[float, ...]
     params: dict[str, Scalar]
     point: Point
@@ -78,7 +80,7 @@ class Exploration:
         self._failed: dict[Point, tuple[int, str]] = {}
         self._running: dict[Point, list[Trial]] = {}
         for trial in self._of_states("COMPLETE"):
-            evaluated = self._evaluated(trial.number, trial.values, trial.params)
+            evaluated = self._evaluated(trial, trial.values)
             self._known.setdefault(evaluated.point, evaluated)
 
     def finished(self) -> int:
@@ -136,7 +138,7 @@ class Exploration:
         if isinstance(answer, Failed):
             self._failed[asked.point] = (asked.trial, answer.reason)
         else:
-            self._known[asked.point] = self._evaluated(asked.trial, answer.values, trials[0].params)
+            self._known[asked.point] = self._evaluated(trials[0], answer.values)
 
     def best(self) -> list[Evaluated]:
         """The best trial, or with several objectives those that no other one beats in all of them."""
@@ -147,11 +149,7 @@ class Exploration:
             return [choose(self._known.values(), key=lambda evaluated: evaluated.values[0])]
         with understandable(self.storage):
             front = self._study.best_trials
-        return [
-            self._evaluated(trial.number, trial.values, trial.params)
-            for trial in front
-            if REPEATS not in trial.user_attrs
-        ]
+        return [self._evaluated(trial, trial.values) for trial in front if REPEATS not in trial.user_attrs]
 
     def _new(self) -> "Trial | None":
         """A trial whose point is new; None where there is none."""
@@ -216,9 +214,13 @@ class Exploration:
             trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=states(*names))
         return trials
 
-    def _evaluated(self, number: int, values: Sequence[float], params: Mapping[str, Scalar]) -> Evaluated:
+    def _evaluated(self, trial: "Trial | FrozenTrial", values: Sequence[float]) -> Evaluated:
         return Evaluated(
-            trial=number, values=tuple(values), params=dict(params), point=self._space.point(params)
+            trial=trial.number,
+            job=trial.user_attrs.get(JOB),
+            values=tuple(values),
+            params=dict(trial.params),
+            point=self._space.point(trial.params),
         )
 
 

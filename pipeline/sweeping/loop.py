@@ -57,4 +57,4 @@ def progress(exploration: Exploration, limits: Limits) -> str:
         return line
     if len(exploration.directions) > 1:
         return f"{line}; {len(best)} that no other one beats"
-    return f"{line}; best {best[0].values[0]:g} (trial {best[0].trial})"
+    return f"{line}; best {best[0].values[0]:g} (job {best[0].job})"

@@ -1,7 +1,8 @@
 """The space of a sweep. In: overrides in Hydra's grammar. Out: what is searched, and what is fixed.
 
 choice, a comma list and glob are choices; range and interval are numbers (`tag(log, …)`: on a logarithmic
-scale; `tag(int, interval(…))` or `int(interval(…))`: whole ones). Everything else is passed through.
+scale; `tag(int, interval(…))` or `int(interval(…))`: whole ones). Everything else is passed through, and so
+is what can have one value only.
 """
 
 import math
@@ -51,20 +52,24 @@ def read_space(params: Mapping[str, Any], arguments: Iterable[str], options: Opt
     """
     lines = [*(f"{key}={_text(value)}" for key, value in params.items()), *arguments]
     overrides = {_key(override): override for override in map(_parsed, lines)}
-    parameters = [
-        _parameter(override, tuple(options(override.key_or_group)))
-        for override in overrides.values()
-        if override.is_sweep_override()
-    ]
+    read = [_read(override, options) for override in overrides.values()]
+    parameters = tuple(part for part in read if not isinstance(part, str))
     if not parameters:
         raise ConfigError(
             "nothing to search: give key=choice(a,b), key=range(1,9), key=interval(0,1) or group=choice(a,b) "
             "on the command line or in hydra.sweeper.params"
         )
     return Swept(
-        space=Space(parameters=tuple(parameters)),
-        fixed=tuple(_line(override) for override in overrides.values() if not override.is_sweep_override()),
+        space=Space(parameters=parameters), fixed=tuple(part for part in read if isinstance(part, str))
     )
+
+
+def _read(override: Override, options: Options) -> Parameter | str:
+    """A parameter, or an override that is the same in all jobs."""
+    if not override.is_sweep_override():
+        return _line(override)
+    parameter = _parameter(override, tuple(options(override.key_or_group)))
+    return parameter if parameter.size != 1 else f"{parameter.name}={parameter.text(parameter.at(0))}"
 
 
 def _key(override: Override) -> tuple[str, str | None, bool]:

@@ -37,7 +37,7 @@ def result_lines(best: Sequence[Evaluated], fixed: Sequence[str]) -> list[str]:
     lines = []
     for one in best[:SHOWN]:
         values = ", ".join(f"{value!r}" for value in one.values)
-        lines.append(f"best     {values}   trial {one.trial}: {' '.join(one.point)}")
+        lines.append(f"best     {values}   job {one.job}: {' '.join(one.point)}")
         lines.append(f"again    {command([*fixed, *one.point])}")
     if len(best) > SHOWN:
         lines.append(f"         and {len(best) - SHOWN} more")

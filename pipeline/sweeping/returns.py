@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
 
 from pipeline.sampling.study import Answer, Failed, Measured
 
@@ -33,6 +34,7 @@ def _is_sequence(given: object) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what the job raised."""
+    """The first line of what the job raised; a launcher's own errors stand for themselves."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+    name = type(error).__name__
+    return (line if isinstance(error, HydraException) else f"{name}: {line}") if line else name

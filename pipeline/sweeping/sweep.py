@@ -21,6 +21,9 @@ from pipeline.sweeping.results import result_lines, write_results
 from pipeline.sweeping.returns import answer_of
 from pipeline.sweeping.settings import Sweep, read_settings
 
+LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
+"""Arguments with which Snakemake runs nothing."""
+
 
 class HydraSweep:
     """One `--multirun` with the sweeper `optuna`."""
@@ -47,6 +50,8 @@ class HydraSweep:
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
+        if self._only_shown():
+            return self._show_a_batch(purpose, settings, swept)
         with exploration(
             purpose, settings.sampler, storage=settings.storage, name=settings.study_name
         ) as explored:
@@ -60,6 +65,20 @@ class HydraSweep:
                 raise SweepError(
                     "no trial came to a value" + "".join(f"; the last one: {why}" for why in last)
                 )
+        return self.returns
+
+    def _only_shown(self) -> bool:
+        """Whether the launcher was told to run nothing, so that its jobs have no values."""
+        arguments = OmegaConf.select(self.config, "hydra.launcher.arguments", default=())
+        return any(str(argument).startswith(LOOKING) for argument in arguments or ())
+
+    def _show_a_batch(self, purpose: Purpose, settings: Sweep, swept: Swept) -> list[Sequence[JobReturn]]:
+        """Launch the first batch of a new study, and keep nothing."""
+        with exploration(purpose, settings.sampler, storage=None, name=None) as explored:
+            _say("nothing is run or kept: the first batch of a new study")
+            count = min(settings.limits.batch, settings.limits.trials)
+            points = [one.point for one in explored.ask(count, 0)]
+            self._launch(swept, len(purpose.directions))(points, 0)
         return self.returns
 
     def _direction(self) -> Direction | None:

@@ -66,6 +66,15 @@ def test_plain_values_are_passed_through() -> None:
     assert swept.fixed == ("kernel=matmul", "~b", "+c=1", "d=[1,2]", "workload=vit")
 
 
+def test_one_value_is_fixed() -> None:
+    """A list of one, as `python -m pipeline -m` hands values on, and ranges with one number."""
+    swept = read(
+        "a=choice(64)", "b=range(3,4)", "c=choice([1,2])", "d=interval(2,2)", "e=1,2", "f=choice('x y')"
+    )
+    assert swept.fixed == ("a=64", "b=3", "c=[1,2]", "d=2.0", "f=x\\ y")
+    assert [parameter.name for parameter in swept.space.parameters] == ["e"]
+
+
 def test_params_of_the_yaml() -> None:
     """The command line wins over hydra.sweeper.params, both ways; a later argument over an earlier."""
     params = {"x": "interval(0,1)", "y": "choice(1,2)", "z": 5, "none": None, "flag": True}
@@ -77,6 +86,7 @@ def test_params_of_the_yaml() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("a=choice(1)", r"nothing to search"),
         ("a=1", r"nothing to search: give key=choice\(a,b\), key=range"),
         (
             "workload=interval(0,1)",

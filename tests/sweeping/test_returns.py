@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
 
 from pipeline.sampling.study import Failed, Measured
 from pipeline.sweeping.returns import answer_of
@@ -29,6 +30,7 @@ def test_numbers(given, objectives: int, values) -> None:
     [
         (JobStatus.FAILED, ValueError("first line\nsecond"), "ValueError: first line"),
         (JobStatus.FAILED, ValueError(), "ValueError"),
+        (JobStatus.FAILED, HydraException("softmax: nothing verified"), "softmax: nothing verified"),
         (JobStatus.UNKNOWN, None, "the job did not end"),
         (JobStatus.COMPLETED, None, "the job returned nothing"),
         (JobStatus.COMPLETED, float("nan"), "the job returned nan"),
