@@ -1,11 +1,12 @@
 """Hydra's sweeper `optuna`: the class that Hydra finds, and its settings; the work is in `pipeline.sweeping`.
 
-Hydra executes this module at each start, and finds a plugin only where its class is defined here.
+Hydra executes this module at each start, before it registers it (so no `from __future__ import annotations`),
+and finds a plugin only where its class is defined here.
 """
 
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional  # noqa: UP035
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.plugins.launcher import Launcher
@@ -33,29 +34,29 @@ class OptunaSweeperConf:
 
     _target_: str = "hydra_plugins.kernelmill_optuna.OptunaSweeper"
     _recursive_: bool = False  # a sampler that is named by its class is not made by Hydra
-    defaults: List[Any] = field(default_factory=lambda: ["_self_", {"sampler": "tpe"}])  # noqa: UP006
+    defaults: list[Any] = field(default_factory=lambda: ["_self_", {"sampler": "tpe"}])
 
     sampler: Any = None
     # minimize, maximize, or a list of them; null: the one of the configured objective
     direction: Any = None
     # any Optuna storage URL; null: in memory, nothing to resume
-    storage: Optional[str] = "sqlite:///artifacts/optuna.db"  # noqa: UP045
+    storage: str | None = "sqlite:///artifacts/optuna.db"
     # null: derived from the space, the fixed overrides and the sampler, so that the same command resumes
-    study_name: Optional[str] = None  # noqa: UP045
+    study_name: str | None = None
     # trials that are finished in the end, those of earlier runs of the study among them
     n_trials: int = 20
     # trials that are asked for at once and are one launch: one DAG; null: 8
-    batch: Optional[int] = None  # noqa: UP045
+    batch: int | None = None
     # the published plugin's name for it
-    n_jobs: Optional[int] = None  # noqa: UP045
+    n_jobs: int | None = None
     # share of failed jobs, of ten jobs at least, above which the sweep stops
     max_failure_rate: float = 0.5
     # seconds after which no batch is begun
-    timeout: Optional[float] = None  # noqa: UP045
+    timeout: float | None = None
     # the space, or part of it: key -> choice(…), range(…), interval(…) or a plain value
-    params: Optional[Dict[str, Any]] = None  # noqa: UP006, UP045
+    params: dict[str, Any] | None = None
     # of the published plugin; not taken, and said so
-    custom_search_space: Optional[str] = None  # noqa: UP045
+    custom_search_space: str | None = None
 
 
 class OptunaSweeper(Sweeper):
@@ -63,9 +64,9 @@ class OptunaSweeper(Sweeper):
 
     def __init__(self, **settings: Any) -> None:  # noqa: ARG002
         # The settings are `hydra.sweeper`, which `setup` gives with the rest of the configuration.
-        self.config: Optional[DictConfig] = None  # noqa: UP045
-        self.hydra_context: Optional[HydraContext] = None  # noqa: UP045
-        self.launcher: Optional[Launcher] = None  # noqa: UP045
+        self.config: DictConfig | None = None
+        self.hydra_context: HydraContext | None = None
+        self.launcher: Launcher | None = None
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra gives, and make the launcher."""
@@ -77,7 +78,7 @@ class OptunaSweeper(Sweeper):
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
-    def sweep(self, arguments: List[str]) -> Any:  # noqa: UP006
+    def sweep(self, arguments: list[str]) -> Any:
         """Returns what the launcher returned for each batch; an error that the user can fix is one line."""
         from pipeline.errors import KernelmillError
         from pipeline.sweeping.sweep import HydraSweep

@@ -29,6 +29,7 @@ def test_steps_are_exact_decimals() -> None:
 @pytest.mark.parametrize("parameter", [BLOCK, WARPS, TENTHS, RATE], ids=lambda parameter: parameter.name)
 def test_draws_belong_to_the_distribution(parameter) -> None:
     """What is drawn at random is what Optuna's distribution holds."""
+    pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
     distribution = parameter.distribution()
     generator = random.Random(0)
     for _ in range(50):

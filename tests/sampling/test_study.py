@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import optuna
 import pytest
 
 from pipeline.errors import ConfigError, StoreError
@@ -11,6 +10,8 @@ from pipeline.sampling.space import Choice, Interval, Space, Steps
 from pipeline.sampling.storage import shown
 from pipeline.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, Measured
 from tests.sampling.toy import COUNTED, NUMBERS, opened, quadratic, run
+
+optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 
 
 def loaded(file: Path, name: str = "toy") -> optuna.Study:

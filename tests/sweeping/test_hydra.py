@@ -8,9 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import optuna
 import pytest
 import yaml
+
+optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "tests" / "sweeping" / "app" / "toy.py"

@@ -8,6 +8,8 @@ from pipeline.sweeping.loop import explore
 from pipeline.sweeping.settings import Limits
 from tests.sampling.toy import COUNTED, NUMBERS, opened, quadratic
 
+pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
+
 
 class Launcher:
     """Answers with the quadratic, or with a failure where `fails` says so; remembers its batches."""
