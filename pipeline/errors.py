@@ -5,6 +5,7 @@ KernelmillError
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
 ├── BundleError        a bundle or a job is damaged, foreign or in conflict: names the file and what to do
 ├── StoreError         a file under artifacts/ cannot be read or written: names the path and the cause
+├── SweepError         a sweep cannot go on: names what failed, and the limit
 ├── ToolchainError     a compiler or a tool that is needed is missing: names it and how to get it
 ├── TrackingError      MLflow cannot be reached or refuses: names the address and the cause
 └── WorkerError        a worker process could not be started or went away: names its log
@@ -31,6 +32,10 @@ class BundleError(KernelmillError):
 
 class StoreError(KernelmillError):
     """A file of the artifact store cannot be read or written."""
+
+
+class SweepError(KernelmillError):
+    """Too many jobs of a sweep failed, or all of them."""
 
 
 class ToolchainError(KernelmillError):

@@ -1,0 +1,244 @@
+"""One study, asked for points that are new and told what they gave. In: a study, a space. Out: trials.
+
+A point that was evaluated is not asked for again: its trial gets the known value at once, and the sampler is
+asked for another one; after some tries a point is drawn at random among those that are left. A point that
+failed is not asked for again while this process lives; a later one may try it anew, for its cause may have
+been mended.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.records.record import Record
+from pipeline.sampling.samplers import Direction
+from pipeline.sampling.space import Point, Scalar, Space
+from pipeline.sampling.storage import understandable
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial, Trial, TrialState
+
+TRIES = 5  # of the sampler for one point, before a random one is taken
+
+REASON = "reason"
+"""Attribute of a failed trial: why."""
+REPEATS = "repeats"
+"""Attribute of a trial whose point was evaluated before: the number of that trial."""
+INTERRUPTED = "interrupted"
+"""Attribute of a trial that was left running: its point is asked for again."""
+JOB = "job"
+"""Attribute of a launched trial: the number of its job."""
+
+
+class Asked(Record, frozen=True, kw_only=True):
+    """A point that is to be evaluated."""
+
+    trial: int
+    point: Point
+
+
+class Measured(Record, frozen=True, kw_only=True, tag="measured"):
+    """The objectives of a point, in the order of the directions; finite numbers."""
+
+    values: tuple[float, ...]
+
+
+class Failed(Record, frozen=True, kw_only=True, tag="failed"):
+    """A point without objectives."""
+
+    reason: str
+
+
+Answer = Measured | Failed
+
+
+class Evaluated(Record, frozen=True, kw_only=True):
+    """A trial with its objectives."""
+
+    trial: int
+    job: int | None
+    """None: of a trial that was added by hand."""
+    values: tuple[float, ...]
+    params: dict[str, Scalar]
+    point: Point
+
+
+class Exploration:
+    """Asks an Optuna study for new points, and tells it their answers; one process at a time."""
+
+    def __init__(
+        self, study: "Study", space: Space, directions: tuple[Direction, ...], storage: str | None
+    ) -> None:
+        self.directions = directions
+        self.storage = storage
+        self.name: str = study.study_name
+        self._study = study
+        self._space = space
+        self._distributions = space.distributions()
+        self._known: dict[Point, Evaluated] = {}
+        self._failed: dict[Point, tuple[int, str]] = {}
+        self._running: dict[Point, list[Trial]] = {}
+        for trial in self._of_states("COMPLETE"):
+            evaluated = self._evaluated(trial, trial.values)
+            self._known.setdefault(evaluated.point, evaluated)
+
+    def finished(self) -> int:
+        """Trials that were launched and came to an end, failed ones among them."""
+        return sum(
+            REPEATS not in trial.user_attrs and INTERRUPTED not in trial.user_attrs
+            for trial in self._of_states("COMPLETE", "FAIL")
+        )
+
+    def failures(self) -> list[str]:
+        """Why trials failed, in their order."""
+        return [
+            str(trial.user_attrs.get(REASON, "unknown"))
+            for trial in self._of_states("FAIL")
+            if REPEATS not in trial.user_attrs and INTERRUPTED not in trial.user_attrs
+        ]
+
+    def next_job(self) -> int:
+        """A number that no job of this study had."""
+        trials = self._of_states("COMPLETE", "FAIL")
+        numbers = [trial.user_attrs[JOB] for trial in trials if JOB in trial.user_attrs]
+        return 1 + max(numbers, default=-1)
+
+    def exhausted(self) -> bool:
+        """Whether each point of the space was evaluated, failed, or is under way."""
+        size = self._space.size
+        return size is not None and len(self._seen()) >= size
+
+    def ask(self, count: int, first_job: int) -> list[Asked]:
+        """So many points that are new, or fewer where the space has no more; their jobs are numbered on.
+
+        Raises
+        ------
+        StoreError
+            The storage cannot be read or written any more; so does `tell`.
+        """
+        asked: list[Asked] = []
+        with understandable(self.storage):
+            while len(asked) < count:
+                trial = self._new()
+                if trial is None:
+                    break
+                point = self._space.point(trial.params)
+                trial.set_user_attr(JOB, first_job + len(asked))
+                self._running[point] = [trial]
+                asked.append(Asked(trial=trial.number, point=point))
+        return asked
+
+    def tell(self, asked: Asked, answer: Answer) -> None:
+        """The answer to a point, for all trials that wait for it."""
+        trials = self._running.pop(asked.point)
+        with understandable(self.storage):
+            for trial in trials:
+                self._finish(trial, answer)
+        if isinstance(answer, Failed):
+            self._failed[asked.point] = (asked.trial, answer.reason)
+        else:
+            self._known[asked.point] = self._evaluated(trials[0], answer.values)
+
+    def best(self) -> list[Evaluated]:
+        """The best trial, or with several objectives those that no other one beats in all of them."""
+        if not self._known:
+            return []
+        if len(self.directions) == 1:
+            choose = min if self.directions[0] == "minimize" else max
+            return [choose(self._known.values(), key=lambda evaluated: evaluated.values[0])]
+        with understandable(self.storage):
+            front = self._study.best_trials
+        return [self._evaluated(trial, trial.values) for trial in front if REPEATS not in trial.user_attrs]
+
+    def _new(self) -> "Trial | None":
+        """A trial whose point is new; None where there is none."""
+        tries = 0
+        while not self.exhausted():
+            if tries and tries % TRIES == 0:
+                self._enqueue_unseen(tries)
+            trial = self._study.ask(self._distributions)
+            if self._is_new(trial):
+                return trial
+            tries += 1
+        return None
+
+    def _enqueue_unseen(self, tries: int) -> None:
+        generator = random.Random(f"{self._study.study_name} {len(self._seen())} {tries}")
+        values = self._space.unseen(self._seen(), generator)
+        if values is not None:
+            self._study.enqueue_trial(values)
+
+    def _is_new(self, trial: "Trial") -> bool:
+        """Whether the trial's point has to be evaluated; where not, the trial is served otherwise."""
+        point = self._space.point(trial.params)
+        if point in self._known:
+            known = self._known[point]
+            trial.set_user_attr(REPEATS, known.trial)
+            self._finish(trial, Measured(values=known.values))
+        elif point in self._failed:
+            number, reason = self._failed[point]
+            trial.set_user_attr(REPEATS, number)
+            self._finish(trial, Failed(reason=reason))
+        elif point in self._running:
+            trial.set_user_attr(REPEATS, self._running[point][0].number)
+            self._running[point].append(trial)
+        else:
+            return True
+        return False
+
+    def _finish(self, trial: "Trial", answer: Answer) -> None:
+        """Write a trial's end; if another process ended it meanwhile, the value is kept as another trial."""
+        import optuna
+
+        try:
+            if isinstance(answer, Failed):
+                trial.set_user_attr(REASON, answer.reason)
+                tell(self._study, trial.number, "FAIL")
+                return
+            told = tell(self._study, trial.number, "COMPLETE", answer.values)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return
+        if told.state != optuna.trial.TrialState.COMPLETE:
+            self._study.add_trial(
+                optuna.trial.create_trial(
+                    params=trial.params, distributions=self._distributions, values=answer.values
+                )
+            )
+
+    def _seen(self) -> set[Point]:
+        return {*self._known, *self._failed, *self._running}
+
+    def _of_states(self, *names: str) -> "list[FrozenTrial]":
+        with understandable(self.storage):
+            trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=states(*names))
+        return trials
+
+    def _evaluated(self, trial: "Trial | FrozenTrial", values: Sequence[float]) -> Evaluated:
+        return Evaluated(
+            trial=trial.number,
+            job=trial.user_attrs.get(JOB),
+            values=tuple(values),
+            params=dict(trial.params),
+            point=self._space.point(trial.params),
+        )
+
+
+def tell(study: "Study", number: int, state: str, values: Sequence[float] | None = None) -> "FrozenTrial":
+    """End a trial, unless another process ended it; returns it as it is then."""
+    (wanted,) = states(state)
+    try:
+        return study.tell(number, values, wanted, skip_if_finished=True)
+    except RuntimeError:
+        # After its last point, a sampler that enumerates stops `study.optimize`, which is not running here.
+        told = study.get_trials(deepcopy=False)[number]
+        if not told.state.is_finished():
+            raise
+        return told
+
+
+def states(*names: str) -> "tuple[TrialState, ...]":
+    """Optuna's states by name."""
+    from optuna.trial import TrialState
+
+    return tuple(TrialState[name] for name in names)

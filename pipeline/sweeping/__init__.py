@@ -1,0 +1,1 @@
+"""Sweeping: what a Hydra sweep searches, in batches of jobs, and what came out."""
