@@ -3,10 +3,12 @@
 A run carries two digests as tags: its slot (what was measured) and its result (what was found). A slot has at
 most one active run. The one that it replaces is kept, tagged `superseded_by`, but deleted in MLflow's sense:
 out of every view by default, found under "State: Deleted", reachable by its address and through `supersedes`.
+
+Whoever logs holds the store's lock (`client.exclusive`), so what was found stays true until it is written.
 """
 
 import concurrent.futures
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
@@ -27,6 +29,7 @@ PAGE = 1000
 AT_ONCE = 8
 
 Known = dict[str, list["KnownRun"]]
+Kind = Literal["new", "same", "replaced"]
 
 
 class KnownRun(Record, frozen=True, kw_only=True):
@@ -48,13 +51,40 @@ class Logged(Record, frozen=True, kw_only=True):
     counts: Counts
 
 
-def log_runs(store: Store, runs: Sequence[Run], place: Place) -> Logged:
+class Ledger:
+    """What one ingestion did so far, over all its attempts."""
+
+    def __init__(self) -> None:
+        self.check: Callable[[], None] = lambda: None
+        """Raises where the right to log was lost."""
+        self._kinds: dict[str, Kind] = {}
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def enter(self, slot: str, kind: Kind) -> Kind:
+        """How the run came to be: what an earlier attempt wrote is `same` to a later one, but new."""
+        return self._kinds.setdefault(slot, kind)
+
+
+def log_runs(store: Store, runs: Sequence[Run], place: Place, ledger: Ledger | None = None) -> Logged:
     """Log what is not there yet; one search, not one a run."""
+    if not runs:
+        return Logged(runs={}, counts=Counts())
+    ledger = Ledger() if ledger is None else ledger
+    ledger.check()
     known = _known_runs(store, place)
+
+    def log(run: Run) -> tuple[str, Kind]:
+        identity, kind = _log(store, run, known.get(run.slot, []), place)
+        return identity, ledger.enter(run.slot, kind)
+
     # A server is waited for, SQLite is worked with: it takes one writer.
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE if is_server(store.uri) else 1) as pool:
-        done = list(pool.map(lambda run: _log(store, run, known.get(run.slot, []), place), runs))
+        done = list(pool.map(log, runs))
     kinds = [kind for _, kind in done]
+    if kinds.count("same") < len(kinds):
+        _clear_away(store, place)
     counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
     found = {run.slot: identity for run, (identity, _) in zip(runs, done, strict=True)}
     return Logged(runs=found, counts=counts)
@@ -99,9 +129,15 @@ def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
             return
 
 
-def _log(
-    store: Store, run: Run, before: Sequence[KnownRun], place: Place
-) -> tuple[str, Literal["new", "same", "replaced"]]:
+def _clear_away(store: Store, place: Place) -> None:
+    """Retire what nobody will finish: begun by a writer that was killed, or by a call that was sent twice."""
+    query = f"tags.{TASK_NAME} = '{place.task_name}' AND attributes.status != 'FINISHED'"
+    for run in store.client.search_runs([place.experiment], query, max_results=PAGE):
+        if SLOT in run.data.tags:
+            store.client.delete_run(run.info.run_id)
+
+
+def _log(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> tuple[str, Kind]:
     """The id of the run that holds this result, and how it came to be."""
     same = next((other for other in before if other.finished and other.result == run.result), None)
     if same:
