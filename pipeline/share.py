@@ -96,7 +96,9 @@ def _status(shared: Shared, root: Path) -> Iterator[str]:
             theirs = {name for name in sizes if name.startswith(f"{kind}/{stage}/")}
             if ours or theirs:
                 label = f"{stage} {'entries' if kind == ENTRIES else 'outputs'}"
-                counts = f"{len(ours):>10,}{len(theirs):>10,}{len(ours - theirs):>11,}{len(theirs - ours):>12,}"
+                counts = (
+                    f"{len(ours):>10,}{len(theirs):>10,}{len(ours - theirs):>11,}{len(theirs - ours):>12,}"
+                )
                 yield f"{label:18}{counts}"
 
 

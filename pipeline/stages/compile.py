@@ -74,9 +74,7 @@ def compile_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, CompileSpec)
     generated = read_record(options.variants, Generated)
-    bring_entries(
-        options.root, "compile", (entry_digest(spec, variant) for variant in generated.variants)
-    )
+    bring_entries(options.root, "compile", (entry_digest(spec, variant) for variant in generated.variants))
     found = {
         variant.id: find_entry(options.root, "compile", entry_digest(spec, variant), CompileRecord)
         for variant in generated.variants

@@ -134,9 +134,7 @@ class _Run:
     def bring(self, orders: Sequence[Sequence[Mutant]]) -> None:
         """Take from a shared store what may be asked for."""
         limit = EFFORT * self._spec.settings.per_operator
-        bring_entries(
-            self._root, "mutate", (self._entry(each) for order in orders for each in order[:limit])
-        )
+        bring_entries(self._root, "mutate", (self._entry(each) for order in orders for each in order[:limit]))
 
     def look_up(self, order: Sequence[Mutant]) -> Mutant | None:
         """The next mutant of an operator that must be tried, what is before it taken from the store.

@@ -1,4 +1,4 @@
-"""What a stage writes for one round of one task: a record in, its file out, and a copy in the shared store."""
+"""What a stage writes for one round of one task: a record in, its file out, and a shared copy."""
 
 from collections.abc import Sequence
 from pathlib import Path

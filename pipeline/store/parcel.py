@@ -1,8 +1,8 @@
 """Files on their way between stores: a name and contents in, one checked file out; and back.
 
-A parcel is a gzipped tar that begins with its manifest: what it is, and the SHA-256 of every file in it. So one
-request moves an entry, it is there whole or not at all, and `tar xf` opens it. Nothing is unpacked by the tar
-module: members are read into memory, and only what the manifest names is taken.
+A parcel is a gzipped tar that begins with its manifest: what it is, and the SHA-256 of every file in it. So
+one request moves an entry, it is there whole or not at all, and `tar xf` opens it. Nothing is unpacked by the
+tar module: members are read into memory, and only what the manifest names is taken.
 """
 
 import gzip

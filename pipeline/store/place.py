@@ -1,7 +1,7 @@
 """Where parcels are shared: a path or a URL of fsspec in; files read, written once and listed by name.
 
 A name becomes visible when its file is whole. A path is written through a temporary neighbour, as is a file
-system behind a URL (`sftp://`, `ftp://`, `smb://`, …); an object store shows an object when it was sent whole.
+system behind a URL (`sftp://`, `ftp://`, `smb://`, …); an object store shows an object when it was sent.
 """
 
 import functools

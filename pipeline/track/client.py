@@ -1,9 +1,9 @@
 """Opens the MLflow store that the settings name: Tracking in, a client and the place of the artifacts out.
 
 `embedded` is SQLite under `<root>/mlflow/`. Several processes that open a database which does not exist yet
-break it for good, whichever database it is, so its tables are made once, under a lock; for SQLite, write-ahead
-logging, which lets the UI read while runs are written, is switched on last and so also says that the database
-is whole.
+break it for good, whichever database it is, so its tables are made once, under a lock; for SQLite,
+write-ahead logging, which lets the UI read while runs are written, is switched on last and so also says that
+the database is whole.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def open_store(tracking: Tracking, root: Path) -> Store:
     uri = backend_uri(tracking.uri, root)
     if tracking.uri == EMBEDDED:
         make_embedded(root)
-    with understandable(uri), _made_by_one(tracking, root):
+    with understandable(uri), _made_by_one(tracking):
         client = _client(uri)
         client.search_experiments(max_results=1)
     return Store(client=client, uri=uri, artifacts=_artifacts(tracking, root))
@@ -97,7 +97,7 @@ def _nothing_to_check() -> None:
     """The kernel does not take a file's lock away."""
 
 
-def _made_by_one(tracking: Tracking, root: Path) -> contextlib.AbstractContextManager[Any]:
+def _made_by_one(tracking: Tracking) -> contextlib.AbstractContextManager[Any]:
     """The lock under which a database that is not there yet is made."""
     if is_postgres(tracking.uri):
         return postgres_lock(tracking.uri, "make")

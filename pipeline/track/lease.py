@@ -1,8 +1,8 @@
-"""A lock for a store that has none to offer, a tracking server: a registered model that exists while it is held.
+"""A lock for a store that offers none, a tracking server: a registered model that exists while it is held.
 
-MLflow's registry refuses a second model of a name, which decides who was first. The holder changes a tag every
-few seconds. Whoever waits and sees no change for 45 s by his own clock takes the lock away: he renames it,
-which again only one can do, because the new name is made from the holder's token.
+MLflow's registry refuses a second model of a name, which decides who was first. The holder changes a tag
+every few seconds. Whoever waits and sees no change for 45 s by his own clock takes the lock away: he renames
+it, which again only one can do, because the new name is made from the holder's token.
 """
 
 import contextlib
@@ -25,6 +25,7 @@ STALE_SECONDS = 45.0  # nine beats
 POLL_SECONDS = 0.5
 LOCK_SECONDS = 3600.0  # a holder that is gone holds nothing: this is how long live ones may take together
 EXISTS, ABSENT = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"
+CONFLICT = "BAD_REQUEST"  # a row that another one renamed between being read and being written
 
 
 class LeaseLost(TrackingError):
@@ -153,7 +154,7 @@ def _put_away(client: "MlflowClient", holder: str) -> list[str]:
     try:
         client.rename_registered_model(NAME, name)
     except MlflowException as error:
-        if error.error_code not in (EXISTS, ABSENT):
+        if error.error_code not in (EXISTS, ABSENT, CONFLICT):
             raise
         return []
     return [name]

@@ -1,4 +1,4 @@
-"""Which errors of a tracking store pass by themselves, and how long one waits: an action in, its value out."""
+"""Which errors of a tracking store pass by themselves, and how long to wait: an action in, its value out."""
 
 import random
 import re
@@ -31,16 +31,17 @@ _PASSING_CODES = frozenset({"TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED",
 def is_passing(error: BaseException) -> bool:
     """Whether the same call may succeed a little later."""
     from mlflow.exceptions import MlflowException, RestException
-    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import DBAPIError, IntegrityError
 
-    if isinstance(error, LeaseLost | ConnectionError | TimeoutError):
+    # IntegrityError: another writer was first with the same; the next attempt finds it.
+    if isinstance(error, LeaseLost | ConnectionError | TimeoutError | IntegrityError):
         return True
     text = str(error)
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or (_is_passing_text(text))
     if not isinstance(error, MlflowException) or _LASTING.search(text):
         return False
-    if isinstance(error, RestException) and error.get_http_status_code() >= 500:
+    if isinstance(error, RestException) and error.error_code == "INTERNAL_ERROR":  # HTTP 500
         return True
     return error.error_code in _PASSING_CODES or _is_passing_text(text)
 

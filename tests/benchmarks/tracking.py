@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.tracking [--variants 1000] [--tasks 10] [--server] [--uri postgresql://…]
 
-Prints the wall time of the stage as Snakemake would run it (a new process, the store made by it), then, in one
-process, the seconds in all, per run, and where they go; and the same for what is there already. The binaries
-and sources have the size of those of the C++ softmax. Run it on a quiet machine.
+Prints the wall time of the stage as Snakemake would run it (a new process, the store made by it), then, in
+one process, the seconds in all, per run, and where they go; and the same for what is there already. The
+binaries and sources have the size of those of the C++ softmax. Run it on a quiet machine.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""File systems behind URLs, in memory: one that shows a file while it is written, as FTP does, and one that refuses."""
+"""File systems behind URLs, in memory: one whose files grow while they are written, and one that refuses."""
 
 from typing import Any, ClassVar
 
@@ -11,9 +11,13 @@ class Ftp(MemoryFileSystem):
 
     protocol = "ftplike"
     store: ClassVar[dict[str, Any]] = {}
-    pseudo_dirs = [""]  # noqa: RUF012
+    pseudo_dirs = [""]
     seen: ClassVar[list[set[str]]] = []
     """The names that others saw, each time a part was written."""
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.removeprefix(f"{cls.protocol}:/")))
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
         """In two halves."""
@@ -32,6 +36,10 @@ class Refusing(MemoryFileSystem):
     protocol = "refusing"
     store: ClassVar[dict[str, Any]] = {}
     asked: ClassVar[list[str]] = []
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.removeprefix(f"{cls.protocol}:/")))
 
     def cat_file(self, path: str, *given: Any, **named: Any) -> bytes:
         """No."""

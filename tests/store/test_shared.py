@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import environment
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import Record, to_json
+from pipeline.records.record import Record
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.layout import entry_path, output_path, spec_path
@@ -15,11 +15,20 @@ from pipeline.store.shared import NOT_SHARED, entry_name, shared_store
 from tests.store import file_systems
 
 
+class Fine(Record, frozen=True, kw_only=True, tag="passed"):
+    """A result."""
+
+    by: str = "us"
+
+
 class Note(Record, frozen=True, kw_only=True):
     """A stored record."""
 
     entry: str
-    result: Failure | str
+    result: Failure | Fine
+
+
+FINE = Fine()
 
 
 class Written(Record, frozen=True, kw_only=True):
@@ -52,7 +61,7 @@ def theirs(tmp_path: Path) -> Path:
     return tmp_path / "somewhere" / "else" / "artifacts"
 
 
-def _store(root: Path, entry: str, result: Failure | str = "fine") -> Note:
+def _store(root: Path, entry: str, result: Failure | Fine = FINE) -> Note:
     note = Note(entry=entry, result=result)
     with new_entry(root, "compile", entry) as folder:
         (folder / "sources").mkdir()
@@ -76,9 +85,7 @@ def _write(root: Path, notes: tuple[Note, ...]) -> str:
     key = f"softmax-{digest_bytes(spec)}"
     write_atomic(spec_path(root, "compile", key), spec)
     output = Written(key=key, round=0, records=notes)
-    put_output(
-        output_path(root, "compile", key, 0), "compile", output, spec=spec_path(root, "compile", key)
-    )
+    put_output(output_path(root, "compile", key, 0), "compile", output, spec=spec_path(root, "compile", key))
     return key
 
 
@@ -103,8 +110,8 @@ def test_without_a_shared_store_nothing_travels(
 
 def test_the_first_one_stays(url: str, ours: Path, theirs: Path) -> None:
     """Two measured the same at the same time: each keeps its own, the third gets the first."""
-    first = _store(ours, "abcd", "first")
-    second = _store(theirs, "abcd", "second")
+    first = _store(ours, "abcd", Fine(by="the first"))
+    second = _store(theirs, "abcd", Fine(by="the second"))
     third = ours.parent / "third"
     bring_entries(third, "compile", ["abcd"])
     assert find_entry(theirs, "compile", "abcd", Note) == second

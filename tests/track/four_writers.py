@@ -1,4 +1,4 @@
-"""Four processes that ingest different, overlapping and equal sweeps at once, and what must be there afterwards."""
+"""Four processes that ingest different, overlapping and equal sweeps at once, and what must come of it."""
 
 import json
 import os
@@ -32,9 +32,7 @@ def sources(folder: Path, tracking: Tracking) -> list[Source]:
     """One sweep twice; another one; and one that overlaps both, with other results for the second's slots."""
     bert, llama = (measured(name, space=SPACE) for name in ("bert_base", "llama3_8b_decode"))
     sweeps = [[bert, compiled()], [llama], [bert, llama], [bert, compiled()]]
-    return [
-        write_source(folder / f"writer{number}", cases, tracking) for number, cases in enumerate(sweeps)
-    ]
+    return [write_source(folder / f"writer{number}", cases, tracking) for number, cases in enumerate(sweeps)]
 
 
 def start(source: Source) -> "subprocess.Popen[str]":
@@ -126,7 +124,7 @@ def _assert_run(store: Store, run: MlflowRun, wanted: Run) -> None:
 def _assert_models(store: Store, active: dict[str, MlflowRun]) -> None:
     models = store.client.search_registered_models()
     assert {model.name for model in models if not model.name.startswith(LEASE)} == MODELS
-    assert not [model.name for model in models if model.name.startswith(LEASE)], "the lease was not given back"
+    assert not [model.name for model in models if model.name.startswith(LEASE)], "the lease was kept"
     champions = set()
     for name in MODELS:
         versions = store.client.search_model_versions(f"name = '{name}'")

@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for a test: Debian's package, an unprivileged user, loopback, a temporary folder."""
+"""A PostgreSQL of its own for a test: Debian's package, no privileges, loopback, a temporary folder."""
 
 import os
 import pwd

@@ -83,8 +83,8 @@ def test_a_server_that_is_down_is_told_in_one_line(tmp_path: Path, monkeypatch: 
         open_store(tracking, tmp_path)
     text = str(caught.value)
     assert text == (
-        f"MLflow at {NOBODY} does not answer: start it and run again, which logs what is missing (the results "
-        "are kept), or use tracking=mlflow or tracking=disabled"
+        f"MLflow at {NOBODY} does not answer: start it and run again, which logs what is missing (the "
+        "results are kept), or use tracking=mlflow or tracking=disabled"
     )
 
 
