@@ -86,7 +86,7 @@ def write_runs(store: Store, runs: Sequence[New], place: Place) -> dict[str, str
     for new in runs:
         run = new.run
         identity = ids[run.slot] = _identity(new, place)
-        artifacts = append_to_uri_path(location, identity, "artifacts")
+        artifacts = append_to_uri_path(location, identity, "artifacts")  # type: ignore[no-untyped-call]
         put_artifacts(store, artifacts, run.files, run_documents(run, place))
         rows["SqlRun"].append(_run_row(run, identity, artifacts, place))
         _add_values(rows, new, identity)
