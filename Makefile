@@ -7,20 +7,24 @@ MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format ui report machine-code bench lock clean distclean
+.PHONY: help run test test-all test-postgres lint format ui report machine-code bench lock clean distclean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
 	@python -m pipeline experiment=default
 
 test: $(VENV)/.dev  ## the tests (a few minutes)
-	@python -m pytest -q -n 2 -m "not slow and not alone"
+	@python -m pytest -q -n 2 -m "not slow and not alone and not postgres"
 	@python -m pytest -q -m "alone and not slow"
 
 test-all: $(VENV)/.dev  ## the tests, the slow ones too
 	@python -m pytest -q  # one by one, so that what measures is alone
+
+test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
+	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'
+	@python -m pytest -q -m postgres
 
 lint: $(VENV)/.dev  ## style, types, layers, workflow
 	ruff check .

@@ -63,6 +63,19 @@ def let_hydra_raise() -> bool:
     return wanted
 
 
+SHARED_STORE = "KERNELMILL_STORE"
+
+
+def shared_store() -> str | None:
+    """$KERNELMILL_STORE: path or URL of the store that this checkout shares with others."""
+    return os.environ.get(SHARED_STORE) or None
+
+
+def use_shared_store(url: str) -> None:
+    """The same for this process and those that it starts."""
+    os.environ[SHARED_STORE] = url
+
+
 EMULATE_CUDA = "KERNELMILL_EMULATE_CUDA"
 
 

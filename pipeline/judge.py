@@ -31,9 +31,9 @@ from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, V
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record
 from pipeline.store.lock import take_lock
-from pipeline.workflow import LOCK, ROOT, is_looking
+from pipeline.workflow import LOCK, ROOT, is_looking, share
 
-CONFIG_KEYS = ("problems", "hardware", "verify")
+CONFIG_KEYS = ("problems", "hardware", "verify", "store")
 OUT = Path("verdicts.csv")
 _HARDWARE, _VERIFY = "local", "standard"
 
@@ -143,6 +143,7 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
         unknown = sorted(set(config) - set(CONFIG_KEYS))
         if unknown:
             raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
+        share(config)
         lock = take_lock(LOCK) if main and not dryrun and not is_looking() else None
         judging = plan_judging(
             Path(str(config["problems"])),

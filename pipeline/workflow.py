@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pipeline.config.cache import plan_of_jobs, plan_of_the_run
-from pipeline.environment import prefer_programs_in
+from pipeline.environment import prefer_programs_in, use_shared_store
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
 from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
+from pipeline.store.outputs import bring_outputs
+from pipeline.store.shared import Shared, shared_store
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"
-CONFIG_KEYS = ("experiment", "overrides", "sweep")
+CONFIG_KEYS = ("experiment", "overrides", "sweep", "store")
 LOOKING = (
     *("--lint", "--report", "--summary", "--detailed-summary", "--list"),
     *("--dag", "--rulegraph", "--filegraph"),
@@ -42,13 +44,36 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     prefer_programs_in(Path(sys.executable).parent)
     try:
         jobs = jobs_of(config)
+        shared = share(config)
         lock = take_lock(LOCK) if main and not looking else None
         find_plan = plan_of_jobs if main else plan_of_the_run
         plan = find_plan(jobs, root=Path.cwd(), store=ROOT)
+        if shared is not None and main and not looking:
+            bring(shared, plan)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     return Workflow(plan, lock)
+
+
+def share(config: Mapping[str, Any]) -> Shared | None:
+    """The shared store of `--config store=…` or $KERNELMILL_STORE, for this process and its jobs.
+
+    Raises
+    ------
+    StoreError
+        The address cannot be used.
+    """
+    if "store" in config:
+        use_shared_store(str(config["store"]))
+    return shared_store()
+
+
+def bring(shared: Shared, plan: Plan) -> None:
+    """Before Snakemake looks what is missing: what others made of this plan already."""
+    brought = bring_outputs(shared, [task.row for task in plan.tasks], ROOT)
+    if brought:
+        print(f"shared store: {brought} stage outputs of this plan were there", file=sys.stderr)
 
 
 def is_looking() -> bool:

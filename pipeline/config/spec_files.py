@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.records.record import Record, digest_bytes, to_json
+from pipeline.records.record import Record, to_json
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import spec_path
+from pipeline.store.outputs import is_whole
 
 
 def write_spec(store: Path, stage: str, key: str, spec: Record) -> None:
@@ -13,15 +14,6 @@ def write_spec(store: Path, stage: str, key: str, spec: Record) -> None:
     path = spec_path(store, stage, key)
     if not is_whole(path):
         write_atomic(path, to_json(spec))
-
-
-def is_whole(path: Path) -> bool:
-    """Whether a file is there and holds what its name says: a key ends with the digest of its spec."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return False
-    return path.stem.rpartition("-")[2] == digest_bytes(content)
 
 
 def are_whole(store: Path, keys: Iterable[tuple[str, str]]) -> bool:

@@ -140,3 +140,6 @@ class Tracking(Record, frozen=True, kw_only=True):
     """MLflow tracking URI; `embedded` is SQLite under artifacts/."""
     experiment: str
     """MLflow experiment of the variants; the sweeps go to `<experiment>-sweeps`."""
+    artifacts: str | None = None
+    """Where new experiments keep their artifacts, a path or a URL that all who log can reach; None: under
+    artifacts/, or where the tracking server decides."""

@@ -22,11 +22,11 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
-from pipeline.store.atomic import write_atomic
-from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
+from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
 from pipeline.workers import command
 from pipeline.workers.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
@@ -74,6 +74,7 @@ def compile_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, CompileSpec)
     generated = read_record(options.variants, Generated)
+    bring_entries(options.root, "compile", (entry_digest(spec, variant) for variant in generated.variants))
     found = {
         variant.id: find_entry(options.root, "compile", entry_digest(spec, variant), CompileRecord)
         for variant in generated.variants
@@ -82,7 +83,7 @@ def compile_round(options: argparse.Namespace) -> None:
     made = _compile_all(spec, missing, options) if missing else {}
     records = tuple(found[variant.id] or made[variant.id] for variant in generated.variants)
     output = CompileOutput(key=options.spec.stem, round=generated.round, records=records)
-    write_atomic(options.out, to_json(output))
+    put_output(options.out, "compile", output, spec=options.spec)
     command.report(
         f"compile {spec.problem.kernel} for {spec.target.architecture}",
         [record.result for record in records],

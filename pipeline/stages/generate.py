@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 
 from pipeline.records.profiled import ProfileOutput, ProfileRecord
-from pipeline.records.record import read_record, to_json
+from pipeline.records.record import read_record
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated, Variant
 from pipeline.search.registry import strategy
 from pipeline.search.space import Point, space_of
 from pipeline.search.strategy import Budget
-from pipeline.store.atomic import write_atomic
+from pipeline.store.outputs import put_output
 from pipeline.workers import command
 
 
@@ -38,7 +38,7 @@ def _generate_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, GenerateSpec)
     history = [record for path in options.history for record in read_record(path, ProfileOutput).records]
     generated = generate(spec, history, key=options.spec.stem, round_number=options.round)
-    write_atomic(options.out, to_json(generated))
+    put_output(options.out, "generate", generated, spec=options.spec)
     _report(generated, spec, time.monotonic() - started)
 
 

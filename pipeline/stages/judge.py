@@ -22,7 +22,7 @@ from pipeline.records.judged import CandidateFile, JudgedWhere, JudgeOutput, Jud
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json
 from pipeline.store.atomic import write_atomic
-from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.provenance import provenance
 from pipeline.workers import command
 from pipeline.workers.sandbox import ForkServer
@@ -53,6 +53,7 @@ def judge_problem(options: argparse.Namespace) -> None:
     """Judge what the store does not hold yet, several candidates side by side."""
     started = time.monotonic()
     spec = read_record(options.spec, JudgeSpec)
+    bring_entries(options.root, "judge", (entry_of(spec, each) for each in spec.problem.candidates))
     found = {each.path: _known(spec, each, options.root) for each in spec.problem.candidates}
     missing = [each for each in spec.problem.candidates if found[each.path] is None]
     made = _judge_all(spec, missing, options) if missing else {}

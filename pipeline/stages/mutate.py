@@ -31,7 +31,7 @@ from pipeline.records.specs import MutateSpec, MutateTask
 from pipeline.records.variant import Variant
 from pipeline.search.space import constants_of, subspace
 from pipeline.store.atomic import write_atomic
-from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.provenance import provenance
 from pipeline.workers import command
 from pipeline.workers.sandbox import ForkServer
@@ -58,6 +58,7 @@ def mutate(options: argparse.Namespace) -> None:
     sites = _alive(spec, grounds, sites, repository)
     orders = [spread(mutants) for mutants in sites.values()]
     run = _Run(spec, grounds, options.root)
+    run.bring(orders)
     todo = [order for order in orders if run.look_up(order) is not None]
     known = len(run.records)
     if todo:
@@ -129,6 +130,11 @@ class _Run:
         """Grounds on which the kernel itself did not pass, now or when the store's records were made."""
         kept = (text for record in self.records.values() for text in record.unjudged)
         return tuple(dict.fromkeys((*self._failing, *kept)))
+
+    def bring(self, orders: Sequence[Sequence[Mutant]]) -> None:
+        """Take from a shared store what may be asked for."""
+        limit = EFFORT * self._spec.settings.per_operator
+        bring_entries(self._root, "mutate", (self._entry(each) for order in orders for each in order[:limit]))
 
     def look_up(self, order: Sequence[Mutant]) -> Mutant | None:
         """The next mutant of an operator that must be tried, what is before it taken from the store.

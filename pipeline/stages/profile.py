@@ -26,14 +26,14 @@ from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
-from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.record import Record, digest, read_record
 from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
-from pipeline.store.atomic import write_atomic
-from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.layout import entry_path
+from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
 from pipeline.workers import command
 
@@ -89,6 +89,7 @@ def profile_round(options: argparse.Namespace) -> None:
     compiled = read_record(options.compiled, CompileOutput)
     passed = _passed(spec, verified, compiled)
     plans = passed.plans
+    bring_entries(options.root, "profile", (plan.entry for plan in plans))
     found = {plan.entry: _find(options.root, plan.entry) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
     if spec.device_present:
@@ -97,7 +98,7 @@ def profile_round(options: argparse.Namespace) -> None:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
     output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
-    write_atomic(options.out, to_json(output))
+    put_output(options.out, "profile", output, spec=options.spec)
     command.report(
         f"profile {spec.problem.kernel} on {spec.target.architecture}",
         [record.result for record in records],

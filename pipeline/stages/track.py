@@ -21,8 +21,10 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.store.atomic import write_atomic
-from pipeline.track.client import locked, open_store, shown_uri, understandable
-from pipeline.track.ingest import Source, ingest
+from pipeline.track.client import Store, exclusive, open_store, shown_uri, understandable
+from pipeline.track.idempotency import Ledger
+from pipeline.track.ingest import Ingested, Source, ingest
+from pipeline.track.patience import patiently
 from pipeline.track.sweep import attach_report
 from pipeline.workers import command
 
@@ -66,7 +68,7 @@ def attach(options: argparse.Namespace) -> None:
     if isinstance(result, Tracked):
         store = open_store(spec.tracking, options.root)
         with understandable(store.uri):
-            attach_report(store, result.sweep, options.report)
+            patiently(lambda: attach_report(store, result.sweep, options.report), lambda: 0)
 
 
 def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
@@ -79,8 +81,9 @@ def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
         root=options.root,
     )
     store = open_store(spec.tracking, options.root)
-    with locked(options.root, "log"), understandable(store.uri):
-        done = ingest(store, source, options.report)
+    ledger = Ledger()
+    with understandable(store.uri):
+        done = patiently(lambda: _in_turn(store, source, options.report, ledger), lambda: len(ledger))
     return Tracked(
         uri=shown_uri(store.uri),
         experiments=done.experiments,
@@ -91,6 +94,13 @@ def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
         links=done.links,
         seconds=time.monotonic() - started,
     )
+
+
+def _in_turn(store: Store, source: Source, report: Path | None, ledger: Ledger) -> Ingested:
+    """The whole ingestion while nobody else logs."""
+    with exclusive(store) as check:
+        ledger.check = check
+        return ingest(store, source, report, ledger)
 
 
 def _print_line(spec: AggregateSpec, result: Tracked | NotTracked) -> None:

@@ -35,13 +35,13 @@ from pipeline.checks.preparation import (
 from pipeline.checks.shapes import Shape
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import Record, digest, read_record, to_json
+from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import VerifyOutput, VerifyRecord
-from pipeline.store.atomic import write_atomic
-from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.layout import entry_path
+from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
 from pipeline.workers import command
 from pipeline.workers.sandbox import ForkServer
@@ -81,12 +81,13 @@ def verify_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, VerifySpec)
     compiled = read_record(options.compiled, CompileOutput)
     plans = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
+    bring_entries(options.root, "verify", (plan.entry for plan in plans))
     found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
     made = _judge_all(spec, missing, options) if missing else {}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
     output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
-    write_atomic(options.out, to_json(output))
+    put_output(options.out, "verify", output, spec=options.spec)
     where = _where(spec, records)
     command.report(
         f"verify {spec.problem.kernel} for {spec.target.architecture} {where}",

@@ -1,8 +1,13 @@
-"""Writes that are whole or absent, whatever kills the process."""
+"""Writes that are whole or absent, whatever kills the process.
+
+A folder with the set-group-ID bit is shared by its group (`chmod g+rws`): what is made in it takes its
+permissions, whatever the umask of whoever makes it. Elsewhere the owner writes and all may read.
+"""
 
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +24,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         No space, no permission: the target is untouched.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -27,7 +32,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
         # mkstemp makes files private; results are for everyone who may read the folder.
-        Path(name).chmod(0o644)
+        Path(name).chmod(_file_mode(path.parent))
         Path(name).replace(path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
@@ -42,13 +47,13 @@ def new_folder(target: Path) -> Iterator[Path]:
     so both are equal in what counts.
     """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
     try:
         yield scratch
-        scratch.chmod(0o755)
+        _open_up(scratch, target.parent)
         try:
             scratch.rename(target)
         except OSError:
@@ -58,3 +63,45 @@ def new_folder(target: Path) -> Iterator[Path]:
         raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with the folders above it; in a shared one, they are shared, too.
+
+    Raises
+    ------
+    OSError
+        No permission, no space, or a file in the way.
+    """
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return
+    if _is_shared(path.parent):
+        path.chmod(_folder_mode(path.parent))
+
+
+def _open_up(folder: Path, parent: Path) -> None:
+    """Give a folder that was made privately the permissions that are usual in its place."""
+    folder.chmod(_folder_mode(parent))
+    if not _is_shared(parent):
+        return
+    for path in folder.rglob("*"):
+        path.chmod(_folder_mode(parent) if path.is_dir() else _file_mode(parent))
+
+
+def _is_shared(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & stat.S_ISGID)
+
+
+def _folder_mode(parent: Path) -> int:
+    return stat.S_IMODE(parent.stat().st_mode) if _is_shared(parent) else 0o755
+
+
+def _file_mode(parent: Path) -> int:
+    return parent.stat().st_mode & 0o666 if _is_shared(parent) else 0o644

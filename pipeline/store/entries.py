@@ -2,7 +2,7 @@
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,10 +10,18 @@ from pipeline.errors import StoreError
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.store.atomic import new_folder
 from pipeline.store.layout import entry_path
+from pipeline.store.shared import RECORD, shared_store
 
-RECORD = "record.json"
+__all__ = ["RECORD", "bring_entries", "find_entry", "new_entry", "put_record"]
 
 R = TypeVar("R", bound=Record)
+
+
+def bring_entries(root: Path, stage: str, entries: Iterable[str]) -> None:
+    """Copy the entries that a shared store has and this one has not; without a shared store, none."""
+    shared = shared_store()
+    if shared is not None:
+        shared.bring_entries(root, stage, entries)
 
 
 def find_entry(root: Path, stage: str, entry: str, kind: type[R]) -> R | None:
@@ -30,11 +38,17 @@ def find_entry(root: Path, stage: str, entry: str, kind: type[R]) -> R | None:
 
 @contextlib.contextmanager
 def new_entry(root: Path, stage: str, entry: str) -> Iterator[Path]:
-    """Yield a folder for the files; call `put_record` in it before the block ends."""
+    """Yield a folder for the files; call `put_record` in it before the block ends.
+
+    Then it is there, and in the shared store where there is one.
+    """
     with new_folder(entry_path(root, stage, entry)) as folder:
         yield folder
         if not (folder / RECORD).is_file():
             raise StoreError(f"{stage} {entry}: no record was put before the entry was closed")
+    shared = shared_store()
+    if shared is not None:
+        shared.put_entry(root, stage, entry)
 
 
 def put_record(folder: Path, record: Record) -> None:

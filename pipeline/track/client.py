@@ -1,31 +1,31 @@
 """Opens the MLflow store that the settings name: Tracking in, a client and the place of the artifacts out.
 
 `embedded` is SQLite under `<root>/mlflow/`. Several processes that open a database which does not exist yet
-break it for good, so it is made once, under a lock; write-ahead logging, which lets the UI read while runs
-are written, is switched on last and so also says that the database is whole.
+break it for good, whichever database it is, so its tables are made once, under a lock; for SQLite,
+write-ahead logging, which lets the UI read while runs are written, is switched on last and so also says that
+the database is whole.
 """
 
 import contextlib
 import logging
 import sqlite3
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from pipeline import environment
 from pipeline.errors import TrackingError
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Tracking
+from pipeline.track.exclusive import file_lock, is_postgres, is_sqlite, postgres_lock, sqlite_lock
+from pipeline.track.lease import lease
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.store.artifact.artifact_repo import ArtifactRepository
 
 EMBEDDED = "embedded"
-LOCK_SECONDS = 600.0  # an ingestion of thousands of runs takes a minute
 WRITE_AHEAD = b"\x02\x02"  # bytes 18 and 19 of a SQLite file in this mode (sqlite.org/fileformat2.html)
 
 
@@ -34,8 +34,8 @@ class Store(Record, frozen=True, kw_only=True):
 
     client: "MlflowClient"
     uri: str
-    artifacts: Path | None
-    """Where new experiments keep their artifacts; None where the server decides."""
+    artifacts: str | None
+    """Where new experiments keep their artifacts: a path or a URL; None where the server decides."""
 
 
 def backend_uri(uri: str, root: Path) -> str:
@@ -67,11 +67,51 @@ def open_store(tracking: Tracking, root: Path) -> Store:
     uri = backend_uri(tracking.uri, root)
     if tracking.uri == EMBEDDED:
         make_embedded(root)
-    client = _client(uri)
-    with understandable(uri):
+    with understandable(uri), _made_by_one(tracking):
+        client = _client(uri)
         client.search_experiments(max_results=1)
-    artifacts = None if is_server(uri) else (root / "mlflow" / "artifacts").resolve()
-    return Store(client=client, uri=uri, artifacts=artifacts)
+    return Store(client=client, uri=uri, artifacts=_artifacts(tracking, root))
+
+
+@contextlib.contextmanager
+def exclusive(store: Store) -> Iterator[Callable[[], None]]:
+    """Wait for the right to log, and hold it; what it yields raises where the right was lost meanwhile.
+
+    Raises
+    ------
+    TrackingError
+        Others hold it for too long.
+    """
+    if is_sqlite(store.uri):
+        with sqlite_lock(store.uri, "log"):
+            yield _nothing_to_check
+    elif is_postgres(store.uri):
+        with postgres_lock(store.uri, "log") as check:
+            yield check
+    else:
+        with lease(store.client) as held:
+            yield held.check
+
+
+def _nothing_to_check() -> None:
+    """The kernel does not take a file's lock away."""
+
+
+def _made_by_one(tracking: Tracking) -> contextlib.AbstractContextManager[Any]:
+    """The lock under which a database that is not there yet is made."""
+    if is_postgres(tracking.uri):
+        return postgres_lock(tracking.uri, "make")
+    if is_sqlite(tracking.uri):
+        return sqlite_lock(tracking.uri, "make")
+    return contextlib.nullcontext()
+
+
+def _artifacts(tracking: Tracking, root: Path) -> str | None:
+    if tracking.artifacts is not None:
+        return tracking.artifacts.rstrip("/")
+    if is_server(tracking.uri):
+        return None
+    return (root / "mlflow" / "artifacts").resolve().as_posix()
 
 
 def make_embedded(root: Path) -> None:
@@ -79,7 +119,7 @@ def make_embedded(root: Path) -> None:
     database = _database(root)
     if _is_whole(database):
         return
-    with locked(root, "make"):
+    with file_lock(root / "mlflow", "make"):
         if _is_whole(database):
             return
         for suffix in ("", "-wal", "-shm", "-journal"):
@@ -92,26 +132,6 @@ def make_embedded(root: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(root: Path, purpose: str) -> Iterator[None]:
-    """Hold the lock of this artifact store: one process logs at a time."""
-    folder = root / "mlflow"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{purpose}.lock", timeout=LOCK_SECONDS)
-        lock.acquire()
-    except Timeout as error:
-        raise TrackingError(
-            f"{folder}/{purpose}.lock: still held by another process after {LOCK_SECONDS:.0f} s"
-        ) from error
-    except OSError as error:
-        raise TrackingError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextlib.contextmanager
 def understandable(uri: str) -> Iterator[None]:
     """Turn what MLflow and its database raise into one line that names the address."""
     from mlflow.exceptions import MlflowException
@@ -119,14 +139,25 @@ def understandable(uri: str) -> Iterator[None]:
 
     try:
         yield
+    except ImportError as error:
+        needed = "pip install 'kernelmill[postgres]'" if is_postgres(uri) else "install it"
+        raise TrackingError(f"MLflow at {shown_uri(uri)}: {error} ({needed})") from error
     except (MlflowException, SQLAlchemyError, OSError) as error:
         reason = " ".join(str(error).split())
         shown = shown_uri(uri)
-        if is_server(uri) and ("Max retries" in reason or "Connection" in reason):
+        if _is_silence(uri, reason):
             raise TrackingError(
-                f"MLflow at {shown} does not answer: start it, or use tracking=mlflow or tracking=disabled"
+                f"MLflow at {shown} does not answer: start it and run again, which logs what is missing (the "
+                "results are kept), or use tracking=mlflow or tracking=disabled"
             ) from error
         raise TrackingError(f"MLflow at {shown}: {reason[:300]}") from error
+
+
+def _is_silence(uri: str, reason: str) -> bool:
+    """Whether nothing listens at the address."""
+    if is_server(uri):
+        return "Max retries" in reason or "Connection" in reason
+    return is_postgres(uri) and ("connection to server" in reason or "could not connect" in reason)
 
 
 def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
@@ -135,7 +166,7 @@ def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
 
     found = store.client.get_experiment_by_name(name)
     if found is None:
-        location = (store.artifacts / _folder(name)).as_posix() if store.artifacts else None
+        location = f"{store.artifacts}/{_folder(name)}" if store.artifacts else None
         try:
             return str(store.client.create_experiment(name, artifact_location=location, tags=tags))
         except MlflowException:
@@ -169,6 +200,9 @@ def _client(uri: str) -> "MlflowClient":
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # They print tracebacks and attempts of what we retry, or tell in one line.
+    for name in ("mlflow.store.db.utils", "sqlalchemy.pool", "urllib3.connectionpool"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with understandable(uri):
         return MlflowClient(tracking_uri=uri, registry_uri=uri)
 

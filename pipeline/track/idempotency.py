@@ -3,14 +3,17 @@
 A run carries two digests as tags: its slot (what was measured) and its result (what was found). A slot has at
 most one active run. The one that it replaces is kept, tagged `superseded_by`, but deleted in MLflow's sense:
 out of every view by default, found under "State: Deleted", reachable by its address and through `supersedes`.
+
+Whoever logs holds the store's lock (`client.exclusive`), so what was found stays true until it is written.
 """
 
 import concurrent.futures
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
 from pipeline.records.tracked import Counts
+from pipeline.track import bulk
 from pipeline.track.client import Store, is_server
 from pipeline.track.runs import Run
 from pipeline.track.write import Place, tag_run, write_run
@@ -27,6 +30,7 @@ PAGE = 1000
 AT_ONCE = 8
 
 Known = dict[str, list["KnownRun"]]
+Kind = Literal["new", "same", "replaced"]
 
 
 class KnownRun(Record, frozen=True, kw_only=True):
@@ -48,16 +52,47 @@ class Logged(Record, frozen=True, kw_only=True):
     counts: Counts
 
 
-def log_runs(store: Store, runs: Sequence[Run], place: Place) -> Logged:
+class Ledger:
+    """What one ingestion did so far, over all its attempts."""
+
+    def __init__(self) -> None:
+        self.check: Callable[[], None] = lambda: None
+        """Raises where the right to log was lost."""
+        self._kinds: dict[str, Kind] = {}
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def enter(self, slot: str, kind: Kind) -> Kind:
+        """How the run came to be: what an earlier attempt wrote is `same` to a later one, but new."""
+        return self._kinds.setdefault(slot, kind)
+
+
+def log_runs(store: Store, runs: Sequence[Run], place: Place, ledger: Ledger | None = None) -> Logged:
     """Log what is not there yet; one search, not one a run."""
+    if not runs:
+        return Logged(runs={}, counts=Counts())
+    ledger = Ledger() if ledger is None else ledger
+    ledger.check()
     known = _known_runs(store, place)
-    # A server is waited for, SQLite is worked with: it takes one writer.
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE if is_server(store.uri) else 1) as pool:
-        done = list(pool.map(lambda run: _log(store, run, known.get(run.slot, []), place), runs))
+
+    found: dict[str, str] = {}
+
+    def log(run: Run) -> tuple[str, Kind]:
+        identity, kind = _log(store, run, known.get(run.slot, []), place, found.get(run.slot))
+        return identity, ledger.enter(run.slot, kind)
+
+    if is_server(store.uri):
+        done = _each(log, runs)
+    else:
+        found |= _write_together(store, runs, known, place) if bulk.can_write(store) else {}
+        done = [log(run) for run in runs]
     kinds = [kind for _, kind in done]
+    if kinds.count("same") < len(kinds):
+        _clear_away(store, place)
     counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
-    found = {run.slot: identity for run, (identity, _) in zip(runs, done, strict=True)}
-    return Logged(runs=found, counts=counts)
+    logged = {run.slot: identity for run, (identity, _) in zip(runs, done, strict=True)}
+    return Logged(runs=logged, counts=counts)
 
 
 def add_up(parts: Sequence[Counts]) -> Counts:
@@ -99,14 +134,50 @@ def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
             return
 
 
+def _write_together(store: Store, runs: Sequence[Run], known: Known, place: Place) -> dict[str, str]:
+    """Slot -> id of those that are not there yet, many in one transaction."""
+    fresh = [run for run in runs if _same(run, known.get(run.slot, [])) is None]
+    ids: dict[str, str] = {}
+    for start in range(0, len(fresh), bulk.AT_ONCE):
+        some = [_new(run, known.get(run.slot, []), place) for run in fresh[start : start + bulk.AT_ONCE]]
+        ids |= bulk.write_runs(store, some, place)
+    return ids
+
+
+def _new(run: Run, before: Sequence[KnownRun], place: Place) -> bulk.New:
+    taken = frozenset(other.id for other in before)
+    return bulk.New(run=run, tags=_tags(run, before, place), taken=taken)
+
+
+def _each(log: Callable[[Run], tuple[str, Kind]], runs: Sequence[Run]) -> list[tuple[str, Kind]]:
+    """Several at once: a server is waited for, a database is worked with."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(log, runs))
+
+
+def _clear_away(store: Store, place: Place) -> None:
+    """Retire what nobody will finish: begun by a writer that was killed, or by a call that was sent twice."""
+    query = f"tags.{TASK_NAME} = '{place.task_name}' AND attributes.status != 'FINISHED'"
+    for run in store.client.search_runs([place.experiment], query, max_results=PAGE):
+        if SLOT in run.data.tags:
+            store.client.delete_run(run.info.run_id)
+
+
+def _same(run: Run, before: Sequence[KnownRun]) -> KnownRun | None:
+    """The run that holds this result already."""
+    return next((other for other in before if other.finished and other.result == run.result), None)
+
+
 def _log(
-    store: Store, run: Run, before: Sequence[KnownRun], place: Place
-) -> tuple[str, Literal["new", "same", "replaced"]]:
-    """The id of the run that holds this result, and how it came to be."""
-    same = next((other for other in before if other.finished and other.result == run.result), None)
+    store: Store, run: Run, before: Sequence[KnownRun], place: Place, written: str | None
+) -> tuple[str, Kind]:
+    """The id of the run that holds this result, and how it came to be; `written` was just made."""
+    same = _same(run, before)
     if same:
         _bring_back(store, same, place)
-    identity = same.id if same else _write(store, run, before, place)
+        identity = same.id
+    else:
+        identity = written or write_run(store, run, _tags(run, before, place), place)
     others = [other for other in before if other.active and other.id != identity]
     for other in others:
         _retire(store, other, by=identity)
@@ -115,13 +186,13 @@ def _log(
     return identity, "same" if same else "new"
 
 
-def _write(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> str:
+def _tags(run: Run, before: Sequence[KnownRun], place: Place) -> dict[str, str]:
     tags = {SLOT: run.slot, RESULT: run.result, TASK_NAME: place.task_name, "sweep": place.sweep}
     tags |= run.tags | place.tags
     replaced = [other.id for other in before if other.active and other.finished]
     if replaced:
         tags["supersedes"] = " ".join(replaced)
-    return write_run(store, run, tags, place)
+    return tags
 
 
 def _bring_back(store: Store, run: KnownRun, place: Place) -> None:

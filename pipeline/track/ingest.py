@@ -13,7 +13,7 @@ from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Champion, Counts, Links
 from pipeline.track import links, models, pages
 from pipeline.track.client import Store, experiment_id
-from pipeline.track.idempotency import Logged, add_up, log_runs
+from pipeline.track.idempotency import Ledger, Logged, add_up, log_runs
 from pipeline.track.pages import Batch, Placed
 from pipeline.track.runs import is_measured, is_only_compiled, run_of
 from pipeline.track.sweep import Sweep, close_sweep, open_sweep
@@ -52,8 +52,9 @@ class Ingested(Record, frozen=True, kw_only=True):
     links: Links
 
 
-def ingest(store: Store, source: Source, report: Path | None) -> Ingested:
-    """Log what is new, and point everything at it."""
+def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | None = None) -> Ingested:
+    """Log what is new, and point everything at it; begun again after an error, it goes on."""
+    ledger = Ledger() if ledger is None else ledger
     # What MLflow has imported would otherwise be looked through again every few runs.
     gc.collect()
     gc.freeze()
@@ -64,8 +65,13 @@ def ingest(store: Store, source: Source, report: Path | None) -> Ingested:
     compiled = [_batch(task, source, is_only_compiled) for task in tasks]
     sweep = _sweep(source, experiments[SWEEPS], [*measured, *compiled])
     sweep_run = open_sweep(store, sweep)
-    placed = [(batch, _log(store, batch, experiments[MEASURED], sweep_run)) for batch in measured]
-    others = [(batch, _log(store, batch, experiments[COMPILED], sweep_run)) for batch in compiled]
+
+    def log(batch: Batch, suffix: str) -> Logged:
+        return log_runs(store, batch.runs, _place(batch, experiments[suffix], sweep_run), ledger)
+
+    placed = [(batch, log(batch, MEASURED)) for batch in measured]
+    others = [(batch, log(batch, COMPILED)) for batch in compiled]
+    ledger.check()
     champions = models.register(store, _found(source.summary, placed))
     found = Links(
         charts=pages.winners(store, experiments[MEASURED], measured),
@@ -106,10 +112,8 @@ def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
     )
 
 
-def _log(store: Store, batch: Batch, experiment: str, sweep: str) -> Logged:
-    if not batch.runs:
-        return Logged(runs={}, counts=Counts())
-    place = Place(
+def _place(batch: Batch, experiment: str, sweep: str) -> Place:
+    return Place(
         experiment=experiment,
         task_name=batch.task.name,
         tags={"task": batch.task.row.task},
@@ -117,7 +121,6 @@ def _log(store: Store, batch: Batch, experiment: str, sweep: str) -> Logged:
         dataset=workload_dataset(batch.task) if any(map(is_measured, batch.results)) else None,
         task_document=to_json(batch.task),
     )
-    return log_runs(store, batch.runs, place)
 
 
 def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:

@@ -1,5 +1,6 @@
 """Writes one MLflow run with as few calls as there can be: Run and what its task shares in, its id out."""
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,10 +59,14 @@ def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> 
     )
     if place.dataset is not None:
         _log_dataset(store, identity, place.dataset)
-    documents = {"result.json": to_json(run.record), "task.json": place.task_document}
-    put_artifacts(store, made.info.artifact_uri, run.files, documents)
+    put_artifacts(store, made.info.artifact_uri, run.files, run_documents(run, place))
     client.set_terminated(identity, end_time=run.ended)
     return identity
+
+
+def run_documents(run: Run, place: Place) -> dict[str, bytes]:
+    """What stands beside the binary and the sources."""
+    return {"result.json": to_json(run.record), "task.json": place.task_document}
 
 
 def _log_dataset(store: Store, run: str, dataset: "DatasetInput") -> None:
@@ -78,7 +83,12 @@ def put_artifacts(
     store: Store, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
 ) -> None:
     """Copy files that are there, and write documents."""
+    from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
+
     repository = artifacts_of(store, uri)
+    if isinstance(repository, LocalArtifactRepository):
+        _put_here(Path(repository.artifact_dir), files, documents)
+        return
     with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
         for name, content in documents.items():
             path = Path(scratch) / name
@@ -87,6 +97,16 @@ def put_artifacts(
     for path, folder in files:
         if path.is_file():
             repository.log_artifact(str(path), folder or None)  # type: ignore[no-untyped-call]
+
+
+def _put_here(target: Path, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in documents.items():
+        (target / name).write_bytes(content)
+    for path, folder in files:
+        if path.is_file():
+            (target / folder).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / folder / path.name)
 
 
 def tag_run(store: Store, run: str, tags: Mapping[str, str]) -> None:

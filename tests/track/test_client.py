@@ -12,11 +12,11 @@ from pipeline.track.client import (
     Store,
     backend_uri,
     experiment_id,
-    locked,
     make_embedded,
     open_store,
     shown_uri,
 )
+from pipeline.track.exclusive import file_lock
 from tests.track.small_run import TRACKING
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
@@ -82,8 +82,9 @@ def test_a_server_that_is_down_is_told_in_one_line(tmp_path: Path, monkeypatch: 
     with pytest.raises(TrackingError) as caught:
         open_store(tracking, tmp_path)
     text = str(caught.value)
-    assert (
-        text == f"MLflow at {NOBODY} does not answer: start it, or use tracking=mlflow or tracking=disabled"
+    assert text == (
+        f"MLflow at {NOBODY} does not answer: start it and run again, which logs what is missing (the "
+        "results are kept), or use tracking=mlflow or tracking=disabled"
     )
 
 
@@ -130,10 +131,10 @@ def test_a_deleted_experiment_comes_back(store: Store) -> None:
 
 def test_a_lock_that_stays_held_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the file."""
-    monkeypatch.setattr("pipeline.track.client.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.track.exclusive.LOCK_SECONDS", 0.1)
     with (
-        locked(tmp_path, "log"),
+        file_lock(tmp_path, "log"),
         pytest.raises(TrackingError, match=r"log\.lock: still held"),
-        locked(tmp_path, "log"),
+        file_lock(tmp_path, "log"),
     ):
         pass

@@ -1,6 +1,7 @@
 """Winners as registered models."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ MODEL = "softmax.bert_base"
 def found(store: Store) -> Found:
     """The winner of a small run, which is logged."""
     assert store.artifacts is not None
-    source = write_source(store.artifacts.parent.parent, [measured()])
+    source = write_source(Path(store.artifacts).parents[1], [measured()])
     done = ingest(store, source, None)
     winner = source.summary.winners[0]
     assert isinstance(winner, Winner)

@@ -1,0 +1,81 @@
+"""Two checkouts in different folders, of different users and machines, with a store that they share."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.checkout import Checkout
+
+ASKED = (
+    "kernel=softmax workload=awkward hardware=cpu optimization=full search=random "
+    "search.variants_per_round=3 optimization.implementations=[cpp] verify=fast profile=quick "
+    "tracking=disabled"
+)
+RUN = ("profile", "--config", f"overrides={ASKED}")
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """Nothing is in it yet."""
+    return tmp_path / "shared"
+
+
+def _checkout(folder: Path, shared: Path) -> Checkout:
+    checkout = Checkout(folder)
+    checkout.environment["KERNELMILL_STORE"] = str(shared)
+    return checkout
+
+
+@pytest.mark.timeout(400)
+def test_what_one_made_the_other_has(tmp_path: Path, shared: Path) -> None:
+    """Nothing is to be done there; nothing is in the store that names a folder, a user or a machine."""
+    ours = _checkout(tmp_path / "ours", shared)
+    ours.snakemake(*RUN)
+    made = {stage: set(ours.entries(stage)) for stage in ("compile", "verify", "profile")}
+    assert all(made.values())
+
+    theirs = _checkout(tmp_path / "some" / "where" / "else", shared)
+    theirs.environment["HOME"] = str(tmp_path)
+    said = theirs.snakemake(*RUN)
+    assert "shared store: 4 stage outputs of this plan were there" in said
+    assert "Nothing to be done" in said
+    assert {stage: set(theirs.entries(stage)) for stage in made} == made
+
+    for path in (theirs.folder / "artifacts").rglob("*"):
+        if path.is_file() and path.suffix != ".log" and "plan/cache" not in path.as_posix():
+            assert str(ours.folder).encode() not in path.read_bytes(), path
+    # The rest of the chain runs on what came.
+    theirs.snakemake("aggregate", "--config", f"overrides={ASKED}")
+
+
+@pytest.mark.timeout(400)
+def test_one_more_variant_costs_one_more(tmp_path: Path, shared: Path) -> None:
+    """Plans that overlap share entries where no output is the same."""
+    _checkout(tmp_path / "ours", shared).snakemake("verify", *RUN[1:])
+    theirs = _checkout(tmp_path / "theirs", shared)
+    more = ASKED.replace("variants_per_round=3", "variants_per_round=4")
+    said = theirs.snakemake("verify", "--config", f"overrides={more}")
+    assert "(3 cached)" in said, said
+
+
+@pytest.mark.timeout(400)
+def test_measurements_are_of_one_kind_of_machine(tmp_path: Path, shared: Path) -> None:
+    """On a machine with more cores, binaries and verdicts are taken over, measurements are not."""
+    ours = _checkout(tmp_path / "ours", shared)
+    ours.snakemake(*RUN)
+    other = _checkout(tmp_path / "other", shared)
+    other.edit(
+        "pipeline/analyze/machine.py",
+        '"cores": str(_physical_cores(cpus)),',
+        '"cores": str(1 + _physical_cores(cpus)),',
+    )
+    other.snakemake(*RUN)
+    assert set(other.entries("compile")) == set(ours.entries("compile"))
+    assert not set(other.entries("profile")) & set(ours.entries("profile"))
+    devices = {
+        json.loads(path.read_text())["device"]
+        for checkout in (ours, other)
+        for path in (checkout.folder / "artifacts" / "plan" / "profile").glob("*.json")
+    }
+    assert len(devices) == 2

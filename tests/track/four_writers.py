@@ -1,0 +1,142 @@
+"""Four processes that ingest different, overlapping and equal sweeps at once, and what must come of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mlflow.entities import Run as MlflowRun
+from mlflow.entities import ViewType
+
+from pipeline.records.record import to_json
+from pipeline.records.settings import Tracking
+from pipeline.track.client import Store
+from pipeline.track.idempotency import RESULT, SLOT, WINNER
+from pipeline.track.ingest import Source
+from pipeline.track.lease import NAME as LEASE
+from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
+from pipeline.track.sweep import SWEEP
+from pipeline.track.tasks import read_task
+from tests.track.small_run import compiled, measured, write_source
+
+SPACE = {"unroll": (1, 2, 4, 8), "vectorize": (False, True), "threads_grain": (1, 16)}
+MODELS = {"softmax.bert_base", "softmax.llama3_8b_decode"}
+
+
+def sources(folder: Path, tracking: Tracking) -> list[Source]:
+    """One sweep twice; another one; and one that overlaps both, with other results for the second's slots."""
+    bert, llama = (measured(name, space=SPACE) for name in ("bert_base", "llama3_8b_decode"))
+    sweeps = [[bert, compiled()], [llama], [bert, llama], [bert, compiled()]]
+    return [write_source(folder / f"writer{number}", cases, tracking) for number, cases in enumerate(sweeps)]
+
+
+def start(source: Source) -> "subprocess.Popen[str]":
+    """Ingest in a process of its own."""
+    root = source.root
+    arguments = [
+        *("--spec", root / "spec.json", "--aggregate", source.aggregate),
+        *("--out", root / "tracked.json", "--root", root),
+    ]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.stages.track", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ingest_at_once(given: Sequence[Source]) -> None:
+    """All of them, side by side; each must succeed."""
+    processes = [start(source) for source in given]
+    said = [process.communicate(timeout=200)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(given), "\n".join(said)
+
+
+def kill_in_the_middle(source: Source, begun: Callable[[], bool]) -> None:
+    """End a writer without warning once `begun` says that it wrote something."""
+    process = start(source)
+    end = time.monotonic() + 120
+    while not begun() and process.poll() is None:
+        assert time.monotonic() < end, "the writer wrote nothing"
+        time.sleep(0.005)
+    assert process.poll() is None, f"the writer had ended: {process.communicate()[0]}"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def assert_whole(store: Store, given: Sequence[Source]) -> None:
+    """Nothing is lost and nothing is there twice."""
+    wanted = _wanted(given)
+    found = _runs(store, "", ViewType.ACTIVE_ONLY) + _runs(store, "-compiled", ViewType.ACTIVE_ONLY)
+    slots = Counter(run.data.tags[SLOT] for run in found)
+    assert set(slots) == {slot for slot, _ in wanted}
+    assert set(slots.values()) == {1}, "a variant has two runs"
+    for run in found:
+        _assert_run(store, run, wanted[run.data.tags[SLOT], run.data.tags[RESULT]])
+    for run in _runs(store, "", ViewType.DELETED_ONLY):
+        assert run.info.status != "FINISHED" or "superseded_by" in run.data.tags
+    sweeps = _runs(store, "-sweeps", ViewType.ALL)
+    assert len({run.data.tags[SWEEP] for run in sweeps}) == len(sweeps) == len(_distinct(given))
+    assert {run.info.status for run in sweeps} == {"FINISHED"}
+    _assert_models(store, {run.info.run_id: run for run in found})
+    names = [entry.name for entry in store.client.search_experiments(view_type=ViewType.ALL)]
+    assert len(set(names)) == len(names)
+
+
+def _wanted(given: Sequence[Source]) -> dict[tuple[str, str], Run]:
+    """Slot and result -> the run as it must be."""
+    wanted = {}
+    for source in given:
+        tasks = {row.task: read_task(row, source.root) for row in source.spec.tasks}
+        for result in source.results:
+            if is_measured(result) or is_only_compiled(result):
+                run = run_of(result, tasks[result.task.task], source.root)
+                wanted[run.slot, run.result] = run
+    return wanted
+
+
+def _distinct(given: Sequence[Source]) -> set[bytes]:
+    return {to_json([result.records for result in source.results]) for source in given}
+
+
+def _assert_run(store: Store, run: MlflowRun, wanted: Run) -> None:
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == wanted.name
+    assert dict(run.data.params) == wanted.params
+    metrics = dict(run.data.metrics)
+    assert metrics.keys() == wanted.metrics.keys()
+    assert all(abs(metrics[name] - value) <= 1e-9 * abs(value) for name, value in wanted.metrics.items())
+    assert wanted.tags.items() <= run.data.tags.items()
+    assert len(run.inputs.dataset_inputs) == (run.data.tags["status"] == "measured")
+    paths = {entry.path for entry in store.client.list_artifacts(run.info.run_id)}
+    assert paths == {"kernel", "result.json", "task.json"}
+    document = store.client.download_artifacts(run.info.run_id, "result.json")
+    assert json.loads(Path(document).read_text()) == json.loads(to_json(wanted.record))
+    assert [entry.path for entry in store.client.list_artifacts(run.info.run_id, "kernel")] != []
+
+
+def _assert_models(store: Store, active: dict[str, MlflowRun]) -> None:
+    models = store.client.search_registered_models()
+    assert {model.name for model in models if not model.name.startswith(LEASE)} == MODELS
+    assert not [model.name for model in models if model.name.startswith(LEASE)], "the lease was kept"
+    champions = set()
+    for name in MODELS:
+        versions = store.client.search_model_versions(f"name = '{name}'")
+        runs = [version.run_id for version in versions]
+        assert len(set(runs)) == len(runs), "a run has two versions"
+        assert sorted(int(version.version) for version in versions) == list(range(1, len(versions) + 1))
+        champions.add(store.client.get_model_version_by_alias(name, "cpu").run_id)
+    assert champions <= active.keys(), "an alias points to a run that was superseded"
+    assert {run for run, found in active.items() if WINNER in found.data.tags} == champions
+
+
+def _runs(store: Store, suffix: str, view: int) -> list[MlflowRun]:
+    experiment = store.client.get_experiment_by_name(f"kernelmill{suffix}")
+    assert experiment is not None
+    return list(store.client.search_runs([experiment.experiment_id], run_view_type=view))
