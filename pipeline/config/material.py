@@ -47,7 +47,7 @@ def gather(lines: tuple[str, ...], root: Path, machine: Machine) -> Material:
         kernels = catalogue.kernels(cell.kernel for cell in chosen)
         declared = catalogue.hardware(cell.hardware for cell in chosen)
         # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
-        known = catalogue.all_hardware() if machine.gpu is not None else declared
+        known = catalogue.all_hardware() if machine.sees_a_gpu else declared
         return Material(
             settings=settings,
             cells=chosen,

@@ -16,7 +16,11 @@ rule compile_variants:
         "artifacts/logs/compile/{key}/round{round}.log",
     conda:
         "../envs/kernelmill.yaml"
+    group:
+        run.chain("compile")
     threads: run.compile_threads
+    resources:
+        **run.on_cluster("compile"),
     shell:
         "python -m pipeline.workers.submit compile --spec {input.spec} --variants {input.variants}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"

@@ -17,9 +17,12 @@ rule profile_variants:
         "artifacts/logs/profile/{key}/round{round}.log",
     conda:
         "../envs/kernelmill.yaml"
+    group:
+        run.chain("profile")
     threads: run.profile_threads
     resources:
         gpu=run.profile_gpus,
+        **run.on_cluster("profile"),
     shell:
         "python -m pipeline.workers.submit profile --spec {input.spec} --compiled {input.compiled}"
         " --verified {input.verified} --out {output} --root artifacts 2>&1 | tee {log} >&2"

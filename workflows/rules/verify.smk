@@ -16,7 +16,11 @@ rule verify_variants:
         "artifacts/logs/verify/{key}/round{round}.log",
     conda:
         "../envs/kernelmill.yaml"
+    group:
+        run.chain("verify")
     threads: run.verify_threads
+    resources:
+        **run.on_cluster("verify"),
     shell:
         "python -m pipeline.workers.submit verify --spec {input.spec} --compiled {input.compiled}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"
