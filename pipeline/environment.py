@@ -82,7 +82,7 @@ def inside_slurm() -> bool:
 
 
 def stages_run_on_a_node() -> None:
-    """$KERNELMILL_ON_NODE: for the stages of a cluster's job, which start no process that could outlive it."""
+    """$KERNELMILL_ON_NODE: for the stages of a cluster's job, which start nothing that could outlive it."""
     os.environ[ON_NODE] = "1"
 
 

@@ -2,8 +2,8 @@
 
 python -m pipeline.on_node STAGE ARGUMENTS…    as for python -m pipeline.stages.STAGE
 
-A plan is made on one machine and its jobs run on others. What they make is kept under the tools and the device
-that the plan named, so a node that has others must refuse.
+A plan is made on one machine and its jobs run on others. What they make is kept under the tools and the
+device that the plan named, so a node that has others must refuse.
 """
 
 import argparse

@@ -184,7 +184,7 @@ class Workflow:
         return {name: request(name) for name in RESOURCES}
 
     def chain(self, stage: str) -> Callable[[Any], str] | None:
-        """The Slurm job of a job: compile, verify and profile of a task and round are one, if the site says so."""
+        """Name of a job's Slurm job, which compile, verify and profile of a task and round may share."""
         if self._cluster is None or not self._cluster.chains:
             return None
         return lambda wildcards: f"{self._task(stage, wildcards).row.profile}-round{wildcards.round}"

@@ -295,7 +295,9 @@ def test_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked["cpus_per_task"](wildcards("p-1")) == files.profile_threads(wildcards("p-1")) == 8
     assert files.on_cluster("mutate")["cpus_per_task"](wildcards("m-1")) == files.cores == 4
     groups = [files.chain(stage) for stage in ("compile", "verify", "profile")]
-    names = [group(wildcards(key, 1)) for group, key in zip(groups, ("c-1", "v-1", "p-1"), strict=True) if group]
+    names = [
+        group(wildcards(key, 1)) for group, key in zip(groups, ("c-1", "v-1", "p-1"), strict=True) if group
+    ]
     assert names == ["p-1-round1"] * 3
     assert Workflow(workflow(kind="cuda").plan, cluster=cluster).profile_gpus(wildcards("p-1")) == 0
     alone = Cluster(msgspec.structs.replace(site, chain=False), Path("artifacts"))
@@ -321,5 +323,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(StoreError, match="lock: the file system does not lock files .Function not implemented.*cluster"):
+    with pytest.raises(
+        StoreError, match="lock: the file system does not lock files .Function not implemented.*cluster"
+    ):
         take_lock(tmp_path / "lock")

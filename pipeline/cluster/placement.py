@@ -1,7 +1,7 @@
-"""Where a job of the workflow goes: a site, and a stage with its task, in; the executor plugin's resources out.
+"""Where a job goes: a site, and a stage with its task, in; the resources of the executor plugin out.
 
-A job asks for the time that its settings allow at most; one that Slurm ends at the limit loses nothing that it
-stored, and the next run goes on there.
+A job asks for the time that its settings allow at most. One that Slurm ends at its limit loses nothing that
+it stored, and the next run goes on there.
 """
 
 import math
@@ -63,7 +63,7 @@ class Cluster:
     def requests(self, stage: str, task: PlannedTask | None) -> dict[str, Request]:
         """What a job asks of Slurm, by the names of RESOURCES; without a task, one that needs no device."""
         placement = self._site.compile if task is None else self._placement(stage, task)
-        # Chained jobs are one Slurm job: it needs what the largest of them needs, and an equal number of each.
+        # Chained jobs are one Slurm job, which must have what the largest of them needs.
         cpus = placement.cpus if task is None or self.chains else self.threads(stage, task)
         return {
             "slurm_partition": placement.partition,
@@ -73,7 +73,8 @@ class Cluster:
             "qos": placement.qos,
             "slurm_extra": placement.extra() or None,
             "cpus_per_task": cpus,
-            "mem_mb": None if placement.memory_gib is None else placement.memory_gib * 1024,
+            # A size cannot be None for Snakemake; the plugin passes no --mem for 0.
+            "mem_mb": 1024 * (placement.memory_gib or 0),
             "runtime": placement.minutes if task is None else self._minutes(stage, task, placement),
         }
 
@@ -88,7 +89,7 @@ class Cluster:
         return self._site.chain
 
     def _placement(self, stage: str, task: PlannedTask) -> Placement:
-        """The node with the device, where there is one and the job needs it or is chained to one that does."""
+        """The node with the device, if any, for jobs that need it or are chained to one that does."""
         needs_device = stage != "compile" or self._site.chain
         if task.row.device_present and needs_device:
             return self._site.hardware[task.row.hardware]

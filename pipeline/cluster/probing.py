@@ -1,4 +1,4 @@
-"""Ask a node of a cluster what it is. In: a hardware target and its site. Out: the node, checked against conf/.
+"""Ask a node what it is. In: a hardware target and its site. Out: the Node, checked against conf/.
 
 The node answers through `srun`, with the options that its jobs will have: a part of a node is another device
 than the whole one.
@@ -69,7 +69,7 @@ def _answer(command: list[str]) -> str:
     try:
         ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=untranslated())
     except OSError as error:
-        raise ToolchainError(f"srun: cannot be started ({error.strerror}): is Slurm installed here?") from None
+        raise ToolchainError(f"srun: cannot be started ({error.strerror}): is Slurm here?") from None
     lines = ended.stdout.splitlines()
     if ended.returncode != 0 or not lines:
         shown = " ".join(command[: command.index(sys.executable)])

@@ -56,6 +56,6 @@ def _check_here(plan: Plan, store: Path) -> None:
         kind = rows[name].kind
         if identity(kind, node.machine) != identity(kind, read_machine()):
             raise ConfigError(
-                f"hardware '{name}' is measured on a node of the cluster, which this machine is not: run with "
-                f"--profile workflows/profiles/slurm, or `python -m pipeline.nodes forget {name}`"
+                f"hardware '{name}' is measured on a node of the cluster, which this machine is not: run "
+                f"with --profile workflows/profiles/slurm, or `python -m pipeline.nodes forget {name}`"
             )

@@ -103,7 +103,8 @@ def identity(kind: BackendKind, machine: Machine) -> str:
     """The same of the device of a machine that measures targets of this kind."""
     if kind != "cpu" and machine.gpu is not None:
         return digest([*machine.gpu, *_host(machine)])
-    limits = {name: limit.value for name, limit in machine.cpu.limits.items()}
+    # Whole numbers, also where a node sent them as JSON.
+    limits = {name: int(limit.value) for name, limit in machine.cpu.limits.items()}
     return digest([machine.cpu.architecture, machine.cpu.features, limits, *_host(machine)])
 
 

@@ -1,7 +1,7 @@
 """A real Slurm of one node, started by hand as the test's own user: no systemd, no accounting, a counted GPU.
 
-Debian's packages slurm-wlm and munge are installed where they are missing and that is possible. Everything that
-runs is on loopback, lies in one folder, and is stopped by its process id.
+Debian's packages slurm-wlm and munge are installed where they are missing and that is possible. Everything
+that runs is on loopback, lies in one folder, and is stopped by its process id.
 """
 
 import importlib.util
@@ -84,7 +84,7 @@ def missing() -> str | None:
 
 
 def plugin_path(folder: Path) -> Path | str | None:
-    """Where the executor plugin is: None if it is installed, a folder of its own, or the reason why not (str)."""
+    """The executor plugin: None if it is here, else the folder it was put in, or why it could not be."""
     if importlib.util.find_spec(MODULE) is not None:
         return None
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
@@ -180,11 +180,11 @@ class Slurm:
         munge = ["--foreground", "--force", "--num-threads=2", f"--socket={self.folder}/munge.socket"]
         munge += [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
         self._daemon("munged", *munge)
-        self._until(lambda: (self.folder / "munge.socket").exists(), "munged opens its socket")
+        self._until((self.folder / "munge.socket").exists, "munged opens its socket")
         conf = str(self.folder / "slurm.conf")
         self._daemon("slurmctld", "-D", "-f", conf)
         self._daemon("slurmd", "-D", "-f", conf, "-N", self.node)
-        self._until(lambda: "idle" in self("sinfo", "--noheader", "--format=%T", check=False), "a node is idle")
+        self._until(lambda: "idle" in self("sinfo", "--noheader", "--format=%T", check=False), "an idle node")
 
     def _daemon(self, name: str, *arguments: str) -> None:
         program = _find(name)
@@ -223,7 +223,10 @@ def _find(program: str) -> str | None:
 
 def _install_packages() -> str | None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", "slurm-wlm", "munge"]):
+    for command in (
+        ["update", "-q"],
+        ["install", "-q", "-y", "--no-install-recommends", "slurm-wlm", "munge"],
+    ):
         ended = subprocess.run(
             ["apt-get", *command], env=environment, capture_output=True, text=True, timeout=300, check=False
         )

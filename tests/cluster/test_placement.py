@@ -7,8 +7,10 @@ import pytest
 
 from pipeline.cluster.placement import RESOURCES, Cluster
 from pipeline.cluster.site import Placement, Site
+from pipeline.config import builds
 from pipeline.errors import ConfigError
 from pipeline.records.plan import Plan, PlannedTask
+from tests.config.conftest import read_once
 from tests.config.project import MACHINE, Project
 
 CPU = Placement(cpus=8, minutes=120, partition="cpu", exclusive=True, memory_gib=2)
@@ -22,8 +24,9 @@ NODE = msgspec.structs.replace(MACHINE, gpu=("cuda", "sm_90", "NVIDIA H200"))
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """On a login node: the H200 is on another one."""
+    monkeypatch.setattr(builds, "Code", read_once)
     made = Project(tmp_path / "project")
     made.machine = msgspec.structs.replace(MACHINE, nodes={"h200": NODE})
     return made
@@ -61,7 +64,7 @@ def test_a_chain_is_one_job_on_the_node_that_measures(project: Project, plan: Pl
         assert 3 <= sum(times) <= placement.minutes  # type: ignore[arg-type]
     cpu, gpu = (cluster.requests("profile", on(plan, name)) for name in ("cpu", "h200"))
     assert (cpu["slurm_extra"], cpu["gres"], cpu["mem_mb"]) == ("--exclusive", None, 2048)
-    assert (gpu["slurm_extra"], gpu["gres"], gpu["mem_mb"]) == (None, "gpu:h200:1", None)
+    assert (gpu["slurm_extra"], gpu["gres"], gpu["mem_mb"]) == (None, "gpu:h200:1", 0)
     assert cpu["slurm_account"] == gpu["slurm_account"] == "team"
 
 

@@ -71,7 +71,7 @@ def test_no_answer(srun: Path) -> None:
 def test_no_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what is missing."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolchainError, match="srun: cannot be started .*: is Slurm installed here?"):
+    with pytest.raises(ToolchainError, match="srun: cannot be started .*: is Slurm here?"):
         probe("h200", SITE, DECLARED)
 
 

@@ -12,8 +12,10 @@ from pipeline.cluster import running
 from pipeline.cluster.placement import Cluster
 from pipeline.cluster.running import begin_job, check_run
 from pipeline.cluster.site import Placement, Site
+from pipeline.config import builds
 from pipeline.config.nodes import Node, write_node
 from pipeline.errors import ConfigError
+from tests.config.conftest import read_once
 from tests.config.project import CPU, MACHINE, Project
 
 SITE = Site(compile=Placement(cpus=1, minutes=1), hardware={"cpu": Placement(cpus=1, minutes=1)})
@@ -24,6 +26,7 @@ NODE = Node(hardware="cpu", machine=OTHER, host="h", created="2026-01-01T00:00:0
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project whose CPU is that of a node; this machine is another one."""
+    monkeypatch.setattr(builds, "Code", read_once)
     made = Project(tmp_path / "project")
     write_node(made.store, NODE)
     made.machine = msgspec.structs.replace(MACHINE, nodes={"cpu": OTHER})
@@ -36,7 +39,9 @@ def test_a_nodes_target_is_not_measured_elsewhere(project: Project, monkeypatch:
     plan = project.plan("workload=small", "hardware=cpu")
     with pytest.raises(ConfigError) as caught:
         check_run(plan, None, project.store)
-    assert "hardware 'cpu' is measured on a node of the cluster, which this machine is not" in str(caught.value)
+    assert "hardware 'cpu' is measured on a node of the cluster, which this machine is not" in str(
+        caught.value
+    )
     assert "`python -m pipeline.nodes forget cpu`" in str(caught.value)
     check_run(plan, Cluster(SITE, project.store), project.store)
     check_run(project.plan("workload=small", "hardware=h200"), None, project.store)

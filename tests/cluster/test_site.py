@@ -54,7 +54,10 @@ def test_flags_of_a_placement() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"acount": "x"}, "site.yaml: unknown key 'acount' (known: account, scratch, chain, compile, hardware)"),
+        (
+            {"acount": "x"},
+            "site.yaml: unknown key 'acount' (known: account, scratch, chain, compile, hardware)",
+        ),
         ({"compile": {"cpus": 2}}, "site.yaml: missing key 'minutes' in compile (expected an integer)"),
         ({"compile": {"cpus": 0, "minutes": 1}}, "cpus: got 0, expected at least 1"),
         (

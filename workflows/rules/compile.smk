@@ -14,10 +14,10 @@ rule compile_variants:
         "artifacts/compile/{key}/round{round}.json",
     log:
         "artifacts/logs/compile/{key}/round{round}.log",
-    conda:
-        "../envs/kernelmill.yaml"
     group:
         run.chain("compile")
+    conda:
+        "../envs/kernelmill.yaml"
     threads: run.compile_threads
     resources:
         **run.on_cluster("compile"),

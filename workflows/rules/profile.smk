@@ -15,14 +15,14 @@ rule profile_variants:
         "artifacts/profile/{key}/round{round}.json",
     log:
         "artifacts/logs/profile/{key}/round{round}.log",
-    conda:
-        "../envs/kernelmill.yaml"
     group:
         run.chain("profile")
+    conda:
+        "../envs/kernelmill.yaml"
     threads: run.profile_threads
     resources:
-        gpu=run.profile_gpus,
         **run.on_cluster("profile"),
+        gpu=run.profile_gpus,
     shell:
         "python -m pipeline.workers.submit profile --spec {input.spec} --compiled {input.compiled}"
         " --verified {input.verified} --out {output} --root artifacts 2>&1 | tee {log} >&2"

@@ -14,10 +14,10 @@ rule verify_variants:
         "artifacts/verify/{key}/round{round}.json",
     log:
         "artifacts/logs/verify/{key}/round{round}.log",
-    conda:
-        "../envs/kernelmill.yaml"
     group:
         run.chain("verify")
+    conda:
+        "../envs/kernelmill.yaml"
     threads: run.verify_threads
     resources:
         **run.on_cluster("verify"),
