@@ -31,7 +31,7 @@ site:
 """
 TOY = "slurm-status-command: squeue\n"  # it has no accounting
 SEVERAL = (
-    "overrides=kernel=softmax workload=awkward hardware=cpu optimization=full "
+    "overrides=kernel=rms_norm workload=awkward hardware=cpu optimization=essential "
     "verify=fast profile=quick profile.baselines=[eager] tracking=disabled"
 )
 
