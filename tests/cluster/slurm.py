@@ -49,7 +49,8 @@ AccountingStorageType=accounting_storage/none
 # What the executor asks squeue about may not be forgotten at once.
 MinJobAge=300
 KillWait=2
-ReturnToService=2
+# A node that the test sets down stays down until the test says otherwise.
+ReturnToService=1
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 GresTypes=gpu
 NodeName={node} NodeAddr=127.0.0.1 CPUs={cpus} Gres=gpu:h200:1 State=UNKNOWN
