@@ -7,7 +7,7 @@ MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-postgres lint format ui report machine-code bench lock clean distclean
+.PHONY: help run test test-all test-postgres test-slurm lint format ui report machine-code bench lock clean distclean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,11 @@ run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the
 	@python -m pipeline experiment=default
 
 test: $(VENV)/.dev  ## the tests (a few minutes)
-	@python -m pytest -q -n 2 -m "not slow and not alone and not postgres"
+	@python -m pytest -q -n 2 -m "not slow and not alone and not postgres and not slurm"
 	@python -m pytest -q -m "alone and not slow"
+
+test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
+	@python -m pytest -q -m slurm tests/cluster
 
 test-all: $(VENV)/.dev  ## the tests, the slow ones too
 	@python -m pytest -q  # one by one, so that what measures is alone

@@ -20,6 +20,14 @@ if "problems" in config:
 else:
     run = open_workflow(config, **asked)
 
+    # Too small for a queue, and tracking has one writer: where Snakemake runs.
+    localrules:
+        all,
+        generate_variants,
+        aggregate,
+        track,
+        report,
+
     rule all:
         default_target: True
         input:

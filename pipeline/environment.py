@@ -1,7 +1,10 @@
 """The only module that reads environment variables; each one is a function that says what it is for."""
 
 import os
+import tempfile
 from pathlib import Path
+
+from pipeline.errors import ConfigError
 
 # Variables that begin so change what Triton, LLVM or ptxas emit, or whether Triton compiles at all.
 COMPILER_SETTINGS = (
@@ -88,3 +91,32 @@ def forget_compiler_settings() -> None:
     """Forget $TRITON_INTERPRET and its like: a result must not depend on the user's shell."""
     for name in [name for name in os.environ if name.startswith(COMPILER_SETTINGS)]:
         del os.environ[name]
+
+
+ON_NODE = "KERNELMILL_ON_NODE"
+
+
+def inside_slurm() -> bool:
+    """$SLURM_JOB_ID: whether Slurm started this process."""
+    return "SLURM_JOB_ID" in os.environ
+
+
+def stages_run_on_a_node() -> None:
+    """$KERNELMILL_ON_NODE: for the stages of a cluster's job, which start nothing that could outlive it."""
+    os.environ[ON_NODE] = "1"
+
+
+def use_scratch(folder: str) -> Path:
+    """$TMPDIR: temporary files of this process and those that it starts; `folder` may name variables.
+
+    Raises
+    ------
+    ConfigError
+        The folder is not there, or a variable of it is not set.
+    """
+    path = Path(os.path.expandvars(folder))
+    if not path.is_dir():
+        raise ConfigError(f"scratch: {folder}: no such folder on this node ({path})")
+    os.environ["TMPDIR"] = str(path)
+    tempfile.tempdir = None  # what was found earlier
+    return path

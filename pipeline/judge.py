@@ -140,6 +140,8 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
         only_progress()
     prefer_programs_in(Path(sys.executable).parent)
     try:
+        if "site" in config:
+            raise ConfigError("judge runs on one machine: leave the profile of the cluster out")
         unknown = sorted(set(config) - set(CONFIG_KEYS))
         if unknown:
             raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")

@@ -7,10 +7,11 @@ python -m pipeline.plan kernel=softmax hardware=cpu         a part of it: as for
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.config.cache import current_plan
+from pipeline.config.nodes import read_nodes
 from pipeline.errors import KernelmillError
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record, to_json
@@ -76,9 +77,9 @@ def _generated(plan: Plan) -> dict[str, Generated]:
 
 
 def _summary(listing: Listing) -> Iterator[str]:
-    plan = listing.plan
+    plan, nodes = listing.plan, read_nodes(ROOT)
     heading = ("kernel", "workload", "hardware", "optimization", "dtype", "variants", "space", "runs on")
-    yield from _table([heading, *(_row(task, listing) for task in plan.tasks)])
+    yield from _table([heading, *(_row(task, listing, nodes) for task in plan.tasks)])
     yield ""
     points = _pruned_points(listing)
     if points:
@@ -96,9 +97,10 @@ def _summary(listing: Listing) -> Iterator[str]:
     yield f"{plan.experiment}: {len(plan.tasks)} tasks, {variants:,} variants{first}{left_out}"
 
 
-def _row(task: PlannedTask, listing: Listing) -> tuple[str, ...]:
+def _row(task: PlannedTask, listing: Listing, nodes: Container[str]) -> tuple[str, ...]:
     row, generated = task.row, listing.generated[task.row.generate]
-    where = "this machine" if row.device_present else "absent: compiled and interpreted"
+    here = "a node" if row.hardware in nodes else "this machine"
+    where = here if row.device_present else "absent: compiled and interpreted"
     counts = f"{len(generated.variants):,}", f"{sum(generated.space.values()):,}"
     return row.kernel, row.workload, row.hardware, row.optimization, row.dtype, *counts, where
 

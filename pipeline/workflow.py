@@ -1,16 +1,21 @@
 """What the Snakefile asks for: the plan, the files that its rules make, one run per checkout at a time.
 
 Snakemake itself is not imported here. The Snakefile's own process plans and holds the lock; the processes
-that Snakemake starts for single jobs, and those that only look, do not wait for it.
+that Snakemake starts for single jobs, and those that only look, do not wait for it. With the profile of a
+cluster the config has a site, and every job says where it goes.
 """
 
+import functools
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from pipeline.cluster.placement import RESOURCES, Cluster, Request
+from pipeline.cluster.running import begin_job, check_run
+from pipeline.cluster.site import KEY, Site, to_site
 from pipeline.config.cache import plan_of_jobs, plan_of_the_run
 from pipeline.environment import prefer_programs_in, use_shared_store
 from pipeline.errors import ConfigError, KernelmillError
@@ -44,16 +49,22 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     prefer_programs_in(Path(sys.executable).parent)
     try:
         jobs = jobs_of(config)
+        site = site_of(config)
+        if site is not None and not main:
+            begin_job(site)
         shared = share(config)
         lock = take_lock(LOCK) if main and not looking else None
         find_plan = plan_of_jobs if main else plan_of_the_run
         plan = find_plan(jobs, root=Path.cwd(), store=ROOT)
-        if shared is not None and main and not looking:
-            bring(shared, plan)
+        cluster = Cluster(site, ROOT) if site is not None else None
+        if main and not looking:
+            check_run(plan, cluster, ROOT)
+            if shared is not None:
+                bring(shared, plan)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
-    return Workflow(plan, lock)
+    return Workflow(plan, lock, cluster)
 
 
 def share(config: Mapping[str, Any]) -> Shared | None:
@@ -107,7 +118,7 @@ def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:
     ConfigError
         Another key, or overrides that are neither a string nor a list.
     """
-    unknown = sorted(set(config) - set(CONFIG_KEYS))
+    unknown = sorted(set(config) - {*CONFIG_KEYS, KEY})
     if unknown:
         raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
     value = config.get("overrides", [])
@@ -121,17 +132,24 @@ def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:
     return (*chosen, *lines)
 
 
+def site_of(config: Mapping[str, Any]) -> Site | None:
+    """The site that a cluster's profile brings along; None on a single machine."""
+    return to_site(config[KEY], f"--config {KEY}") if KEY in config else None
+
+
 class Workflow:
     """The files of a plan, by stage and key, as rules ask for them."""
 
-    def __init__(self, plan: Plan, lock: TextIO | None = None) -> None:
+    def __init__(self, plan: Plan, lock: TextIO | None = None, cluster: Cluster | None = None) -> None:
         self.plan = plan
         self._lock = lock  # held as long as this object lives
+        self._cluster = cluster
+        self._requests = functools.cache(self._make_requests)
         self._tasks = {stage: {getattr(task.row, stage): task for task in plan.tasks} for stage in STAGES}
         made = {each.key: str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations}
         self.mutations = list(made.values())
         self.reported_mutations = [made[each.key] for each in plan.mutations if each.reported]
-        self.cores = os.cpu_count() or 1
+        self.cores = cluster.cores if cluster is not None else os.cpu_count() or 1
         self.aggregate = str(ROOT / "aggregate" / plan.aggregate / "summary.json")
         self.aggregate_spec = str(spec_path(ROOT, "aggregate", plan.aggregate))
         self.report = str(ROOT / "report" / plan.aggregate / "report.html")
@@ -179,20 +197,49 @@ class Workflow:
 
     def compile_threads(self, wildcards: Any) -> int:
         """One per variant: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
-        return max(1, self._task("compile", wildcards).proposed)
+        return self._threads("compile", wildcards)
 
     def verify_threads(self, wildcards: Any) -> int:
         """The same for verify."""
-        return max(1, self._task("verify", wildcards).proposed)
+        return self._threads("verify", wildcards)
 
     def profile_threads(self, wildcards: Any) -> int:
         """All cores where the CPU is measured, so that nothing else runs meanwhile."""
+        if self._cluster is not None:
+            return self._threads("profile", wildcards)
         return (os.cpu_count() or 1) if self._task("profile", wildcards).row.kind == "cpu" else 1
 
     def profile_gpus(self, wildcards: Any) -> int:
-        """The GPU where one is measured: the profile's `resources: gpu=1` lets one job at a time have it."""
+        """The GPU where one is measured: the profile's `resources: gpu=1` lets one job at a time have it.
+
+        A cluster has many, and hands them out itself.
+        """
         row = self._task("profile", wildcards).row
-        return int(row.kind != "cpu" and row.device_present)
+        return int(row.kind != "cpu" and row.device_present and self._cluster is None)
+
+    def on_cluster(self, stage: str) -> dict[str, Callable[[Any], Request]]:
+        """What a job asks of a cluster, each as a function of its wildcards; nothing on a single machine."""
+        if self._cluster is None:
+            return {}
+
+        def request(name: str) -> Callable[[Any], Request]:
+            return lambda wildcards: self._requests(stage, wildcards.key)[name]
+
+        return {name: request(name) for name in RESOURCES}
+
+    def chain(self, stage: str) -> Callable[[Any], str] | None:
+        """Name of a job's Slurm job, which compile, verify and profile of a task and round may share."""
+        if self._cluster is None or not self._cluster.chains:
+            return None
+        return lambda wildcards: f"{self._task(stage, wildcards).row.profile}-round{wildcards.round}"
+
+    def _threads(self, stage: str, wildcards: Any) -> int:
+        task = self._task(stage, wildcards)
+        return self._cluster.threads(stage, task) if self._cluster is not None else max(1, task.proposed)
+
+    def _make_requests(self, stage: str, key: str) -> dict[str, Request]:
+        assert self._cluster is not None
+        return self._cluster.requests(stage, self._tasks.get(stage, {}).get(key))
 
     def _before(self, stage: str, later: str, wildcards: Any) -> str:
         key = getattr(self._task(later, wildcards).row, stage)

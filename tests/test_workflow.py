@@ -1,5 +1,7 @@
 """The Snakefile: lint, dry runs, targets by name, one plan for both front doors, one run at a time."""
 
+import errno
+import fcntl
 import logging
 import os
 import signal
@@ -11,13 +13,15 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from pipeline.cluster.placement import Cluster
+from pipeline.cluster.site import Placement, Site
 from pipeline.config.groups import options
 from pipeline.errors import ConfigError, StoreError
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.specs import TaskRow
 from pipeline.store.lock import take_lock
-from pipeline.workflow import Workflow, jobs_of, overrides_of
+from pipeline.workflow import Workflow, jobs_of, overrides_of, site_of
 from tests.end_to_end.checkout import Checkout
 
 ROOT = Path(__file__).parents[1]
@@ -288,3 +292,51 @@ def test_the_conda_environment_has_what_the_project_needs() -> None:
         assert match is not None
         if match[0] not in runs_in_the_main_process:
             assert re.search(rf"^\s*- {re.escape(match[0])}[ ><=]", given, re.MULTILINE), match[0]
+
+
+def test_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs say where they go, a chain is one job, and no GPU is counted: the cluster hands them out."""
+    site = Site(
+        compile=Placement(cpus=4, minutes=10),
+        hardware={"cpu": Placement(cpus=8, minutes=10, exclusive=True)},
+    )
+    cluster = Cluster(site, Path("artifacts"))
+    monkeypatch.setattr(Cluster, "_seconds_per_variant", lambda *_: 1.0)
+    files = Workflow(workflow().plan, cluster=cluster)
+    asked = files.on_cluster("profile")
+    assert asked["slurm_extra"](wildcards("p-1")) == "--exclusive"
+    assert asked["cpus_per_task"](wildcards("p-1")) == files.profile_threads(wildcards("p-1")) == 8
+    assert files.on_cluster("mutate")["cpus_per_task"](wildcards("m-1")) == files.cores == 4
+    groups = [files.chain(stage) for stage in ("compile", "verify", "profile")]
+    names = [
+        group(wildcards(key, 1)) for group, key in zip(groups, ("c-1", "v-1", "p-1"), strict=True) if group
+    ]
+    assert names == ["p-1-round1"] * 3
+    assert Workflow(workflow(kind="cuda").plan, cluster=cluster).profile_gpus(wildcards("p-1")) == 0
+    alone = Cluster(msgspec.structs.replace(site, chain=False), Path("artifacts"))
+    assert Workflow(workflow().plan, cluster=alone).chain("verify") is None
+    assert workflow().on_cluster("verify") == {}
+    assert workflow().chain("verify") is None
+
+
+def test_the_site_of_a_profile() -> None:
+    """It is no key for users, and it is checked."""
+    plain = {"site": {"compile": {"cpus": 1, "minutes": 1}, "hardware": {}}}
+    assert overrides_of({**plain, "experiment": "smoke"}) == ("experiment=smoke",)
+    assert site_of({}) is None
+    assert site_of(plain) == Site(compile=Placement(cpus=1, minutes=1), hardware={})
+    with pytest.raises(ConfigError, match=r"--config site: missing key 'compile'"):
+        site_of({"site": {"hardware": {}}})
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the file and the page."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(
+        StoreError, match="lock: the file system does not lock files .Function not implemented.*cluster"
+    ):
+        take_lock(tmp_path / "lock")

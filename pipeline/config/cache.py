@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pipeline
 from pipeline.config.machine import read_machine
+from pipeline.config.nodes import with_nodes
 from pipeline.config.spec_files import are_whole
 from pipeline.config.toolchain import Toolchain, all_library_versions, find_tools
 from pipeline.errors import StoreError
@@ -58,7 +59,7 @@ def plan_of_jobs(jobs: tuple[tuple[str, ...], ...], *, root: Path, store: Path) 
     """
     path = _path(jobs, store)
     contents = dict(_contents(root))
-    machine = read_machine()
+    machine = with_nodes(read_machine(), store)
     inputs = digest([jobs, contents, machine, all_library_versions(), str(root.absolute())])
     kept = _read(path)
     if kept is not None and kept.inputs == inputs and _still_holds(kept, store):

@@ -20,6 +20,17 @@ class Machine(Record, frozen=True, kw_only=True):
     cpu: Hardware
     gpu: tuple[BackendKind, str, str] | None
     """Kind, architecture and product name of the first GPU."""
+    nodes: "dict[str, Machine]" = {}
+    """Machines of a cluster that stand in for this one, by hardware target: `pipeline.config.nodes`."""
+
+    def of(self, hardware: str) -> "Machine":
+        """The machine that measures a hardware target."""
+        return self.nodes.get(hardware, self)
+
+    @property
+    def sees_a_gpu(self) -> bool:
+        """Whether any of them has one."""
+        return any(each.gpu is not None for each in (self, *self.nodes.values()))
 
 
 class Device(Record, frozen=True, kw_only=True):
@@ -39,6 +50,7 @@ def resolve(hardware: Hardware, declared: Mapping[str, Hardware], machine: Machi
 
     `architecture: native` stands for the CPU of this machine; in `local` for its GPU where that is declared.
     """
+    machine = machine.of(hardware.name)
     if hardware.architecture != NATIVE:
         return Device(hardware=hardware, present=hardware.name in _here(declared, machine))
     here = _here(declared, machine) if hardware.name == "local" and machine.gpu is not None else ()
@@ -84,9 +96,15 @@ def fingerprint(device: Device, machine: Machine) -> str:
     """Identity of the device that measures: results on an equal one are comparable; `absent` without it."""
     if not device.present:
         return ABSENT
-    if device.hardware.kind != "cpu" and machine.gpu is not None:
+    return identity(device.hardware.kind, machine.of(device.hardware.name))
+
+
+def identity(kind: BackendKind, machine: Machine) -> str:
+    """The same of the device of a machine that measures targets of this kind."""
+    if kind != "cpu" and machine.gpu is not None:
         return digest([*machine.gpu, *_host(machine)])
-    limits = {name: limit.value for name, limit in machine.cpu.limits.items()}
+    # Whole numbers, also where a node sent them as JSON.
+    limits = {name: int(limit.value) for name, limit in machine.cpu.limits.items()}
     return digest([machine.cpu.architecture, machine.cpu.features, limits, *_host(machine)])
 
 

@@ -98,7 +98,7 @@ def _material(each: _Alike, root: Path, machine: Machine) -> Material:
     kernels = catalogue.kernels(cell.kernel for cell in chosen)
     declared = catalogue.hardware(cell.hardware for cell in chosen)
     # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
-    known: dict[str, Hardware] = catalogue.all_hardware() if machine.gpu is not None else declared
+    known: dict[str, Hardware] = catalogue.all_hardware() if machine.sees_a_gpu else declared
     return Material(
         settings=settings,
         jobs=tuple(each.jobs),

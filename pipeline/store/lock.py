@@ -6,9 +6,17 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from pipeline.errors import StoreError
+
 
 def take_lock(path: Path) -> TextIO:
-    """Wait until nobody else holds it, and say for whom; held until the file closes or the process ends."""
+    """Wait until nobody else holds it, and say for whom; held until the file closes or the process ends.
+
+    Raises
+    ------
+    StoreError
+        The file system has no locks.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = path.open("a+")
     try:
@@ -18,6 +26,11 @@ def take_lock(path: Path) -> TextIO:
         holder = stream.read().strip() or "unknown"
         print(f"waiting for another run in this checkout (process {holder}) …", file=sys.stderr, flush=True)
         fcntl.flock(stream, fcntl.LOCK_EX)
+    except OSError as error:  # a shared file system that was mounted so
+        raise StoreError(
+            f"{path}: the file system does not lock files ({error.strerror}): docs/cluster.md says what it "
+            "must do"
+        ) from None
     stream.truncate(0)
     stream.write(f"{os.getpid()}\n")
     stream.flush()

@@ -1,7 +1,8 @@
 """Run one stage in the warm worker: `python -m pipeline.workers.submit <stage> <arguments of the stage>`.
 
 The same as `python -m pipeline.stages.<stage> <arguments>`, without its second of imports. Starts the zygote
-where there is none. Exits with the stage's exit code; killed, it takes the stage with it.
+where there is none; in a job of a cluster there is never one: `pipeline.on_node` runs the stage there. Exits
+with the stage's exit code; killed, it takes the stage with it.
 """
 
 import fcntl
@@ -27,6 +28,9 @@ def main(arguments: list[str]) -> int:
     if not arguments:
         print("usage: python -m pipeline.workers.submit STAGE ARGUMENTS…", file=sys.stderr)
         return 2
+    if os.environ.get("KERNELMILL_ON_NODE"):
+        # A job of a cluster: its processes end with it, so none of them may serve another one.
+        os.execv(sys.executable, [sys.executable, "-m", "pipeline.on_node", *arguments])
     job = {
         "stage": arguments[0],
         "arguments": arguments[1:],
@@ -60,7 +64,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def _socket_path() -> Path:
-    """One per user, checkout, interpreter and environment of the libraries."""
+    """One per user, checkout, interpreter, environment of the libraries, and step of a Slurm job."""
     folder = Path(tempfile.gettempdir())
     if len(os.fsencode(folder)) > LONGEST_FOLDER:
         folder = Path("/tmp")
@@ -69,7 +73,9 @@ def _socket_path() -> Path:
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
     code = "".join(str(path.stat().st_mtime_ns) for path in sorted(Path(__file__).parent.glob("*.py")))
-    identity = "\0".join([str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", ""), code])
+    # Slurm ends what a job step started when that ends, so another step needs a worker of its own.
+    step = [os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
+    identity = "\0".join([str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", ""), code, *step])
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock"
 
 

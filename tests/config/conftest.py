@@ -9,11 +9,11 @@ from pipeline.config import builds
 from pipeline.config.code import Code
 from tests.config.project import Project
 
-_read_once = functools.cache(Code)
+read_once = functools.cache(Code)
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A small project of one's own; the pipeline's code is read once for all tests."""
-    monkeypatch.setattr(builds, "Code", _read_once)
+    monkeypatch.setattr(builds, "Code", read_once)
     return Project(tmp_path / "project")

@@ -89,3 +89,20 @@ def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: 
             os.write(writer, b" ")
             time.sleep(0.01)
     os.close(writer)
+
+
+def test_another_job_step_has_another_worker(environment: dict[str, str]) -> None:
+    """Slurm ends what a step started when that ends: inside of an allocation each step has its own worker."""
+    folder = Path(environment["TMPDIR"]) / f"kernelmill-{os.getuid()}"
+    for job, step in (("7", "0"), ("7", "1"), ("8", "0")):
+        submit(environment | {"SLURM_JOB_ID": job, "SLURM_STEP_ID": step}, "compile", "--help")
+    assert len(list(folder.glob("*.sock"))) == 3
+
+
+def test_in_a_job_of_a_cluster_there_is_no_worker(environment: dict[str, str], tmp_path: Path) -> None:
+    """The stage runs in the job's own process, after a look at the machine."""
+    missing = tmp_path / "missing.json"
+    ended = submit(environment | {"KERNELMILL_ON_NODE": "1"}, "verify", "--spec", str(missing))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {missing}: cannot be read as VerifySpec")
+    assert not list(Path(environment["TMPDIR"]).iterdir())

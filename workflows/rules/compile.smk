@@ -14,9 +14,13 @@ rule compile_variants:
         "artifacts/compile/{key}/round{round}.json",
     log:
         "artifacts/logs/compile/{key}/round{round}.log",
+    group:
+        run.chain("compile")
     conda:
         "../envs/kernelmill.yaml"
     threads: run.compile_threads
+    resources:
+        **run.on_cluster("compile"),
     shell:
         "python -m pipeline.workers.submit compile --spec {input.spec} --variants {input.variants}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"

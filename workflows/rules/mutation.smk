@@ -16,6 +16,8 @@ rule mutate_implementation:
     conda:
         "../envs/kernelmill.yaml"
     threads: run.cores
+    resources:
+        **run.on_cluster("mutate"),
     shell:
         "python -m pipeline.workers.submit mutate --spec {input.spec} --out {output} --root artifacts"
         " --workers {threads} 2>&1 | tee {log} >&2"

@@ -15,10 +15,13 @@ rule profile_variants:
         "artifacts/profile/{key}/round{round}.json",
     log:
         "artifacts/logs/profile/{key}/round{round}.log",
+    group:
+        run.chain("profile")
     conda:
         "../envs/kernelmill.yaml"
     threads: run.profile_threads
     resources:
+        **run.on_cluster("profile"),
         gpu=run.profile_gpus,
     shell:
         "python -m pipeline.workers.submit profile --spec {input.spec} --compiled {input.compiled}"

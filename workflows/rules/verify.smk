@@ -14,9 +14,13 @@ rule verify_variants:
         "artifacts/verify/{key}/round{round}.json",
     log:
         "artifacts/logs/verify/{key}/round{round}.log",
+    group:
+        run.chain("verify")
     conda:
         "../envs/kernelmill.yaml"
     threads: run.verify_threads
+    resources:
+        **run.on_cluster("verify"),
     shell:
         "python -m pipeline.workers.submit verify --spec {input.spec} --compiled {input.compiled}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"

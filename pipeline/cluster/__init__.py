@@ -1,0 +1,1 @@
+"""Runs on a cluster: what a site declares, where its jobs go, and what its nodes are."""
