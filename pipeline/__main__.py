@@ -19,6 +19,7 @@ from pipeline.errors import KernelmillError
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.workers.submit import begin
 from pipeline.workflow import ROOT, Workflow
 
 MULTIRUN = ("-m", "--multirun")  # lists of options are one plan with it and without it
@@ -36,7 +37,8 @@ def main(arguments: Sequence[str]) -> int:
 def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     """Run Snakemake for these overrides, and show the winners where it came to its end."""
     try:
-        plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT)
+        start = begin if not any(each.startswith(LOOKING) for each in passed_on) else lambda: None
+        plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT, before_making=start)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

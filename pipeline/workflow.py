@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from pipeline.backends.registry import backend
 from pipeline.config.cache import current_plan, plan_of_the_run
 from pipeline.environment import prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError
@@ -18,6 +19,7 @@ from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
+from pipeline.workers.submit import begin
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"
@@ -42,12 +44,20 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     try:
         lines = overrides_of(config)
         lock = take_lock(LOCK) if main and not looking else None
-        find_plan = current_plan if main else plan_of_the_run
-        plan = find_plan(lines, root=Path.cwd(), store=ROOT)
+        plan = _find_plan(lines, main=main, looking=looking)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     return Workflow(plan, lock)
+
+
+def _find_plan(lines: tuple[str, ...], *, main: bool, looking: bool) -> Plan:
+    """The plan; where it has changed there will be work, so the warm worker starts meanwhile."""
+    if not main:
+        return plan_of_the_run(lines, root=Path.cwd(), store=ROOT)
+    if looking:
+        return current_plan(lines, root=Path.cwd(), store=ROOT)
+    return current_plan(lines, root=Path.cwd(), store=ROOT, before_making=begin)
 
 
 def is_looking() -> bool:
@@ -136,6 +146,11 @@ class Workflow:
     def compile_threads(self, wildcards: Any) -> int:
         """One per variant: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
         return max(1, self._task("compile", wildcards).proposed)
+
+    def compile_modules(self, wildcards: Any) -> str:
+        """What the compilers of its backends have imported, for the warm worker's branch."""
+        names = self._task("compile", wildcards).backends
+        return ",".join(module for name in names for module in backend(name).preload)
 
     def verify_threads(self, wildcards: Any) -> int:
         """The same for verify."""

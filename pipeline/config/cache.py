@@ -8,7 +8,7 @@ is imported.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pipeline
@@ -37,8 +37,14 @@ class _Kept(Record, frozen=True, kw_only=True):
     plan: Plan
 
 
-def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
-    """The plan for these overrides, its specs on disk.
+def current_plan(
+    lines: tuple[str, ...],
+    *,
+    root: Path,
+    store: Path,
+    before_making: Callable[[], object] = lambda: None,
+) -> Plan:
+    """The plan for these overrides, its specs on disk; `before_making` is called where it must be made anew.
 
     Raises
     ------
@@ -53,6 +59,7 @@ def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
     if kept is not None and kept.inputs == inputs and _still_holds(kept, store):
         return kept.plan
 
+    before_making()
     from pipeline.config.plan import make_plan
 
     made = make_plan(lines, root=root, store=store, machine=machine)

@@ -119,6 +119,7 @@ class _Planner:
             row=self._row(cell, task, self._written(task)),
             variants=counts,
             proposed=total if budget is None else min(total, budget),
+            backends=tuple(sorted({each.backend for each in implementations.values()})),
         )
 
     def mutations(self) -> tuple[PlannedMutation, ...]:
