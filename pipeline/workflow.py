@@ -17,6 +17,8 @@ from pipeline.environment import prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.record import read_record
+from pipeline.records.specs import CompileSpec
 from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
 from pipeline.workers.submit import begin
@@ -148,9 +150,12 @@ class Workflow:
         return max(1, self._task("compile", wildcards).proposed)
 
     def compile_modules(self, wildcards: Any) -> str:
-        """What the compilers of its backends have imported, for the warm worker's branch."""
-        names = self._task("compile", wildcards).backends
-        return ",".join(module for name in names for module in backend(name).preload)
+        """What the compilers of its backends import, for a branch of the warm worker; C++ needs none."""
+        row = self._task("compile", wildcards).row
+        if row.kind == "cpu":
+            return ""
+        spec = read_record(spec_path(ROOT, "compile", row.compile), CompileSpec)
+        return ",".join(module for name in sorted(spec.builds) for module in backend(name).preload)
 
     def verify_threads(self, wildcards: Any) -> int:
         """The same for verify."""

@@ -77,7 +77,7 @@ class _Planner:
         self._machine = machine
         self._root = root
         self._store = store
-        self.builds = Builds()
+        self.builds = Builds(store)
         self._spaces = Spaces()
         self._sources = Sources(root)
         self._specs: list[Specs] = []
@@ -119,7 +119,6 @@ class _Planner:
             row=self._row(cell, task, self._written(task)),
             variants=counts,
             proposed=total if budget is None else min(total, budget),
-            backends=tuple(sorted({each.backend for each in implementations.values()})),
         )
 
     def mutations(self) -> tuple[PlannedMutation, ...]:

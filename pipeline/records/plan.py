@@ -12,8 +12,6 @@ class PlannedTask(Record, frozen=True, kw_only=True):
     """Implementation -> valid variants in its space."""
     proposed: int
     """Variants of one round: all of them, or the search's budget."""
-    backends: tuple[str, ...] = ()
-    """Those of its implementations."""
 
 
 class PrunedCell(Record, frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ def stages(checkout: Checkout) -> tuple[dict[str, float], int]:
         for line in log.read_text().splitlines():
             match = SECONDS.search(line)
             if match:
-                part = f"({line.partition(':')[0].strip()})" if line.startswith(PREPARED) else stage
+                part = f"({line.partition(' · ')[0]})" if line.startswith(PREPARED) else stage
                 found[part] = found.get(part, 0.0) + float(match[1])
     outputs = (checkout.folder / "artifacts" / "generate").glob("*/round0.json")
     return found, sum(len(json.loads(path.read_bytes())["variants"]) for path in outputs)

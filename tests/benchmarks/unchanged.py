@@ -9,13 +9,16 @@ the report anew.
 """
 
 import argparse
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from pipeline.records.compiled import CompileRecord
+from pipeline.records.profiled import ProfileRecord
+from pipeline.records.record import read_record
+from pipeline.records.verified import VerifyRecord
 from tests.benchmarks.figures import Figure, Section, Table, measured, publish, seconds
 from tests.benchmarks.made_up import EXPERIMENT, Size, declare, one_more_value
 from tests.benchmarks.sweeps import benchmark_checkout
@@ -54,19 +57,13 @@ class Bench:
 
     def cost_of(self, before: set[Path]) -> float:
         """Seconds that compile, verify and profile account to the variants that are new in the store."""
+        kinds = {"compile": CompileRecord, "verify": VerifyRecord, "profile": ProfileRecord}
         new = self.records() - before
-        return sum(float(read_seconds(path)) for path in new)
+        return sum(read_record(path, kinds[path.parents[2].name]).seconds for path in new)
 
     def records(self) -> set[Path]:
         """Every record in the store."""
         return set((self.checkout.folder / "artifacts" / "store").glob("*/*/*/record.json"))
-
-
-def read_seconds(path: Path) -> float:
-    """Of one variant in one stage."""
-    match = re.search(rb'"seconds":([0-9.e-]+),"variant"', path.read_bytes())
-    assert match is not None, path
-    return float(match[1])
 
 
 def measure(size: Size, repeats: int) -> Section:
