@@ -11,14 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.backends.registry import backend
 from pipeline.config.cache import current_plan, plan_of_the_run
 from pipeline.environment import prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
-from pipeline.records.record import read_record
-from pipeline.records.specs import CompileSpec
 from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
 from pipeline.workers.submit import begin
@@ -148,14 +145,6 @@ class Workflow:
     def compile_threads(self, wildcards: Any) -> int:
         """One per variant: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
         return max(1, self._task("compile", wildcards).proposed)
-
-    def compile_modules(self, wildcards: Any) -> str:
-        """What the compilers of its backends import, for a branch of the warm worker; C++ needs none."""
-        row = self._task("compile", wildcards).row
-        if row.kind == "cpu":
-            return ""
-        spec = read_record(spec_path(ROOT, "compile", row.compile), CompileSpec)
-        return ",".join(module for name in sorted(spec.builds) for module in backend(name).preload)
 
     def verify_threads(self, wildcards: Any) -> int:
         """The same for verify."""

@@ -3,8 +3,8 @@
 The same as `python -m pipeline.stages.<stage> <arguments>`, without its second of imports. Starts the zygote
 where there is none. Exits with the stage's exit code; killed, it takes the stage with it.
 
-    --warm MODULE,…  before the stage: run it in the branch of the zygote that has these imported as well
-    --begin          in place of the stage: only start the zygote
+    --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
+    --begin       in place of the stage: only start the zygote
 """
 
 import contextlib
@@ -30,15 +30,15 @@ WARM, BEGIN = "--warm", "--begin"
 
 def main(arguments: list[str]) -> int:
     """Send the job, wait, and return its exit code."""
-    modules: list[str] = []
+    backends: list[str] = []
     if arguments[:1] == [WARM] and len(arguments) > 2:
-        modules = arguments[1].split(",")
+        backends = _backends(Path(arguments[1]))
         arguments = arguments[2:]
     if not arguments or arguments[0] == WARM:
-        usage = "usage: python -m pipeline.workers.submit [--warm MODULE,…] STAGE ARGUMENTS…"
+        usage = "usage: python -m pipeline.workers.submit [--warm SPEC] STAGE ARGUMENTS…"
         print(usage, file=sys.stderr)
         return 2
-    connection = _connect([each for each in modules if each])
+    connection = _connect(backends)
     if connection is None:
         return 1
     if arguments == [BEGIN]:
@@ -64,15 +64,24 @@ def main(arguments: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def begin(modules: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """Start the zygote (and its branch with these modules) where there is none, and do not wait for it."""
+def begin() -> subprocess.Popen[bytes]:
+    """Start the zygote where there is none, and do not wait for it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.workers.submit", WARM, ",".join(modules), BEGIN],
+        [sys.executable, "-m", "pipeline.workers.submit", BEGIN],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def _backends(spec: Path) -> list[str]:
+    """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
+    try:
+        content = json.loads(spec.read_bytes())
+        return [] if content["target"]["kind"] == "cpu" else sorted(content["builds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _send(connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
@@ -88,8 +97,8 @@ def _receive_all(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def _socket_path(modules: Sequence[str]) -> Path:
-    """One per user, checkout, interpreter, environment of the libraries, state of the code, and modules."""
+def _socket_path(backends: Sequence[str]) -> Path:
+    """One per user, checkout, interpreter, environment of the libraries, state of the code, and backends."""
     folder = Path(tempfile.gettempdir())
     if len(os.fsencode(folder)) > LONGEST_FOLDER:
         folder = Path("/tmp")
@@ -98,7 +107,9 @@ def _socket_path(modules: Sequence[str]) -> Path:
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
     code = _stamps(Path(__file__).parents[1])
-    identity = "\0".join([str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", ""), *code, *modules])
+    identity = "\0".join(
+        [str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", ""), *code, *backends]
+    )
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock"
 
 
@@ -114,9 +125,9 @@ def _stamps(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _connect(modules: Sequence[str]) -> socket.socket | None:
+def _connect(backends: Sequence[str]) -> socket.socket | None:
     """Connect to the zygote, starting it first where needed; None where it cannot be started."""
-    path = _socket_path(modules)
+    path = _socket_path(backends)
     connection = _try(path)
     if connection is not None:
         return connection
@@ -126,7 +137,7 @@ def _connect(modules: Sequence[str]) -> socket.socket | None:
         if connection is not None:
             return connection
         log = path.with_suffix(".log")
-        connection = _grown(path, modules, log) if modules else _started(path, log)
+        connection = _grown(path, backends, log) if backends else _started(path, log)
         if connection is None:
             print(f"error: the warm worker did not start; its log: {log}", file=sys.stderr)
         return connection
@@ -151,13 +162,13 @@ def _started(path: Path, log: Path) -> socket.socket | None:
     return None
 
 
-def _grown(path: Path, modules: Sequence[str], log: Path) -> socket.socket | None:
+def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | None:
     """Have the zygote grow a branch and connect to that."""
     base = _connect([])
     if base is None:
         return None
     with Path(os.devnull).open("rb") as nothing, log.open("wb") as stream:
-        branch = {"type": "branch", "modules": modules, "path": str(path)}
+        branch = {"type": "branch", "backends": backends, "path": str(path)}
         _send(base, branch, [nothing.fileno(), stream.fileno(), stream.fileno()])
     base.settimeout(START_SECONDS)
     with contextlib.suppress(OSError):

@@ -26,6 +26,7 @@ from typing import NoReturn
 
 import msgspec
 
+from pipeline.backends.registry import backend
 from pipeline.records.record import Record
 from pipeline.workers.keeper import keep, renew_streams
 
@@ -59,9 +60,9 @@ class Job(Record, frozen=True, kw_only=True, tag="job"):
 
 
 class Branch(Record, frozen=True, kw_only=True, tag="branch"):
-    """A zygote with more modules imported, which listens at a path of its own."""
+    """A zygote with the compilers of these backends imported, which listens at a path of its own."""
 
-    modules: tuple[str, ...]
+    backends: tuple[str, ...]
     path: str
 
 
@@ -141,7 +142,8 @@ def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> 
     os.setsid()
     _take_streams(descriptors)
     try:
-        serve(Path(branch.path), branch.modules, connection)
+        modules = [module for name in branch.backends for module in backend(name).preload]
+        serve(Path(branch.path), modules, connection)
     except BaseException:
         traceback.print_exc()
         raise

@@ -1,5 +1,6 @@
 """What is imported once: in the warm worker, in its branches, and not again in the jobs."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.workers import submit
 from pipeline.workers.submit import BEGIN, WARM
 from pipeline.workers.zygote import PRELOAD
 
-EXTRA, ITS = "xmlrpc.client", "pyexpat"
-"""A module that nobody else imports, and what it imports: what `importlib` is asked for is not printed."""
-TORCH = "torch._C"
+TORCH, TRITON = "torch._C", "triton"
+"""What only an import of torch, and of Triton, imports."""
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 
 
@@ -60,29 +61,49 @@ def test_torch_is_imported_once_for_all_jobs(worker: Worker) -> None:
     assert "triton" not in log
 
 
-def test_a_branch_has_more_imported(worker: Worker) -> None:
-    """It comes from the same zygote: torch is not imported again, and other jobs do not have its modules."""
-    worker.submit(WARM, EXTRA, "compile", "--help")
-    worker.submit(WARM, EXTRA, "compile", "--help")
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    """What a spec of compile says of its backends."""
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({"target": {"kind": "cuda"}, "builds": {"triton": {}}}))
+    return str(path)
+
+
+def test_a_branch_has_triton_imported(worker: Worker, spec: str) -> None:
+    """It comes from the same zygote: torch is not imported again, and other jobs do not have Triton."""
+    pytest.importorskip("triton")
+    for _ in range(2):
+        assert TRITON not in worker.submit(WARM, spec, "compile", "--help")
     base, branch = worker.logs()
-    assert base.count(TORCH) == 1
-    assert branch.count(ITS) == 1
-    assert TORCH not in branch
-    assert ITS not in base
+    assert base.count(TORCH) == 1 and TRITON not in base
+    assert branch.count(TRITON) == 1 and TORCH not in branch
+
+
+@pytest.mark.parametrize(
+    "text", [json.dumps({"target": {"kind": "cpu"}, "builds": {"cpp": {}}}), "broken", "[]", "{}"]
+)
+def test_no_branch_is_needed(text: str, tmp_path: Path) -> None:
+    """The C++ compiler is a program of its own; a broken spec is the stage's to tell."""
+    path = tmp_path / "spec.json"
+    path.write_text(text)
+    assert submit._backends(path) == []
+    assert submit._backends(tmp_path / "absent") == []
 
 
 def test_begin_starts_it_and_returns(worker: Worker) -> None:
     """The next job finds all of it there."""
-    worker.submit(WARM, EXTRA, BEGIN)
-    before = [list(log) for log in worker.logs()]
-    worker.submit(WARM, EXTRA, "compile", "--help")
+    worker.submit(BEGIN)
+    before = worker.logs()
+    worker.submit("compile", "--help")
     assert worker.logs() == before
 
 
-def test_a_branch_that_cannot_import(worker: Worker) -> None:
+def test_a_branch_that_cannot_import(worker: Worker, tmp_path: Path) -> None:
     """One line says where to look, and the base goes on."""
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"target": {"kind": "cuda"}, "builds": {"no_such_backend": {}}}))
     with pytest.raises(AssertionError, match=r"the warm worker did not start; its log: \S+\.log"):
-        worker.submit(WARM, "no_such_module", "compile", "--help")
+        worker.submit(WARM, str(spec), "compile", "--help")
     assert worker.submit("compile", "--help")
 
 
@@ -100,8 +121,6 @@ def test_preloading_imports_no_triton_and_no_tables() -> None:
 
 def test_edited_code_gets_a_worker_of_its_own(tmp_path: Path) -> None:
     """The address of the worker has the state of the code in it, so that none runs what was edited since."""
-    from pipeline.workers import submit
-
     module = tmp_path / "pipeline" / "stages" / "compile.py"
     module.parent.mkdir(parents=True)
     module.write_text("")

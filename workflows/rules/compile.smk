@@ -17,8 +17,6 @@ rule compile_variants:
     conda:
         "../envs/kernelmill.yaml"
     threads: run.compile_threads
-    params:
-        modules=run.compile_modules,
     shell:
-        "python -m pipeline.workers.submit --warm '{params.modules}' compile --spec {input.spec} --variants {input.variants}"
+        "python -m pipeline.workers.submit --warm {input.spec} compile --spec {input.spec} --variants {input.variants}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"
