@@ -44,16 +44,16 @@ SWEEPS = (
     Sweep(
         what="compile",
         title="Triton variants for h200: compile",
-        overrides="kernel=matmul,matmul_bias_gelu workload=llama3_8b_prefill,bert_base hardware=h200 "
-        "optimization=full optimization.implementations=[triton]",
-        tasks=4,
-        variants=200,
+        overrides="kernel=matmul,matmul_bias_gelu workload=llama3_8b_prefill,llama3_8b_layer,vit_b16 "
+        "hardware=h200 optimization=full optimization.implementations=[triton]",
+        tasks=6,
+        variants=204,
         aim=1.10,
     ),
     Sweep(
         what="profile",
         title="C++ variants: compile, verify and profile",
-        overrides="kernel=softmax,rms_norm workload=bert_base hardware=cpu optimization=full",
+        overrides="kernel=softmax workload=bert_base,vit_b16 hardware=cpu optimization=full",
         tasks=2,
         variants=64,
         aim=1.15,
