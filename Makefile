@@ -54,7 +54,7 @@ machine-code: $(VENV)/.run  ## docs/results/machine_code.md afresh: one matmul's
 		--diff "hardware=h200 $(MATMUL) num_stages=1" "hardware=h200 $(MATMUL) num_stages=3" \
 		--made-by "make machine-code" --out docs/results/machine_code.md
 
-bench: $(VENV)/.dev  ## the pipeline's own overhead, as ratios (some minutes on a quiet machine)
+bench: $(VENV)/.dev  ## what the pipeline itself costs: docs/results/overhead.md (half an hour on a quiet machine)
 	@python -m tests.benchmarks.overhead
 
 lock: $(VENV)/.dev  ## write requirements.lock from this environment (make it afresh first)

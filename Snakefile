@@ -7,12 +7,14 @@ snakemake --cores all --config overrides="kernel=softmax"   a part of it; `pytho
 snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.judge`
 """
 
-from pipeline.judge import open_judging
 from pipeline.workflow import open_workflow
 
 asked = {"main": workflow.is_main_process, "dryrun": workflow.output_settings.dryrun}
 
 if "problems" in config:
+    # Here, because it brings the composing of configurations, which a plan that is kept does not need.
+    from pipeline.judge import open_judging
+
     judging = open_judging(config, **asked)
 
     include: "workflows/rules/judge.smk"

@@ -17,6 +17,7 @@ from pipeline.config.cache import current_plan
 from pipeline.errors import KernelmillError
 from pipeline.multirun.command import cores, is_looking, run_snakemake
 from pipeline.summary import show
+from pipeline.workers.submit import begin
 from pipeline.workflow import ROOT, Workflow
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
 def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     """Run Snakemake for these overrides, and show the winners where it came to its end."""
     try:
-        plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT)
+        start = (lambda: None) if is_looking(passed_on) else begin
+        plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT, before_making=start)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -26,6 +26,7 @@ from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.shared import Shared, shared_store
+from pipeline.workers.submit import begin
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"
@@ -54,8 +55,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
             begin_job(site)
         shared = share(config)
         lock = take_lock(LOCK) if main and not looking else None
-        find_plan = plan_of_jobs if main else plan_of_the_run
-        plan = find_plan(jobs, root=Path.cwd(), store=ROOT)
+        plan = _find_plan(jobs, main=main, warm=not looking and site is None)
         cluster = Cluster(site, ROOT) if site is not None else None
         if main and not looking:
             check_run(plan, cluster, ROOT)
@@ -85,6 +85,14 @@ def bring(shared: Shared, plan: Plan) -> None:
     brought = bring_outputs(shared, [task.row for task in plan.tasks], ROOT)
     if brought:
         print(f"shared store: {brought} stage outputs of this plan were there", file=sys.stderr)
+
+
+def _find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> Plan:
+    """The plan; where it has changed there will be work here, so the warm worker starts meanwhile."""
+    if not main:
+        return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
+    start = begin if warm else lambda: None
+    return plan_of_jobs(jobs, root=Path.cwd(), store=ROOT, before_making=start)
 
 
 def is_looking() -> bool:

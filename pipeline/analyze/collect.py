@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.origin import Origin
 from pipeline.records.outcome import Failure, Outcome
@@ -12,7 +14,7 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.store.layout import entry_path, output_path, spec_path
+from pipeline.store.layout import entry_name, output_path, spec_path
 
 Output = TypeVar("Output", bound=Record)
 StageRecord = TypeVar("StageRecord", CompileRecord, VerifyRecord, ProfileRecord)
@@ -36,6 +38,22 @@ class Result(Record, frozen=True, kw_only=True):
     compile: CompileRecord | None = None
     verify: VerifyRecord | None = None
     profile: ProfileRecord | None = None
+    compiled: Compiled | None = None
+    """What compile found, if it passed; this and the next two follow from the records."""
+    verified: Verified | None = None
+    """What verify found, if it passed."""
+    profiled: Profiled | None = None
+    """What profile measured, if it did."""
+
+    def __post_init__(self) -> None:
+        """Once: tables with more than a hundred columns ask for these in nearly every cell."""
+        for name, record in (
+            ("compiled", self.compile),
+            ("verified", self.verify),
+            ("profiled", self.profile),
+        ):
+            result = None if record is None or isinstance(record.result, Failure) else record.result
+            msgspec.structs.force_setattr(self, name, result)
 
     @property
     def records(self) -> dict[str, CompileRecord | VerifyRecord | ProfileRecord]:
@@ -61,25 +79,10 @@ class Result(Record, frozen=True, kw_only=True):
         """Outcome of the last stage that it reached."""
         return self.failure.outcome if self.failure else Outcome.PASSED
 
-    @property
-    def compiled(self) -> Compiled | None:
-        """What compile found, if it passed."""
-        return self.compile.result if self.compile and isinstance(self.compile.result, Compiled) else None
-
-    @property
-    def verified(self) -> Verified | None:
-        """What verify found, if it passed."""
-        return self.verify.result if self.verify and isinstance(self.verify.result, Verified) else None
-
-    @property
-    def profiled(self) -> Profiled | None:
-        """What profile measured, if it did."""
-        return self.profile.result if self.profile and isinstance(self.profile.result, Profiled) else None
-
     def folder(self, stage: str) -> str | None:
         """Path of the stage's store entry from the artifacts' root."""
         record = self.records.get(stage)
-        return entry_path(Path(), stage, record.entry).as_posix() if record else None
+        return entry_name(stage, record.entry) if record else None
 
     @property
     def log(self) -> str | None:

@@ -16,9 +16,11 @@ from pipeline.search.registry import strategy
 class Builds:
     """Makes the Build of every stage; each distinct one once."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Path | None = None) -> None:
+        """`store` is the artifact folder, where what was read of the code is kept."""
         assert pipeline.__file__ is not None
-        self._code = functools.cache(Code(Path(pipeline.__file__).parents[1]).digest)
+        kept = None if store is None else store / "plan" / "cache" / "code"
+        self._code = functools.cache(Code(Path(pipeline.__file__).parents[1], kept=kept).digest)
         self._toolchains: dict[tuple[str, str], Toolchain] = {}
 
     @property

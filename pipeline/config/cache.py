@@ -8,7 +8,7 @@ is imported.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pipeline
@@ -38,18 +38,30 @@ class _Kept(Record, frozen=True, kw_only=True):
     plan: Plan
 
 
-def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
-    """The plan for these overrides, its specs on disk.
+def current_plan(
+    lines: tuple[str, ...],
+    *,
+    root: Path,
+    store: Path,
+    before_making: Callable[[], object] = lambda: None,
+) -> Plan:
+    """The plan for these overrides, its specs on disk; `before_making` is called where it must be made anew.
 
     Raises
     ------
     ConfigError
         A yaml or an override is wrong.
     """
-    return plan_of_jobs((lines,), root=root, store=store)
+    return plan_of_jobs((lines,), root=root, store=store, before_making=before_making)
 
 
-def plan_of_jobs(jobs: tuple[tuple[str, ...], ...], *, root: Path, store: Path) -> Plan:
+def plan_of_jobs(
+    jobs: tuple[tuple[str, ...], ...],
+    *,
+    root: Path,
+    store: Path,
+    before_making: Callable[[], object] = lambda: None,
+) -> Plan:
     """The same for the jobs of a sweep, each given by its overrides: one plan for all of them.
 
     Raises
@@ -65,6 +77,7 @@ def plan_of_jobs(jobs: tuple[tuple[str, ...], ...], *, root: Path, store: Path) 
     if kept is not None and kept.inputs == inputs and _still_holds(kept, store):
         return kept.plan
 
+    before_making()
     from pipeline.config.plan import make_plan
 
     made = make_plan(jobs, root=root, store=store, machine=machine)

@@ -8,13 +8,16 @@ A module counts as its syntax tree without docstrings: comments, docstrings and 
 """
 
 import ast
+import contextlib
 import functools
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import grimp
 
-from pipeline.records.record import Record, digest_bytes, digest_parts
+from pipeline.errors import StoreError
+from pipeline.records.record import Record, digest_bytes, digest_parts, read_record, to_json
+from pipeline.store.atomic import write_atomic
 
 PACKAGE = "pipeline"
 REGISTRIES = frozenset({"pipeline.backends.registry", "pipeline.search.registry"})
@@ -25,13 +28,20 @@ class Code:
     """The project's own code, read once."""
 
     def __init__(
-        self, root: Path, *, package: str = PACKAGE, registries: Collection[str] = REGISTRIES
+        self,
+        root: Path,
+        *,
+        package: str = PACKAGE,
+        registries: Collection[str] = REGISTRIES,
+        kept: Path | None = None,
     ) -> None:
+        """`kept` is a folder in which what was read of a module is kept, by its content."""
         self._root = root
+        self._memory = _Memory(kept)
         self._registries = frozenset(registries)
         self._graph = grimp.build_graph(package, cache_dir=None)
         self._modules = frozenset(self._graph.modules)
-        self._parsed = functools.cache(lambda module: _parse(self._file(module).read_bytes()))
+        self._parsed = functools.cache(lambda module: self._memory.parse(self._file(module).read_bytes()))
         self._owners = functools.cache(self._find_owners)
 
     def digest(self, *modules: str) -> str:
@@ -41,6 +51,7 @@ class Code:
             parts[name] = self._parsed(name).digest
             for path in self._data_files(name):
                 parts[str(path.relative_to(self._root))] = digest_bytes(path.read_bytes())
+        self._memory.write()
         return digest_parts(parts)
 
     def closure(self, *modules: str) -> tuple[str, ...]:
@@ -82,42 +93,78 @@ class _Parsed(Record, frozen=True, kw_only=True):
     """Every string in it: one may name a module or a file."""
 
 
+class _Modules(Record, frozen=True, kw_only=True):
+    by_content: dict[str, _Parsed]
+
+
+class _Memory:
+    """Parsed modules by the digest of their content: to parse all of them takes most of a second.
+
+    What this module's own source says goes into the file's name: another one might parse differently.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = folder / f"modules-{digest_bytes(Path(__file__).read_bytes())}.json" if folder else None
+        self._new = False
+        self._known: dict[str, _Parsed] = {}
+        if self._path is not None:
+            with contextlib.suppress(StoreError):  # absent or broken
+                self._known = read_record(self._path, _Modules).by_content
+
+    def parse(self, source: bytes) -> _Parsed:
+        key = digest_bytes(source)
+        if key not in self._known:
+            self._known[key] = _parse(source)
+            self._new = True
+        return self._known[key]
+
+    def write(self) -> None:
+        """Keep what was new."""
+        if self._new and self._path is not None:
+            write_atomic(self._path, to_json(_Modules(by_content=self._known)))
+            self._new = False
+
+
 def code_digest(source: bytes) -> str:
     """Digest of a Python source without comments, docstrings and formatting."""
     return _parse(source).digest
 
 
 def _parse(source: bytes) -> _Parsed:
-    tree = ast.parse(source)
-    strings = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.add(node.value)
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
-    return _Parsed(
-        digest=digest_bytes(repr(_form(tree)).encode()),
-        strings=frozenset(strings),
-    )
+    strings: set[str] = set()
+    form = _form(ast.parse(source), strings)
+    return _Parsed(digest=digest_bytes(repr(form).encode()), strings=frozenset(strings))
 
 
-def _form(node: object) -> object:
+def _form(node: object, strings: set[str]) -> object:
     """A syntax tree as nested tuples, alike in every Python: results of machines with different ones compare.
 
     `ast.dump` is not: versions add fields (`type_params` in 3.12) or leave empty ones out (3.13). What is
     absent or empty is left out here, so that a field that a version does not know makes no difference.
+    All strings, those of docstrings too, are added to `strings`. One pass: a plan reads some 300 modules.
     """
     if isinstance(node, list):
-        return tuple(map(_form, node))
+        return tuple([_form(each, strings) for each in node])
     if isinstance(node, ast.JoinedStr):
         # Python 3.12.1 puts an empty text behind some replacement fields, other versions do not.
-        return ("JoinedStr", *(_form(part) for part in node.values if not _is_empty(part)))
+        return ("JoinedStr", *[_form(part, strings) for part in node.values if not _is_empty(part)])
     if not isinstance(node, ast.AST):
         return node
-    fields = ((name, getattr(node, name, None)) for name in node._fields)
-    present = ((name, value) for name, value in fields if value is not None and value != [])
-    return (type(node).__name__, *((name, _form(value)) for name, value in present))
+    parts: list[object] = [type(node).__name__]
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if name == "body" and isinstance(value, list):
+            value = _without_texts(value, strings)
+        elif name == "value" and isinstance(value, str) and isinstance(node, ast.Constant):
+            strings.add(value)
+        if value is not None and value != []:
+            parts.append((name, _form(value, strings)))
+    return tuple(parts)
+
+
+def _without_texts(body: list[ast.stmt], strings: set[str]) -> list[ast.stmt]:
+    strings.update(each.value.value for each in body if _is_text(each))  # type: ignore[attr-defined]
+    return [each for each in body if not _is_text(each)]
 
 
 def _is_empty(part: ast.expr) -> bool:

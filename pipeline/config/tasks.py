@@ -41,7 +41,7 @@ class TaskMaker:
         self._machine = machine
         self._root = root
         self._store = store
-        self.builds = Builds()
+        self.builds = Builds(store)
         self._spaces = Spaces()
         self._sources = Sources(root)
         self._source_digests: dict[str, str] = {}

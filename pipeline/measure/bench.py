@@ -1,5 +1,6 @@
 """The bench of one task: baselines, ceilings and its candidates, one after the other. Out: results."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -69,11 +70,14 @@ class Bench:
         self._baselines.stop()
         self._server.close()
 
-    def prepare(self) -> None:
-        """Start the baselines and have the ceilings, so that no variant's own time holds them."""
+    def prepare(self) -> dict[str, float]:
+        """Start the baselines and have the ceilings, which is no variant's own time; seconds of each."""
         with device_lock(self._device_name):
+            started = time.monotonic()
             self._baselines.members()
+            there = time.monotonic()
             self._bounds()
+            return {"baselines": there - started, "ceilings": time.monotonic() - there}
 
     def profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
         """Measure one candidate, the device held alone; its log and all rounds are left in `folder`."""

@@ -46,6 +46,11 @@ TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING})
 """Outcomes that may differ next time: not taken from the store."""
 
 
+PREPARED = "prepared "
+"""How a line begins that tells what was done before the first variant was measured."""
+WORTH_TELLING = 0.1  # seconds
+
+
 class _Plan(Record, frozen=True, kw_only=True):
     """One variant to be measured."""
 
@@ -193,7 +198,9 @@ def _measure_all(
         tempfile.TemporaryDirectory(prefix="kernelmill-") as logs,
         Bench(spec, _cost(spec), root, Path(logs), hosted) as bench,
     ):
-        bench.prepare()
+        for what, seconds in bench.prepare().items():
+            if seconds >= WORTH_TELLING:
+                print(f"{PREPARED}{what} · {seconds:.1f} s", file=sys.stderr)
         return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
 
 

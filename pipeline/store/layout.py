@@ -17,4 +17,9 @@ def output_path(root: Path, stage: str, key: str, round_number: int) -> Path:
 
 def entry_path(root: Path, stage: str, entry: str) -> Path:
     """Folder of one variant's stored record with its files."""
-    return root / "store" / stage / entry[:2] / entry
+    return root / entry_name(stage, entry)
+
+
+def entry_name(stage: str, entry: str) -> str:
+    """Its path from the artifacts' root, with slashes."""
+    return f"store/{stage}/{entry[:2]}/{entry}"

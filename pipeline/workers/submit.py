@@ -3,8 +3,12 @@
 The same as `python -m pipeline.stages.<stage> <arguments>`, without its second of imports. Starts the zygote
 where there is none; in a job of a cluster there is never one: `pipeline.on_node` runs the stage there. Exits
 with the stage's exit code; killed, it takes the stage with it.
+
+    --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
+    --begin       in place of the stage: only start the zygote
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -15,35 +19,43 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Only the standard library, and little of it: this module is the cost of a job.
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 START_SECONDS = 120.0  # importing torch from a cold disk
+WARM, BEGIN = "--warm", "--begin"
 
 
 def main(arguments: list[str]) -> int:
     """Send the job, wait, and return its exit code."""
-    if not arguments:
-        print("usage: python -m pipeline.workers.submit STAGE ARGUMENTS…", file=sys.stderr)
+    backends: list[str] = []
+    if arguments[:1] == [WARM] and len(arguments) > 2:
+        backends = _backends(Path(arguments[1]))
+        arguments = arguments[2:]
+    if not arguments or arguments[0] == WARM:
+        usage = "usage: python -m pipeline.workers.submit [--warm SPEC] STAGE ARGUMENTS…"
+        print(usage, file=sys.stderr)
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
         # A job of a cluster: its processes end with it, so none of them may serve another one.
         os.execv(sys.executable, [sys.executable, "-m", "pipeline.on_node", *arguments])
+    connection = _connect(backends)
+    if connection is None:
+        return 1
+    if arguments == [BEGIN]:
+        return 0
     job = {
+        "type": "job",
         "stage": arguments[0],
         "arguments": arguments[1:],
         "folder": str(Path.cwd()),
         "environment": dict(os.environ),
     }
-    connection = _connect(_socket_path())
-    if connection is None:
-        return 1
     with Path(os.devnull).open("rb") as nothing:
-        message = json.dumps(job).encode() + b"\n"
-        sent = socket.send_fds(connection, [message], [nothing.fileno(), 1, 2])
-        connection.sendall(message[sent:])
+        _send(connection, job, [nothing.fileno(), 1, 2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         report = _receive_all(connection)
@@ -56,6 +68,32 @@ def main(arguments: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
+def begin() -> subprocess.Popen[bytes]:
+    """Start the zygote where there is none, and do not wait for it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.workers.submit", BEGIN],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _backends(spec: Path) -> list[str]:
+    """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
+    try:
+        content = json.loads(spec.read_bytes())
+        return [] if content["target"]["kind"] == "cpu" else sorted(content["builds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _send(connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
+    message = json.dumps(request).encode() + b"\n"
+    sent = socket.send_fds(connection, [message], descriptors)
+    connection.sendall(message[sent:])
+
+
 def _receive_all(connection: socket.socket) -> bytes:
     parts = []
     while part := connection.recv(65536):
@@ -63,8 +101,9 @@ def _receive_all(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def _socket_path() -> Path:
-    """One per user, checkout, interpreter, environment of the libraries, and step of a Slurm job."""
+def _socket_path(backends: Sequence[str]) -> Path:
+    """One per user, checkout, interpreter, environment of the libraries, state of the code, backends, and
+    step of a Slurm job."""
     folder = Path(tempfile.gettempdir())
     if len(os.fsencode(folder)) > LONGEST_FOLDER:
         folder = Path("/tmp")
@@ -72,15 +111,29 @@ def _socket_path() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
-    code = "".join(str(path.stat().st_mtime_ns) for path in sorted(Path(__file__).parent.glob("*.py")))
+    code = _stamps(Path(__file__).parents[1])
     # Slurm ends what a job step started when that ends, so another step needs a worker of its own.
     step = [os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
-    identity = "\0".join([str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", ""), code, *step])
+    place = [str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", "")]
+    identity = "\0".join([*place, *code, *backends, *step])
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock"
 
 
-def _connect(path: Path) -> socket.socket | None:
+def _stamps(folder: Path) -> list[str]:
+    """Every module of the project with the time of its last change."""
+    found = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(parent, name)  # noqa: PTH118  (some hundred of them, in every job)
+                found.append(f"{path} {os.stat(path).st_mtime_ns}")  # noqa: PTH116
+    return sorted(found)
+
+
+def _connect(backends: Sequence[str]) -> socket.socket | None:
     """Connect to the zygote, starting it first where needed; None where it cannot be started."""
+    path = _socket_path(backends)
     connection = _try(path)
     if connection is not None:
         return connection
@@ -90,22 +143,43 @@ def _connect(path: Path) -> socket.socket | None:
         if connection is not None:
             return connection
         log = path.with_suffix(".log")
-        with log.open("wb") as stream:
-            zygote = subprocess.Popen(
-                [sys.executable, "-m", "pipeline.workers.zygote", str(path)],
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and zygote.poll() is None:
-            connection = _try(path)
-            if connection is not None:
-                return connection
-            time.sleep(0.01)
-        print(f"error: the warm worker did not start; its log: {log}", file=sys.stderr)
+        connection = _grown(path, backends, log) if backends else _started(path, log)
+        if connection is None:
+            print(f"error: the warm worker did not start; its log: {log}", file=sys.stderr)
+        return connection
+
+
+def _started(path: Path, log: Path) -> socket.socket | None:
+    """Start a zygote and connect to it."""
+    with log.open("wb") as stream:
+        zygote = subprocess.Popen(
+            [sys.executable, "-m", "pipeline.workers.zygote", str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and zygote.poll() is None:
+        connection = _try(path)
+        if connection is not None:
+            return connection
+        time.sleep(0.01)
+    return None
+
+
+def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | None:
+    """Have the zygote grow a branch and connect to that."""
+    base = _connect([])
+    if base is None:
         return None
+    with Path(os.devnull).open("rb") as nothing, log.open("wb") as stream:
+        branch = {"type": "branch", "backends": backends, "path": str(path)}
+        _send(base, branch, [nothing.fileno(), stream.fileno(), stream.fileno()])
+    base.settimeout(START_SECONDS)
+    with contextlib.suppress(OSError):
+        _receive_all(base)  # nothing comes: it ends when the branch listens, or has failed
+    return _try(path)
 
 
 def _try(path: Path) -> socket.socket | None:

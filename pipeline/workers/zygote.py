@@ -1,13 +1,17 @@
-"""The warm worker: a process with torch imported that forks one process per job.
+"""The warm worker: a process with torch and the stages imported that forks one process per job.
 
-Importing torch takes more than a second, a fork some milliseconds. One zygote serves one checkout and one
-interpreter; the first job starts it (`pipeline.workers.submit`) and it ends by itself when idle. It only
-imports libraries, never this project's stages, so it cannot run stale code.
+Importing torch takes more than a second, a fork some milliseconds. One zygote serves one checkout, one
+interpreter and one state of the project's code, all three of which are in its address
+(`pipeline.workers.submit`), so it cannot run stale code. It ends by itself when idle.
 
-In: one request per connection (`Job` as JSON, with the job's stdin, stdout, stderr). Out: its `Exit`.
+A branch is a zygote that was forked from this one and has more imported: Triton, which is either a compiler
+or an interpreter from its import on, and so must not be imported for all jobs.
+
+In: one request per connection (`Job` or `Branch` as JSON, with stdin, stdout, stderr). Out: the job's `Exit`.
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import select
@@ -15,20 +19,38 @@ import signal
 import socket
 import sys
 import time
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
+from pipeline.backends.registry import backend
 from pipeline.records.record import Record
 from pipeline.workers.keeper import keep, renew_streams
 
 IDLE_SECONDS = 60.0
-PRELOAD = ("numpy", "torch")
-# Not triton, nor what imports it: it is either a compiler or an interpreter from its import on.
+PRELOAD = (
+    "numpy",
+    "torch",
+    "pipeline.stages.generate",
+    "pipeline.search.grid",
+    "pipeline.search.random",
+    "pipeline.stages.compile",
+    "pipeline.backends.cpp",
+    "pipeline.stages.verify",
+    "pipeline.checks.candidate",
+    "pipeline.checks.trial",
+    "pipeline.stages.profile",
+    "pipeline.measure.bench",
+    "pipeline.measure.child",
+)
+"""What most jobs need. Not triton, nor what imports it; nor the libraries of the tables and the report, which
+one job of a run needs."""
 
 
-class Job(Record, frozen=True, kw_only=True):
+class Job(Record, frozen=True, kw_only=True, tag="job"):
     """One command line of one stage."""
 
     stage: str
@@ -37,10 +59,19 @@ class Job(Record, frozen=True, kw_only=True):
     environment: dict[str, str]
 
 
-def serve(path: Path) -> None:
-    """Listen on a Unix socket until idle."""
-    for name in PRELOAD:
+class Branch(Record, frozen=True, kw_only=True, tag="branch"):
+    """A zygote with the compilers of these backends imported, which listens at a path of its own."""
+
+    backends: tuple[str, ...]
+    path: str
+
+
+def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = None) -> None:
+    """Import, then listen on a Unix socket until idle; `starter` is closed once it listens."""
+    for name in modules:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a job would copy every page that holds one of these objects
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # Bound under another name first: whoever finds the socket can connect at once.
@@ -48,66 +79,87 @@ def serve(path: Path) -> None:
     listener.bind(str(early))
     listener.listen(128)
     early.rename(path)
-    keepers: set[int] = set()
+    if starter is not None:
+        starter.close()
+    children: set[int] = set()
     last = time.monotonic()
-    while keepers or time.monotonic() - last < IDLE_SECONDS:
+    while children or time.monotonic() - last < IDLE_SECONDS:
         readable, _, _ = select.select([listener], [], [], 1.0)
         if readable:
             connection, _ = listener.accept()
-            keeper = _fork_job(connection, listener)
-            if keeper is not None:
-                keepers.add(keeper)
-        if keepers:
+            child = _fork(connection, listener)
+            if child is not None:
+                children.add(child)
+        if children:
             last = time.monotonic()
-        keepers -= _ended(keepers)
+        children -= _ended(children)
         if not path.exists():  # its folder was cleaned: nobody can reach it any more
             break
     with contextlib.suppress(OSError):
         path.unlink()
 
 
-def _ended(keepers: set[int]) -> set[int]:
-    return {keeper for keeper in keepers if os.waitpid(keeper, os.WNOHANG)[0]}
+def _ended(children: set[int]) -> set[int]:
+    return {child for child in children if os.waitpid(child, os.WNOHANG)[0]}
 
 
-def _fork_job(connection: socket.socket, listener: socket.socket) -> int | None:
-    """The keeper of a new job; None where the client went away while it sent it."""
+def _fork(connection: socket.socket, listener: socket.socket) -> int | None:
+    """The keeper of a new job, or a branch; None where the client went away while it sent its request."""
     try:
-        job, descriptors = _receive(connection)
+        request, descriptors = _receive(connection)
     except (OSError, EOFError, msgspec.DecodeError):
         connection.close()
         return None
-    keeper = os.fork()
-    if keeper == 0:
+    child = os.fork()
+    if child == 0:
         listener.close()
         try:
-            _keep_job(job, descriptors, connection)
+            if isinstance(request, Branch):
+                _grow(request, descriptors, connection)
+            _keep_job(request, descriptors, connection)
         finally:
             os._exit(1)
     connection.close()
     for descriptor in descriptors:
         os.close(descriptor)
-    return keeper
+    return child
 
 
-def _receive(connection: socket.socket) -> tuple[Job, list[int]]:
+def _receive(connection: socket.socket) -> tuple[Job | Branch, list[int]]:
     connection.settimeout(10.0)
     message, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while not message.endswith(b"\n"):  # a large environment arrives in parts
         part = connection.recv(1 << 20)
         if not part:
-            raise EOFError("the client went away while it sent its job")
+            raise EOFError("the client went away while it sent its request")
         message += part
     connection.settimeout(None)
-    return msgspec.json.decode(message, type=Job), list(descriptors)
+    return msgspec.json.decode(message, type=Job | Branch), list(descriptors)
+
+
+def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> NoReturn:
+    """Become a zygote of its own; the client learns from the connection's end that it listens, or failed."""
+    os.setsid()
+    _take_streams(descriptors)
+    try:
+        modules = [module for name in branch.backends for module in backend(name).preload]
+        serve(Path(branch.path), modules, connection)
+    except BaseException:
+        traceback.print_exc()
+        raise
+    os._exit(0)
+
+
+def _take_streams(descriptors: list[int]) -> None:
+    for target, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    renew_streams()
 
 
 def _keep_job(job: Job, descriptors: list[int], connection: socket.socket) -> NoReturn:
     def run() -> None:
-        for target, descriptor in enumerate(descriptors):
-            os.dup2(descriptor, target)
-            os.close(descriptor)
-        renew_streams()
+        _take_streams(descriptors)
         os.chdir(job.folder)
         os.environ.clear()
         os.environ.update(job.environment)
@@ -118,4 +170,4 @@ def _keep_job(job: Job, descriptors: list[int], connection: socket.socket) -> No
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), PRELOAD)

@@ -124,11 +124,11 @@ def test_digest_is_alike_in_every_python(tmp_path: Path) -> None:
     """Another version of Python, where there is one, reads the same digests; fields it adds do not count."""
     source = b"def f(a, *b):\n    return f'{a:>{b}}', [], None, ''\n\nclass C(int):\n    x: int = 1\n"
     tree = ast.parse(source)
-    before = code._form(tree)
+    before = code._form(tree, set())
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             node._fields = tuple(name for name in node._fields if name != "type_params")
-    assert code._form(tree) == before
+    assert code._form(tree, set()) == before
     assert "type_params" not in repr(before)
 
 
@@ -138,6 +138,30 @@ def test_empty_text_counts() -> None:
     assert code_digest(b"return_ = None") != code_digest(b"return_ = ''")
     tree = ast.parse(b"f'{a}'")
     assert isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.JoinedStr)
-    before = code._form(tree)
+    before = code._form(tree, set())
     tree.body[0].value.values.append(ast.Constant(""))
-    assert code._form(tree) == before
+    assert code._form(tree, set()) == before
+
+
+def test_what_was_read_of_a_module_is_kept(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is parsed twice, an edited module is parsed again, a broken file is left out."""
+    parsed: list[bytes] = []
+    real = code._parse
+    monkeypatch.setattr(code, "_parse", lambda source: (parsed.append(source), real(source))[1])
+
+    def digest() -> str:
+        root = code.Code(toy, package="toy", registries={"toy.registry"}, kept=toy / "kept")
+        return root.digest("toy.stages.verify")
+
+    first = digest()
+    assert first == read(toy).digest("toy.stages.verify")
+    parsed.clear()
+    assert digest() == first
+    assert not parsed
+    (toy / "toy" / "late.py").write_text("value = 2\n")
+    assert digest() != first
+    assert parsed == [b"value = 2\n"]
+    for path in (toy / "kept").iterdir():
+        path.write_bytes(path.read_bytes()[:50])
+    digest()
+    assert len(parsed) > 2

@@ -12,10 +12,8 @@ rule report:
         run.log("report"),
     conda:
         "../envs/kernelmill.yaml"
-    params:
-        aggregate=subpath(input.summary, parent=True),
     shell:
-        "{{ python -m pipeline.workers.submit report --spec {input.spec} --aggregate {params.aggregate}"
+        "{{ python -m pipeline.workers.submit report --spec {input.spec} --aggregate $(dirname {input.summary})"
         " --tracked {input.tracked} --out {output} --root artifacts"
         " && python -m pipeline.workers.submit track --spec {input.spec} --attach {input.tracked}"
         " --report {output} --root artifacts; }} 2>&1 | tee {log} >&2"

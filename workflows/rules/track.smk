@@ -11,8 +11,6 @@ rule track:
         run.log("track"),
     conda:
         "../envs/kernelmill.yaml"
-    params:
-        aggregate=subpath(input.summary, parent=True),
     shell:
-        "python -m pipeline.workers.submit track --spec {input.spec} --aggregate {params.aggregate}"
+        "python -m pipeline.workers.submit track --spec {input.spec} --aggregate $(dirname {input.summary})"
         " --out {output} --root artifacts 2>&1 | tee {log} >&2"

@@ -1,0 +1,172 @@
+"""A peer on the same work: Kernel Tuner and this pipeline on 32 variants of the C++ softmax, by turns.
+
+    pip install '.[peers]'            or, into a folder of its own: pip install --target FOLDER kernel-tuner
+    python -m tests.benchmarks.peer [--packages FOLDER] [--repeats 1]
+
+Both start cold, compile each variant with the same compiler and flags, check its result and time it; neither
+times a baseline. Kernel Tuner compares one result with one tolerance and times single calls (its default: 7);
+the pipeline runs its gate `standard`, isolates every variant, and times each until its median is known to a
+few per cent. Kernel Tuner runs without this project's packages, so that it does not import torch.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.backends.cpp import compiler
+from pipeline.records.profiled import Profiled, ProfileOutput
+from pipeline.records.record import read_record
+from pipeline.records.specs import CompileSpec
+from pipeline.records.variant import Generated
+from tests.benchmarks.figures import ROOT, Figure, Section, Table, measured, publish, seconds
+from tests.benchmarks.sweeps import benchmark_checkout, stages
+from tests.benchmarks.tree import Spent, spend
+from tests.end_to_end.checkout import Checkout
+
+NAME = "peer"
+PACKAGE = "kernel-tuner"
+VARIANTS = 32
+ITERATIONS = 7  # Kernel Tuner's default
+AIM = 1.5
+OVERRIDES = (
+    "kernel=softmax workload=bert_base hardware=cpu optimization=full tracking=disabled "
+    "profile=quick profile.baselines=[] search=random"
+)
+
+
+class Turn(NamedTuple):
+    """One cold run of each."""
+
+    ours: Spent
+    theirs: Spent
+    parts: dict[str, float]
+    variants: int
+    calls: int
+    """Fewest timed calls of a variant here."""
+
+
+def measure(packages: Path, repeats: int, variants: int) -> Section:
+    """Both, by turns."""
+    turns = [_turn(packages, variants) for _ in range(repeats)]
+    ratios = [turn.theirs.seconds / turn.ours.seconds for turn in turns]
+    ratio = statistics.median(ratios)
+    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if repeats > 1 else ""
+    first = turns[0]
+    rows = [
+        ("all", _median([turn.ours for turn in turns]), _median([turn.theirs for turn in turns])),
+        ("timed calls of a variant, at least", str(first.calls), str(ITERATIONS)),
+    ]
+    rows += [
+        (part, seconds(statistics.median(turn.parts.get(part, 0.0) for turn in turns)), "")
+        for part in first.parts
+    ]
+    return Section(
+        name=NAME,
+        title="Kernel Tuner on the same work",
+        command=" ".join(["python -m tests.benchmarks.peer", *sys.argv[1:]]),
+        measured=f"{measured()} Kernel Tuner {_version(packages)}.",
+        figures=(
+            Figure(
+                what=f"Kernel Tuner's wall time over ours, {first.variants} variants of the C++ softmax",
+                found=f"{ratio:.2f}{spread}",
+                aim=f"at least {AIM:.1f}",
+                met=ratio >= AIM,
+            ),
+        ),
+        tables=(Table(title="Wall time", heading=("", "this pipeline", "Kernel Tuner"), rows=tuple(rows)),),
+    )
+
+
+def _median(runs: list[Spent]) -> str:
+    return seconds(statistics.median(run.seconds for run in runs))
+
+
+def _turn(packages: Path, variants: int) -> Turn:
+    with tempfile.TemporaryDirectory(prefix="km-") as scratch:
+        checkout = benchmark_checkout(Path(scratch) / "project")
+        ours = spend(
+            checkout.command(
+                "profile", "--config", f"overrides={OVERRIDES} search.variants_per_round={variants}"
+            ),
+            folder=checkout.folder,
+            environment=checkout.environment,
+            temporary=Path(scratch),
+        )
+        parts, count = stages(checkout)
+        job = Path(scratch) / "job.json"
+        job.write_text(json.dumps(_job(checkout)))
+        theirs = spend(
+            [sys.executable, "-S", str(ROOT / "tests" / "benchmarks" / "peer_child.py"), str(job)],
+            folder=Path(scratch),
+            environment={**checkout.environment, "PYTHONPATH": str(packages)},
+            temporary=Path(scratch),
+        )
+        tuned = json.loads(theirs.output.splitlines()[-1])["tuned"]
+        assert tuned == count, f"Kernel Tuner measured {tuned} of {count} variants\n{theirs.output}"
+        return Turn(ours=ours, theirs=theirs, parts=parts, variants=count, calls=_calls(checkout))
+
+
+def _job(checkout: Checkout) -> dict[str, object]:
+    """What Kernel Tuner is asked for: what the pipeline compiled."""
+    artifacts = checkout.folder / "artifacts"
+    (spec_path,) = (artifacts / "plan" / "compile").glob("*.json")
+    (generated,) = (artifacts / "generate").glob("*/round0.json")
+    problem = read_record(spec_path, CompileSpec).problem
+    variants = read_record(generated, Generated).variants
+    flags = (*compiler.FLAGS, "-march=native", "-DELEMENT_FLOAT32")
+    added_by_itself = ("-fPIC", "-shared")
+    return {
+        "rows": problem.dimensions["rows"],
+        "cols": problem.dimensions["cols"],
+        "variants": [{name: int(value) for name, value in each.tunables.items()} for each in variants],
+        "source": str(checkout.folder / "kernels" / "softmax" / "softmax.cpp"),
+        "compiler": compiler.find()[0],
+        "options": [flag for flag in flags if flag not in added_by_itself],
+        "iterations": ITERATIONS,
+    }
+
+
+def _calls(checkout: Checkout) -> int:
+    """Fewest timed calls of a variant; every variant must have been measured."""
+    (output,) = (checkout.folder / "artifacts" / "profile").glob("*/round0.json")
+    results = [record.result for record in read_record(output, ProfileOutput).records]
+    timings = [result.timing for result in results if isinstance(result, Profiled)]
+    assert len(timings) == len(results), [each for each in results if not isinstance(each, Profiled)]
+    return min(len(timing.samples) * timing.calls_per_batch for timing in timings)
+
+
+def _version(packages: Path) -> str:
+    (folder,) = packages.glob("kernel_tuner-*.dist-info")
+    return folder.name.removeprefix("kernel_tuner-").removesuffix(".dist-info")
+
+
+def installed(packages: Path | None, scratch: Path) -> Path:
+    """A folder with Kernel Tuner and what it needs; installed into a temporary one where none is given."""
+    if packages is not None:
+        return packages
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(scratch), PACKAGE]
+    subprocess.run(command, check=True)
+    return scratch
+
+
+def main() -> None:
+    """Measure and publish."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--packages", type=Path, help="folder that pip installed kernel-tuner into")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--variants", type=int, default=VARIANTS, help="fewer, to try it")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="km-") as scratch:
+        packages = installed(options.packages, Path(scratch))
+        publish(measure(packages, options.repeats, options.variants))
+
+
+if __name__ == "__main__":
+    main()
