@@ -9,11 +9,12 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from pipeline.config.cache import current_plan, plan_of_the_run
-from pipeline.environment import prefer_programs_in
-from pipeline.errors import ConfigError, KernelmillError
+from pipeline.environment import jobs_end_with_this, prefer_programs_in
+from pipeline.errors import REMEDIES, ConfigError, KernelmillError, explained
+from pipeline.mending import mend
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.store.layout import STAGES, output_path, spec_path
@@ -39,15 +40,26 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     looking = dryrun or is_looking()
     # `python` in the rules is the interpreter that runs Snakemake, also where its environment is not active.
     prefer_programs_in(Path(sys.executable).parent)
+    jobs_end_with_this()
     try:
         lines = overrides_of(config)
         lock = take_lock(LOCK) if main and not looking else None
         find_plan = current_plan if main else plan_of_the_run
         plan = find_plan(lines, root=Path.cwd(), store=ROOT)
+        if lock is not None:
+            mend(plan, ROOT)
     except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        _fail(f"{error.filename or ROOT}: {explained(error)}")
     return Workflow(plan, lock)
+
+
+def _fail(reason: str) -> NoReturn:
+    print(f"error: {reason}", file=sys.stderr)
+    sys.exit(1)
 
 
 def is_looking() -> bool:

@@ -18,8 +18,8 @@ from pipeline.config.toolchain import Toolchain, all_library_versions, find_tool
 from pipeline.errors import StoreError
 from pipeline.records.plan import Plan
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
-from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES
+from pipeline.store.seals import is_damaged, write_sealed
 
 NEVER = "made anew each time"
 # `${oc.env:HOME}` and the like read what is not in the files.
@@ -63,7 +63,7 @@ def current_plan(lines: tuple[str, ...], *, root: Path, store: Path) -> Plan:
         toolchains=made.toolchains,
         plan=made.plan,
     )
-    write_atomic(path, to_json(kept))
+    write_sealed(path, to_json(kept))
     return made.plan
 
 
@@ -91,6 +91,8 @@ def _path(lines: tuple[str, ...], store: Path) -> Path:
 
 
 def _read(path: Path) -> _Kept | None:
+    if is_damaged(path):
+        return None
     try:
         return read_record(path, _Kept)
     except StoreError:

@@ -17,7 +17,7 @@ from pipeline.records.variant import Generated, Variant
 from pipeline.search.registry import strategy
 from pipeline.search.space import Point, space_of
 from pipeline.search.strategy import Budget
-from pipeline.store.atomic import write_atomic
+from pipeline.store.seals import write_sealed
 from pipeline.workers import command
 
 
@@ -38,7 +38,7 @@ def _generate_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, GenerateSpec)
     history = [record for path in options.history for record in read_record(path, ProfileOutput).records]
     generated = generate(spec, history, key=options.spec.stem, round_number=options.round)
-    write_atomic(options.out, to_json(generated))
+    write_sealed(options.out, to_json(generated))
     _report(generated, spec, time.monotonic() - started)
 
 

@@ -12,9 +12,7 @@ import argparse
 import importlib
 import math
 import re
-import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,11 +29,12 @@ from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
-from pipeline.store.atomic import write_atomic
-from pipeline.store.entries import find_entry, new_entry, put_record
+from pipeline.store.entries import find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
+from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
-from pipeline.workers import command
+from pipeline.store.seals import discard, write_sealed
+from pipeline.workers import command, resources
 
 if TYPE_CHECKING:
     from pipeline.measure.bench import Bench
@@ -92,12 +91,15 @@ def profile_round(options: argparse.Namespace) -> None:
     found = {plan.entry: _find(options.root, plan.entry) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
     if spec.device_present:
+        needed = dict.fromkeys(plan.compiled.entry for plan in missing)
+        for entry in needed | dict.fromkeys(record.entry for record in passed.defaults.values()):
+            require_entry(options.root, "compile", entry, options.compiled)
         made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
     output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
-    write_atomic(options.out, to_json(output))
+    write_sealed(options.out, to_json(output))
     command.report(
         f"profile {spec.problem.kernel} on {spec.target.architecture}",
         [record.result for record in records],
@@ -167,7 +169,7 @@ def _find(root: Path, entry: str) -> ProfileRecord | None:
     """The stored record, unless it is one that the next attempt may replace."""
     record = find_entry(root, "profile", entry, ProfileRecord)
     if record is not None and isinstance(record.result, Failure) and record.result.outcome in TRANSIENT:
-        shutil.rmtree(entry_path(root, "profile", entry), ignore_errors=True)
+        discard(entry_path(root, "profile", entry))
         return None
     return record
 
@@ -189,8 +191,8 @@ def _measure_all(
         importlib.import_module(module)
     hosted = {name: _candidate(spec, record, root) for name, record in defaults.items()}
     with (
-        tempfile.TemporaryDirectory(prefix="kernelmill-") as logs,
-        Bench(spec, _cost(spec), root, Path(logs), hosted) as bench,
+        scratch_folder() as logs,
+        Bench(spec, _cost(spec), root, logs, hosted) as bench,
     ):
         bench.prepare()
         return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
@@ -226,6 +228,9 @@ def _measure_one(spec: ProfileSpec, plan: _Plan, root: Path, bench: "Bench") -> 
     started = time.monotonic()
     with new_entry(root, "profile", plan.entry) as folder:
         result = bench.profile(_candidate(spec, plan.compiled, root), folder)
+        if resources.is_doubtful(result):  # only what happens twice is the candidate's
+            resources.require(folder)
+            result = bench.profile(_candidate(spec, plan.compiled, root), folder)
         record = _record(spec, plan, result, time.monotonic() - started)
         put_record(folder, record)
     # Another process may have been first: then its files are the ones that lie there, so its record counts.

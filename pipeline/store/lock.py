@@ -1,16 +1,28 @@
 """One run at a time: a lock that the kernel releases when its holder ends, also after `kill -9`."""
 
+import contextlib
 import fcntl
 import os
 import sys
 from pathlib import Path
 from typing import TextIO
 
+from pipeline.errors import StoreError, explained
+
 
 def take_lock(path: Path) -> TextIO:
-    """Wait until nobody else holds it, and say for whom; held until the file closes or the process ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stream = path.open("a+")
+    """Wait until nobody else holds it, and say for whom; held until the file closes or the process ends.
+
+    Raises
+    ------
+    StoreError
+        The lock cannot be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a+")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {explained(error)}") from error
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -18,7 +30,8 @@ def take_lock(path: Path) -> TextIO:
         holder = stream.read().strip() or "unknown"
         print(f"waiting for another run in this checkout (process {holder}) …", file=sys.stderr, flush=True)
         fcntl.flock(stream, fcntl.LOCK_EX)
-    stream.truncate(0)
-    stream.write(f"{os.getpid()}\n")
-    stream.flush()
+    with contextlib.suppress(OSError):  # it only tells who holds the lock
+        stream.truncate(0)
+        stream.write(f"{os.getpid()}\n")
+        stream.flush()
     return stream

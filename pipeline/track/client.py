@@ -6,6 +6,7 @@ are written, is switched on last and so also says that the database is whole.
 """
 
 import contextlib
+import errno
 import logging
 import sqlite3
 import urllib.parse
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from pipeline import environment
-from pipeline.errors import TrackingError
+from pipeline.errors import REMEDIES, TrackingError, explained
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Tracking
+from pipeline.track.embedded import SIDE_FILES, database, move_damaged_aside
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -40,7 +42,7 @@ class Store(Record, frozen=True, kw_only=True):
 
 def backend_uri(uri: str, root: Path) -> str:
     """The URI that MLflow takes."""
-    return f"sqlite:///{_database(root).resolve()}" if uri == EMBEDDED else uri
+    return f"sqlite:///{database(root).resolve()}" if uri == EMBEDDED else uri
 
 
 def shown_uri(uri: str) -> str:
@@ -66,6 +68,8 @@ def open_store(tracking: Tracking, root: Path) -> Store:
     """
     uri = backend_uri(tracking.uri, root)
     if tracking.uri == EMBEDDED:
+        with locked(root, "make"):
+            move_damaged_aside(root)
         make_embedded(root)
     client = _client(uri)
     with understandable(uri):
@@ -76,18 +80,18 @@ def open_store(tracking: Tracking, root: Path) -> Store:
 
 def make_embedded(root: Path) -> None:
     """Make the embedded database, whole or not at all, once."""
-    database = _database(root)
-    if _is_whole(database):
+    path = database(root)
+    if _is_whole(path):
         return
     with locked(root, "make"):
-        if _is_whole(database):
+        if _is_whole(path):
             return
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        for suffix in ("", *SIDE_FILES):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
         uri = backend_uri(EMBEDDED, root)
         with understandable(uri):
             _client(uri).search_experiments(max_results=1)
-        with contextlib.closing(sqlite3.connect(database)) as connection:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
 
 
@@ -104,7 +108,7 @@ def locked(root: Path, purpose: str) -> Iterator[None]:
             f"{folder}/{purpose}.lock: still held by another process after {LOCK_SECONDS:.0f} s"
         ) from error
     except OSError as error:
-        raise TrackingError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise TrackingError(f"{folder}: cannot be written: {explained(error)}") from error
     try:
         yield
     finally:
@@ -126,7 +130,22 @@ def understandable(uri: str) -> Iterator[None]:
             raise TrackingError(
                 f"MLflow at {shown} does not answer: start it, or use tracking=mlflow or tracking=disabled"
             ) from error
-        raise TrackingError(f"MLflow at {shown}: {reason[:300]}") from error
+        if "database is locked" in reason:
+            raise TrackingError(
+                f"MLflow at {shown}: the database is locked by another process: end that one and run again"
+            ) from error
+        raise TrackingError(f"MLflow at {shown}: {_short(error, reason)}") from error
+
+
+def _short(error: Exception, reason: str) -> str:
+    """Without the statement and its values; with what to do where that is known."""
+    cause = reason.partition(" [SQL:")[0][:300]
+    if "database or disk is full" in cause:
+        return f"{cause}; {REMEDIES[errno.ENOSPC]}"
+    if "readonly database" in cause or "unable to open database file" in cause:
+        return f"{cause}; {REMEDIES[errno.EACCES]}"
+    remedy = REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
+    return f"{cause}; {remedy}" if remedy else cause
 
 
 def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
@@ -173,26 +192,22 @@ def _client(uri: str) -> "MlflowClient":
         return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
-def _database(root: Path) -> Path:
-    return root / "mlflow" / "mlflow.db"
-
-
-def _is_whole(database: Path) -> bool:
+def _is_whole(path: Path) -> bool:
     """Whether creation came to its end; a database that holds runs is never taken for a broken one."""
     try:
-        with database.open("rb") as stream:
+        with path.open("rb") as stream:
             header = stream.read(20)
     except FileNotFoundError:
         return False
     if header[18:20] == WRITE_AHEAD:
         return True
     try:
-        with contextlib.closing(sqlite3.connect(database)) as connection:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
             return bool(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
     except sqlite3.Error as error:
         if "no such table" in str(error):
             return False
-        raise TrackingError(f"{database}: cannot be opened: {error}") from error
+        raise TrackingError(f"{path}: cannot be opened: {error}") from error
 
 
 def _folder(name: str) -> str:

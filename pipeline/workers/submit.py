@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 START_SECONDS = 120.0  # importing torch from a cold disk
+RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is
 
 
 def main(arguments: list[str]) -> int:
@@ -33,7 +35,11 @@ def main(arguments: list[str]) -> int:
         "folder": str(Path.cwd()),
         "environment": dict(os.environ),
     }
-    connection = _connect(_socket_path())
+    try:
+        connection = _connect(_socket_path())
+    except OSError as error:
+        print(f"error: {error.filename or tempfile.gettempdir()}: {error.strerror or error}", file=sys.stderr)
+        return 1
     if connection is None:
         return 1
     with Path(os.devnull).open("rb") as nothing:
@@ -42,21 +48,43 @@ def main(arguments: list[str]) -> int:
         connection.sendall(message[sent:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        report = _receive_all(connection)
+        report = _receive_all(connection, _run())
     except KeyboardInterrupt:
         return 130
+    except OSError:
+        report = b""
     if not report:
-        print("error: the warm worker was killed while the job ran", file=sys.stderr)
+        print("error: the warm worker was killed while the job ran: run again", file=sys.stderr)
         return 137
     code = int(json.loads(report)["code"])
     return code if code >= 0 else 128 - code
 
 
-def _receive_all(connection: socket.socket) -> bytes:
-    parts = []
-    while part := connection.recv(65536):
+def _receive_all(connection: socket.socket, run: int | None) -> bytes:
+    """The report; empty where the worker went away. Ends this process where Snakemake was killed."""
+    waiting = [connection.fileno(), *([] if run is None else [run])]
+    parts: list[bytes] = []
+    while True:
+        readable, _, _ = select.select(waiting, [], [])
+        if connection.fileno() not in readable:
+            sys.exit(137)  # the keeper sees it, and ends the job
+        part = connection.recv(65536)
+        if not part:
+            return b"".join(parts)
         parts.append(part)
-    return b"".join(parts)
+
+
+def _run() -> int | None:
+    """A descriptor that becomes readable when Snakemake ends; None where the platform has none."""
+    number = os.environ.get(RUN, "")
+    if not number.isdigit() or not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(int(number))
+    except ProcessLookupError:
+        sys.exit(137)
+    except OSError:
+        return None
 
 
 def _socket_path() -> Path:
@@ -98,7 +126,9 @@ def _connect(path: Path) -> socket.socket | None:
             if connection is not None:
                 return connection
             time.sleep(0.01)
-        print(f"error: the warm worker did not start; its log: {log}", file=sys.stderr)
+        said = log.read_text(errors="replace").strip().splitlines()
+        reason = f" ({said[-1].strip()})" if said else ""
+        print(f"error: the warm worker did not start{reason}; its log: {log}", file=sys.stderr)
         return None
 
 
