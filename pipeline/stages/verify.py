@@ -83,7 +83,7 @@ def verify_round(options: argparse.Namespace) -> None:
     plans = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
     found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
-    for plan in missing:
+    for plan in missing if where_run(spec) != "interpreter" else ():  # which runs the sources
         require_entry(options.root, "compile", plan.compiled.entry, options.compiled)
     made = _judge_all(spec, missing, options) if missing else {}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)

@@ -61,11 +61,13 @@ def read_only(writable: Sequence[Path]) -> tuple[Path, ...] | None:
 def _own_temporary_folder(folders: Sequence[Path]) -> bool:
     """Put a layer over /tmp that takes all writing, and these folders back on it; False: not allowed here.
 
-    Many a kernel's host code compiles into a fixed place below /tmp. What it finds there stays visible.
+    Many a kernel's host code compiles into a fixed place below /tmp. What it finds there stays visible, also
+    what is on disks that are mounted below: a layer does not show them by itself.
     """
     if not _TEMPORARY.is_dir() or _TEMPORARY.is_symlink() or not folders:
         return False
-    held = [os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders]
+    back = [*_mounted_below(_TEMPORARY), *folders]
+    held = [os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in back]
     base = folders[0]
     try:
         _mount_memory(base)
@@ -78,7 +80,7 @@ def _own_temporary_folder(folders: Sequence[Path]) -> bool:
         layers = f"lowerdir={_TEMPORARY},upperdir={base}/upper,workdir={base}/work".encode()
         target = os.fsencode(_TEMPORARY)
         kernel.library_call("mount", b"overlay", target, b"overlay", _NO_SETUID | _NO_DEVICES, layers)
-        for folder, descriptor in zip(folders, held, strict=True):
+        for folder, descriptor in zip(back, held, strict=True):
             _mount(Path(f"/proc/self/fd/{descriptor}"), folder, _BIND)
     except OSError:
         kernel.library_call("umount2", os.fsencode(base), _DETACH)
@@ -87,6 +89,13 @@ def _own_temporary_folder(folders: Sequence[Path]) -> bool:
         for descriptor in held:
             os.close(descriptor)
     return True
+
+
+def _mounted_below(folder: Path) -> list[Path]:
+    """Where other file systems are mounted below a folder, the outer ones first."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = {line.split()[4].encode().decode("unicode_escape") for line in lines}
+    return sorted(path for point in points if folder in (path := Path(point)).parents and path.is_dir())
 
 
 def _unshare() -> None:

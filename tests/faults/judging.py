@@ -15,8 +15,9 @@ from tests.faults.scene import Scene
 from tests.faults.state import aggregate_key, measurements, state_of
 
 PATIENCE = 8.0  # seconds for what was killed to be gone: keepers notice at once, Snakemake may finish a job
-TEMPORARY = (re.compile(r"kernelmill-\d+$"), re.compile(r"kernelmill-locks$"))
-"""What may lie in the folder for temporary files: the warm worker's socket and log, the devices' locks."""
+TEMPORARY = (re.compile(r"kernelmill-\d+$"), re.compile(r"kernelmill-locks$"), re.compile(r"snakemake\w{8}$"))
+"""What may lie in the folder for temporary files: the warm worker's socket and log, the devices' locks,
+and what a killed Snakemake leaves of its own."""
 HALF_MADE = re.compile(r"^\..*\.[0-9a-f]{8}\.\d+-")
 
 
@@ -45,6 +46,7 @@ class Judge:
         """Put one fault in and see what comes of it."""
         started = time.monotonic()
         scene = self._scene
+        scene.tidy()
         injected = kind(scene, random.Random(f"{name} {seed}"))
         problems = [*self._met(injected), *self._still_running()]
         measured = measurements(scene.artifacts)

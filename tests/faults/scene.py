@@ -38,12 +38,14 @@ class Ended:
     @property
     def said(self) -> str:
         """The line that tells the user what is wrong: ours, or else the last one that looks like an error."""
+        if self.code < 0:
+            return f"(killed by signal {-self.code})"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         for pattern in (r"^error: ", r"damaged", r"^waiting ", r"[Ee]rror|No space|denied|Terminat|[Ss]hut"):
             for line in lines:
                 if re.search(pattern, line):
                     return line
-        return lines[-1] if lines else "(nothing)"
+        return "(nothing)" if self.code == 0 or not lines else lines[-1]
 
     @property
     def traceback(self) -> str | None:
@@ -198,6 +200,12 @@ class Scene:
     def end_all(self) -> None:
         """Kill whatever runs still."""
         processes.kill_all(self.members)
+
+    def tidy(self) -> None:
+        """Nothing of an earlier fault is left in the folder for temporary files."""
+        for path in self.temporary.iterdir():
+            if not re.match(r"kernelmill-(\d+|locks)$", path.name):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def fresh_worker(self) -> None:
         """Nothing runs, so that the next run starts its warm worker: with its own rights and limits."""
