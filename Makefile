@@ -7,7 +7,7 @@ MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-postgres test-slurm lint format ui report machine-code bench lock clean distclean
+.PHONY: help run test test-all test-postgres test-slurm lint format ui report machine-code bench faults lock clean distclean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ machine-code: $(VENV)/.run  ## docs/results/machine_code.md afresh: one matmul's
 
 bench: $(VENV)/.dev  ## what the pipeline itself costs: docs/results/overhead.md (half an hour on a quiet machine)
 	@python -m tests.benchmarks.overhead
+
+faults: $(VENV)/.dev  ## 200 injected faults, and what came of them (an hour)
+	@python -m tests.faults --out docs/results/faults.md
 
 lock: $(VENV)/.dev  ## write requirements.lock from this environment (make it afresh first)
 	@{ head -n 2 requirements.lock; python -m pip freeze --exclude-editable | sed 's/+cpu//'; } > $(VENV)/lock

@@ -22,6 +22,14 @@ def untranslated() -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C"}
 
 
+RUN = "KERNELMILL_RUN"
+
+
+def jobs_end_with_this() -> None:
+    """$KERNELMILL_RUN: the process of Snakemake, with which its jobs end (`pipeline.workers.submit`)."""
+    os.environ[RUN] = str(os.getpid())
+
+
 def prefer_programs_in(folder: Path) -> None:
     """$PATH: programs of this folder first, for the processes that this one starts."""
     paths = os.environ.get("PATH", "").split(os.pathsep)

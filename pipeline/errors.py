@@ -13,6 +13,22 @@ KernelmillError
 Expected failures of kernels are not errors: they are `pipeline.records.outcome.Outcome` values.
 """
 
+import errno
+
+REMEDIES = {
+    errno.ENOSPC: "free space and run again",
+    errno.EDQUOT: "free space of your quota and run again",
+    errno.EACCES: "get the right to write there and run again",
+    errno.EPERM: "get the right to write there and run again",
+    errno.EROFS: "make the file system writable and run again",
+    errno.EMFILE: "raise the limit (ulimit -n) and run again",
+    errno.ENFILE: "close what holds files open on this machine and run again",
+    errno.EAGAIN: "raise the limit of processes (ulimit -u) and run again",
+    errno.ENOMEM: "free memory and run again",
+    errno.EIO: "the disk is failing: see dmesg",
+}
+"""What a user does about trouble of the machine; an OSError with another number is a bug of ours."""
+
 
 class KernelmillError(Exception):
     """Base of every error that a user can act on; its text is one line."""
@@ -48,3 +64,10 @@ class TrackingError(KernelmillError):
 
 class WorkerError(KernelmillError):
     """A worker process could not be started or went away."""
+
+
+def explained(error: OSError) -> str:
+    """What happened, and what to do: `No space left on device; free space and run again`."""
+    cause = error.strerror or str(error)
+    remedy = REMEDIES.get(error.errno or 0)
+    return f"{cause}; {remedy}" if remedy else cause

@@ -24,7 +24,7 @@ from pipeline.candidates.flashinfer_format import is_data_set
 from pipeline.candidates.flashinfer_traces import write_traces
 from pipeline.candidates.table import summary, write_table
 from pipeline.config.judging import Judging, plan_judging
-from pipeline.environment import prefer_programs_in
+from pipeline.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError, StoreError
 from pipeline.progress import only_progress
 from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
@@ -139,6 +139,7 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
     if main and not dryrun:
         only_progress()
     prefer_programs_in(Path(sys.executable).parent)
+    jobs_end_with_this()
     try:
         if "site" in config:
             raise ConfigError("judge runs on one machine: leave the profile of the cluster out")

@@ -11,14 +11,15 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from pipeline.cluster.placement import RESOURCES, Cluster, Request
 from pipeline.cluster.running import begin_job, check_run
 from pipeline.cluster.site import KEY, Site, to_site
 from pipeline.config.cache import plan_of_jobs, plan_of_the_run
-from pipeline.environment import prefer_programs_in, use_shared_store
-from pipeline.errors import ConfigError, KernelmillError
+from pipeline.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
+from pipeline.errors import REMEDIES, ConfigError, KernelmillError, explained
+from pipeline.mending import mend
 from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
@@ -48,6 +49,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     looking = dryrun or is_looking()
     # `python` in the rules is the interpreter that runs Snakemake, also where its environment is not active.
     prefer_programs_in(Path(sys.executable).parent)
+    jobs_end_with_this()
     try:
         jobs = jobs_of(config)
         site = site_of(config)
@@ -61,9 +63,14 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
             check_run(plan, cluster, ROOT)
             if shared is not None:
                 bring(shared, plan)
+        if lock is not None:
+            mend(plan, ROOT)
     except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        _fail(f"{error.filename or ROOT}: {explained(error)}")
     return Workflow(plan, lock, cluster)
 
 
@@ -93,6 +100,11 @@ def _find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> 
         return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
     start = begin if warm else lambda: None
     return plan_of_jobs(jobs, root=Path.cwd(), store=ROOT, before_making=start)
+
+
+def _fail(reason: str) -> NoReturn:
+    print(f"error: {reason}", file=sys.stderr)
+    sys.exit(1)
 
 
 def is_looking() -> bool:

@@ -19,6 +19,7 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import RECORD
 from pipeline.store.layout import STAGES, entry_path, spec_path
+from pipeline.store.seals import SEAL
 
 Part = Literal["spec", "record", "log", "raw", "source", "binary"]
 """`raw`: what verify and profile keep beside their records, such as every round's figures."""
@@ -133,7 +134,7 @@ def _entries(output: Path, stage: str, root: Path) -> Iterator[tuple[str, Part]]
     for record in read_record(output, _OUTPUTS[stage]).records:
         folder = entry_path(root, stage, record.entry)
         for path in sorted(folder.rglob("*")):
-            if path.is_file():
+            if path.is_file() and path.name != SEAL:  # what comes home is sealed anew
                 yield _name(path, root), part_of(_name(path, root))
 
 

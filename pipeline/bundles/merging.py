@@ -19,6 +19,7 @@ from pipeline.records.compiled import Compiled, CompileRecord
 from pipeline.records.record import Record, digest_bytes, to_json
 from pipeline.store.atomic import new_folder, write_atomic
 from pipeline.store.entries import RECORD
+from pipeline.store.seals import seal_folder, unseal
 
 ORIGIN = "origin.json"
 """Beside the record of an entry that a bundle brought: where it was made."""
@@ -83,6 +84,7 @@ def write(bundle: Bundle, checked: Checked, merge: Merge, root: Path) -> None:
         if action == "replaced":
             write_atomic(kept / "replaced" / name, (root / name).read_bytes())
         if action != "known":
+            unseal(root / name)
             write_atomic(root / name, bundle.contents[name])
     for name in checked.logs:
         write_atomic(kept / name, bundle.contents[name])
@@ -135,6 +137,7 @@ def _write_entry(bundle: Bundle, folder: str, names: tuple[str, ...], root: Path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(bundle.contents[name])
         (scratch / ORIGIN).write_bytes(to_json(bundle.manifest.origin))
+        seal_folder(scratch)
 
 
 def _read(path: Path) -> bytes | None:

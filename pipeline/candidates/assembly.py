@@ -3,7 +3,6 @@
 In: a candidate, a draft whose call is compiled, the target. Out: what became of it (`Assembled`).
 """
 
-import tempfile
 from pathlib import Path
 
 from pipeline.candidates.drafts import Draft
@@ -12,6 +11,7 @@ from pipeline.candidates.placement import place
 from pipeline.candidates.session import Subject
 from pipeline.checks.conversation import how_it_ended
 from pipeline.records.hardware import Target
+from pipeline.store.owners import scratch_folder
 from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
 
 TARGET = "pipeline.candidates.offline:serve"
@@ -33,8 +33,8 @@ def assemble_for(
     )
     settings = subject.settings
     limits = Limits(seconds=settings.time_limit, memory=settings.memory_limit, output=settings.output_limit)
-    with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
-        child = server.start(TARGET, limits=limits, log=folder / LOG, scratch=Path(scratch))
+    with scratch_folder() as scratch:
+        child = server.start(TARGET, limits=limits, log=folder / LOG, scratch=scratch)
         try:
             child.send(message)
             answer: Assembled = child.receive(settings.time_limit, Assembled)

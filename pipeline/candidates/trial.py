@@ -6,7 +6,6 @@ under conditions that it could not know, and judged by every check each time.
 """
 
 import random
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from pipeline.candidates.work import beside
 from pipeline.checks.weak import summarize
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.store.owners import scratch_folder
 from pipeline.workers.sandbox import ForkServer
 
 LOG = "log.txt"
@@ -46,8 +46,8 @@ class Tried(Record, frozen=True, kw_only=True, eq=False):
 def try_candidate(server: ForkServer, subject: Subject, book: CaseBook, folder: Path) -> Tried:
     """Judge one candidate; what it prints goes to `log.txt` in `folder`."""
     room = room_for(book.drafts, gradients=book.check_gradients)
-    with Board(room.size) as board, tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
-        with Session(server, subject, board, log=folder / LOG, scratch=Path(scratch)) as session:
+    with Board(room.size) as board, scratch_folder() as scratch:
+        with Session(server, subject, board, log=folder / LOG, scratch=scratch) as session:
             trial = _Trial(Calls(Attempt(session, board, room), book), book, subject)
             failure = trial.run()
         failure = failure or session.finish()

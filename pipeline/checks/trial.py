@@ -5,7 +5,6 @@ failure.
 """
 
 import signal
-import tempfile
 from pathlib import Path
 
 from pipeline.checks.attempt import SHIFT, Attempt, Step, step
@@ -19,6 +18,7 @@ from pipeline.checks.weak import summarize
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.verified import CheckResult, Verified
+from pipeline.store.owners import scratch_folder
 from pipeline.workers.sandbox import ChildEnded, Exit, ForkServer
 
 LOG = "log.txt"
@@ -43,8 +43,8 @@ def try_variant(
     steps = [step(book.prepare(case), number, subject) for number, case in enumerate(cases)]
     size = max(max(one.layout.size, one.flush().layout.size) for one in steps) + 2 * SHIFT
     gate = Gate()
-    with Arena(size) as arena, tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
-        talk = Conversation(server, subject, arena, log=folder / LOG, scratch=Path(scratch))
+    with Arena(size) as arena, scratch_folder() as scratch:
+        talk = Conversation(server, subject, arena, log=folder / LOG, scratch=scratch)
         attempt = Attempt(talk, gate, subject)
         failure = _try(talk, attempt, steps)
     tried = tuple(one.prepared.case for one in steps[: attempt.cases])

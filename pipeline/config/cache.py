@@ -21,6 +21,7 @@ from pipeline.records.plan import Plan, Sweep
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES
+from pipeline.store.seals import is_damaged, write_sealed
 
 NEVER = "made anew each time"
 # `${oc.env:HOME}` and the like read what is not in the files.
@@ -88,7 +89,7 @@ def plan_of_jobs(
         toolchains=made.toolchains,
         plan=made.plan,
     )
-    write_atomic(path, to_json(kept))
+    write_sealed(path, to_json(kept))
     return made.plan
 
 
@@ -123,6 +124,8 @@ def _path(jobs: tuple[tuple[str, ...], ...], store: Path) -> Path:
 
 
 def _read(path: Path) -> _Kept | None:
+    if is_damaged(path):
+        return None
     try:
         return read_record(path, _Kept)
     except StoreError:

@@ -8,10 +8,11 @@ import msgspec
 from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, MemberGone, Place
 from pipeline.measure.opponents import Opponent
-from pipeline.records.outcome import Outcome
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import AbsentBaseline
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
+from pipeline.workers import resources
 from pipeline.workers.sandbox import ForkServer
 
 COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
@@ -61,6 +62,8 @@ class Baselines:
         """One of them ended: restart it at next need, or give it up."""
         self._running.pop(gone.name, None)
         if self._starts[gone.name] >= STARTS:
+            if resources.is_doubtful(Failure(outcome=gone.outcome, reason=gone.reason)):
+                resources.require(self._scene.logs)
             self._absent[gone.name] = AbsentBaseline(baseline=gone.name, reason=gone.reason)
 
     def stop(self) -> None:

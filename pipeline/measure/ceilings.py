@@ -5,7 +5,6 @@ and kept under `cache/ceilings`; every result carries those that bound it.
 """
 
 import contextlib
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from pipeline.measure.circumstances import circumstances
 from pipeline.measure.device_ceilings import DeviceCeilings, better
 from pipeline.records.hardware import BackendKind
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
-from pipeline.store.atomic import write_atomic
+from pipeline.store.owners import scratch_folder
+from pipeline.store.seals import is_damaged, write_sealed
 from pipeline.workers.channel import Channel
 from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
 
@@ -43,6 +43,8 @@ class Request(Record, frozen=True, kw_only=True):
 def measured(server: ForkServer, kind: BackendKind, device: str, cache: Path) -> DeviceCeilings:
     """The device's ceilings, from the cache where they were measured in the same circumstances."""
     path = cache_path(cache, kind, device)
+    if is_damaged(path):
+        return measured_again(server, kind, device, cache)
     try:
         return read_record(path, DeviceCeilings)
     except StoreError:  # absent, or written by another version
@@ -58,8 +60,8 @@ def measured_again(server: ForkServer, kind: BackendKind, device: str, cache: Pa
         The measuring process failed.
     """
     path = cache_path(cache, kind, device)
-    with tempfile.TemporaryDirectory(prefix="kernelmill-") as folder:
-        log = Path(folder) / "log.txt"
+    with scratch_folder() as folder:
+        log = folder / "log.txt"
         child = server.start(TARGET, limits=Limits(seconds=TIME_LIMIT), log=log)
         try:
             child.send(Request(kind=kind, folder=str(path.parent.absolute())))
@@ -67,9 +69,10 @@ def measured_again(server: ForkServer, kind: BackendKind, device: str, cache: Pa
         except ChildEnded as ended:
             raise WorkerError(f"the ceilings of {device} cannot be measured: {ended}") from ended
         child.stop()
-    with contextlib.suppress(StoreError):  # nothing to compare with
-        found = better(found, read_record(path, DeviceCeilings))
-    write_atomic(path, to_json(found))
+    if not is_damaged(path):
+        with contextlib.suppress(StoreError):  # nothing to compare with
+            found = better(found, read_record(path, DeviceCeilings))
+    write_sealed(path, to_json(found))
     return found
 
 

@@ -30,6 +30,7 @@ from pipeline.measure.costs import Examined
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
+from pipeline.workers import resources
 from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
@@ -254,6 +255,7 @@ class Member:
         """What a callable raises comes back as `Refused`: a traceback that ends the child is our own."""
         text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
         if ended.kind == "error" and "Traceback" in text:
+            resources.require(self._place.log.parent)
             raise MeasuringBug(f"{self.name}:\n{text}")
 
 

@@ -35,6 +35,7 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import provenance
+from pipeline.store.seals import reseal, write_sealed
 from pipeline.workers import command
 
 PARQUET_ONLY = ("samples",)  # a number per batch: millions of lines as CSV
@@ -82,7 +83,8 @@ def aggregate(options: argparse.Namespace) -> None:
     write_atomic(folder / "mutation.md", mutants_markdown(mutants.to_pylist()).encode())
     files = {name: f"{name}.parquet" for name in tables}
     summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
-    write_atomic(options.out, to_json(summary))
+    reseal(folder)
+    write_sealed(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)
     for line in error_lines(errors):
         print(f"  {line}", file=sys.stderr)

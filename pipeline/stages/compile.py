@@ -11,6 +11,7 @@ import concurrent.futures
 import importlib
 import os
 import queue
+import shutil
 import sys
 import tempfile
 import time
@@ -27,8 +28,9 @@ from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
+from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
-from pipeline.workers import command
+from pipeline.workers import command, resources
 from pipeline.workers.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
 
 TIME_LIMIT = 120.0  # seconds for one variant; template-heavy code takes some tens
@@ -114,10 +116,10 @@ def _compile_all(
     workers = min(options.workers, len(variants))
     with (
         ForkServer() as server,
-        tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
+        scratch_folder() as scratch,
         concurrent.futures.ThreadPoolExecutor(workers) as pool,
     ):
-        drivers = [_Driver(server, Path(scratch) / f"worker{number}.log") for number in range(workers)]
+        drivers = [_Driver(server, scratch / f"worker{number}") for number in range(workers)]
         futures = [pool.submit(_drain, driver, spec, todo, options.root) for driver in drivers]
         try:
             made = [future.result() for future in futures]
@@ -148,7 +150,7 @@ def _compile_one(driver: "_Driver", spec: CompileSpec, variant: Variant, root: P
         target=spec.target,
     )
     with new_entry(root, "compile", entry) as folder:
-        done = driver.compile(job, folder)
+        done = _compile_surely(driver, job, folder)
         record = CompileRecord(
             variant=variant,
             entry=entry,
@@ -161,12 +163,27 @@ def _compile_one(driver: "_Driver", spec: CompileSpec, variant: Variant, root: P
     return find_entry(root, "compile", entry, CompileRecord) or record
 
 
+def _compile_surely(driver: "_Driver", job: CompileJob, folder: Path) -> _Done:
+    """Once more where the machine may be to blame: only what happens twice is an outcome."""
+    done = driver.compile(job, folder)
+    if not resources.is_doubtful(done.result):
+        return done
+    resources.require(folder)
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    done = driver.compile(job, folder)
+    if resources.is_doubtful(done.result):
+        resources.require(folder)
+    return done
+
+
 class _Driver:
     """One worker process, replaced when a variant takes it down."""
 
-    def __init__(self, server: ForkServer, log: Path) -> None:
+    def __init__(self, server: ForkServer, scratch: Path) -> None:
         self._server = server
-        self._log = log
+        self._log = scratch.with_suffix(".log")
+        self._scratch = scratch
         self._child: Child | None = None
 
     def compile(self, job: CompileJob, folder: Path) -> _Done:
@@ -182,6 +199,7 @@ class _Driver:
             self._child = None
             text = self._log.read_text(errors="replace") if self._log.is_file() else ""
             if ended.exit.kind == "error":  # an exception in our own code is a bug, not an outcome
+                resources.require(folder)
                 raise WorkerBug(f"{job.variant.implementation} {job.variant.tunables}:\n{text}") from ended
             (folder / LOG).write_text(text)
             failure = Failure(
@@ -200,7 +218,9 @@ class _Driver:
     def _start(self) -> Child:
         # A worker serves many variants, so its own clock must not run out: each variant has TIME_LIMIT.
         limits = Limits(seconds=86400.0, memory=MEMORY_LIMIT, output=OUTPUT_LIMIT)
-        return self._server.start(WORKER, limits=limits, log=self._log)
+        self._scratch.mkdir(exist_ok=True)
+        temporary = {"TMPDIR": str(self._scratch)}  # of compilers: what a killed one leaves goes with it
+        return self._server.start(WORKER, limits=limits, log=self._log, environment=temporary)
 
 
 _OUTCOMES = {
@@ -214,6 +234,7 @@ _OUTCOMES = {
 
 def serve(channel: Channel) -> None:
     """Runs in a forked worker: compile what arrives until the channel closes."""
+    tempfile.tempdir = None  # looked up anew: it has one of its own
     while True:
         try:
             work: _Work = channel.receive(_Work)

@@ -21,10 +21,10 @@ from pipeline.errors import KernelmillError
 from pipeline.records.judged import CandidateFile, JudgedWhere, JudgeOutput, JudgeRecord, JudgeSpec, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json
-from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.provenance import provenance
-from pipeline.workers import command
+from pipeline.store.seals import write_sealed
+from pipeline.workers import command, resources
 from pipeline.workers.sandbox import ForkServer
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
@@ -58,7 +58,7 @@ def judge_problem(options: argparse.Namespace) -> None:
     missing = [each for each in spec.problem.candidates if found[each.path] is None]
     made = _judge_all(spec, missing, options) if missing else {}
     verdicts = tuple(found[each.path] or made[each.path] for each in spec.problem.candidates)
-    write_atomic(options.out, to_json(JudgeOutput(key=options.spec.stem, verdicts=verdicts)))
+    write_sealed(options.out, to_json(JudgeOutput(key=options.spec.stem, verdicts=verdicts)))
     results = [
         verdict
         if verdict.outcome is Outcome.PASSED
@@ -208,6 +208,9 @@ class _Judge:
         with new_entry(self._root, "judge", entry) as folder:
             subject = self._subject(candidate)
             tried = try_candidate(self._server, subject, self._book, folder)
+            if resources.is_doubtful(tried.failure):  # only what happens twice is the candidate's
+                resources.require(folder)
+                tried = try_candidate(self._server, subject, self._book, folder)
             assembled = self._assembled(subject, tried, folder)
             verdict = self._row(candidate, tried, subject, assembled)
             verdict = msgspec.structs.replace(verdict, seconds=round(time.monotonic() - started, 3))

@@ -10,7 +10,6 @@ import concurrent.futures
 import os
 import queue
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -30,9 +29,10 @@ from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import MutateSpec, MutateTask
 from pipeline.records.variant import Variant
 from pipeline.search.space import constants_of, subspace
-from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
+from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
+from pipeline.store.seals import write_sealed
 from pipeline.workers import command
 from pipeline.workers.sandbox import ForkServer
 
@@ -73,7 +73,7 @@ def mutate(options: argparse.Namespace) -> None:
         unjudged=run.unjudged,
         seconds=time.monotonic() - started,
     )
-    write_atomic(options.out, to_json(output))
+    write_sealed(options.out, to_json(output))
     _print_line(output, cached=known)
 
 
@@ -166,14 +166,14 @@ class _Run:
         with (
             ForkServer(preload=backend(self._spec.backend).preload) as compiling,
             self._judging() as judging,
-            tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
+            scratch_folder() as scratch,
             concurrent.futures.ThreadPoolExecutor(workers) as pool,
         ):
             import torch
 
             torch.set_num_threads(1)
             bench = Bench(self._spec, self._grounds, Servers(compile=compiling, judge=judging), repository)
-            compilers = [Compiler(compiling, Path(scratch) / f"{number}.log") for number in range(workers)]
+            compilers = [Compiler(compiling, scratch / f"{number}.log") for number in range(workers)]
             try:
                 bench.usable = self._check(bench, compilers, pool)
                 if bench.usable:

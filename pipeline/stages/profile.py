@@ -12,9 +12,7 @@ import argparse
 import importlib
 import math
 import re
-import shutil
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,11 +29,13 @@ from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
-from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
+from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
-from pipeline.workers import command
+from pipeline.store.seals import discard
+from pipeline.workers import command, resources
 
 if TYPE_CHECKING:
     from pipeline.measure.bench import Bench
@@ -98,6 +98,9 @@ def profile_round(options: argparse.Namespace) -> None:
     found = {plan.entry: _find(options.root, plan.entry) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
     if spec.device_present:
+        needed = dict.fromkeys(plan.compiled.entry for plan in missing)
+        for entry in needed | dict.fromkeys(record.entry for record in passed.defaults.values()):
+            require_entry(options.root, "compile", entry, options.compiled)
         made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
@@ -173,7 +176,7 @@ def _find(root: Path, entry: str) -> ProfileRecord | None:
     """The stored record, unless it is one that the next attempt may replace."""
     record = find_entry(root, "profile", entry, ProfileRecord)
     if record is not None and isinstance(record.result, Failure) and record.result.outcome in TRANSIENT:
-        shutil.rmtree(entry_path(root, "profile", entry), ignore_errors=True)
+        discard(entry_path(root, "profile", entry))
         return None
     return record
 
@@ -195,8 +198,8 @@ def _measure_all(
         importlib.import_module(module)
     hosted = {name: _candidate(spec, record, root) for name, record in defaults.items()}
     with (
-        tempfile.TemporaryDirectory(prefix="kernelmill-") as logs,
-        Bench(spec, _cost(spec), root, Path(logs), hosted) as bench,
+        scratch_folder() as logs,
+        Bench(spec, _cost(spec), root, logs, hosted) as bench,
     ):
         for what, seconds in bench.prepare().items():
             if seconds >= WORTH_TELLING:
@@ -234,6 +237,9 @@ def _measure_one(spec: ProfileSpec, plan: _Plan, root: Path, bench: "Bench") -> 
     started = time.monotonic()
     with new_entry(root, "profile", plan.entry) as folder:
         result = bench.profile(_candidate(spec, plan.compiled, root), folder)
+        if resources.is_doubtful(result):  # only what happens twice is the candidate's
+            resources.require(folder)
+            result = bench.profile(_candidate(spec, plan.compiled, root), folder)
         record = _record(spec, plan, result, time.monotonic() - started)
         put_record(folder, record)
     # Another process may have been first: then its files are the ones that lie there, so its record counts.

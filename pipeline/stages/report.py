@@ -16,7 +16,7 @@ from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Tracked, TrackOutput
-from pipeline.store.atomic import write_atomic
+from pipeline.store.seals import write_sealed
 from pipeline.workers import command
 
 
@@ -42,7 +42,7 @@ def report(options: argparse.Namespace) -> None:
     tables = Tables(folder=options.aggregate, summary=summary)
     links = Links(root=options.root, page=options.out)
     page = render_page(spec, tables, links, _tracked(options.tracked)).encode()
-    write_atomic(options.out, page)
+    write_sealed(options.out, page)
     size, seconds = len(page) / 1e6, time.monotonic() - started
     print(f"report {summary.experiment}: {options.out}, {size:.1f} MB · {seconds:.1f} s", file=sys.stderr)
 

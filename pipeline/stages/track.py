@@ -20,7 +20,7 @@ from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
-from pipeline.store.atomic import write_atomic
+from pipeline.store.seals import write_sealed
 from pipeline.track.client import Store, exclusive, open_store, shown_uri, understandable
 from pipeline.track.idempotency import Ledger
 from pipeline.track.ingest import Ingested, Source, ingest
@@ -57,7 +57,7 @@ def track(options: argparse.Namespace) -> None:
         result: Tracked | NotTracked = _tracked(spec, options)
     else:
         result = NotTracked(reason=f"tracking={spec.tracking.name} logs nothing")
-    write_atomic(options.out, to_json(TrackOutput(experiment=spec.experiment, result=result)))
+    write_sealed(options.out, to_json(TrackOutput(experiment=spec.experiment, result=result)))
     _print_line(spec, result)
 
 

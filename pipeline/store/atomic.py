@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import StoreError
+from pipeline.errors import REMEDIES, StoreError, explained
+from pipeline.store.owners import prefix
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -25,9 +26,9 @@ def write_atomic(path: Path, content: bytes) -> None:
     """
     try:
         make_folder(path.parent)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, name = tempfile.mkstemp(prefix=prefix(path.name), dir=path.parent)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise unwritable(path, error) from error
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
@@ -36,7 +37,12 @@ def write_atomic(path: Path, content: bytes) -> None:
         Path(name).replace(path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """The error for a path that cannot be written."""
+    return StoreError(f"{path}: cannot be written: {explained(error)}")
 
 
 @contextlib.contextmanager
@@ -48,9 +54,9 @@ def new_folder(target: Path) -> Iterator[Path]:
     """
     try:
         make_folder(target.parent)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        scratch = Path(tempfile.mkdtemp(prefix=prefix(target.name), dir=target.parent))
     except OSError as error:
-        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise unwritable(target, error) from error
     try:
         yield scratch
         _open_up(scratch, target.parent)
@@ -60,7 +66,9 @@ def new_folder(target: Path) -> Iterator[Path]:
             if not target.is_dir():
                 raise
     except OSError as error:
-        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
+        if error.errno not in REMEDIES:
+            raise
+        raise unwritable(target, error) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -1,12 +1,13 @@
 """One run at a time: a lock that the kernel releases when its holder ends, also after `kill -9`."""
 
+import contextlib
 import fcntl
 import os
 import sys
 from pathlib import Path
 from typing import TextIO
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, explained
 
 
 def take_lock(path: Path) -> TextIO:
@@ -15,10 +16,13 @@ def take_lock(path: Path) -> TextIO:
     Raises
     ------
     StoreError
-        The file system has no locks.
+        The lock cannot be opened, or the file system has none.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stream = path.open("a+")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a+")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {explained(error)}") from error
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -31,7 +35,8 @@ def take_lock(path: Path) -> TextIO:
             f"{path}: the file system does not lock files ({error.strerror}): docs/cluster.md says what it "
             "must do"
         ) from None
-    stream.truncate(0)
-    stream.write(f"{os.getpid()}\n")
-    stream.flush()
+    with contextlib.suppress(OSError):  # it only tells who holds the lock
+        stream.truncate(0)
+        stream.write(f"{os.getpid()}\n")
+        stream.flush()
     return stream

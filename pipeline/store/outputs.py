@@ -6,8 +6,8 @@ from typing import Protocol
 
 from pipeline.records.record import digest_bytes, to_json
 from pipeline.records.specs import TaskRow
-from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES, output_path
+from pipeline.store.seals import write_sealed
 from pipeline.store.shared import Shared, shared_store
 
 
@@ -28,7 +28,7 @@ def put_output(path: Path, stage: str, output: Output, *, spec: Path) -> None:
     StoreError
         No space, no permission.
     """
-    write_atomic(path, to_json(output))
+    write_sealed(path, to_json(output))
     shared = shared_store()
     if shared is not None and is_whole(spec):
         shared.put_output(path, stage, output.key, output.round)

@@ -7,6 +7,7 @@ the database is whole.
 """
 
 import contextlib
+import errno
 import logging
 import sqlite3
 import urllib.parse
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import environment
-from pipeline.errors import TrackingError
+from pipeline.errors import REMEDIES, TrackingError
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Tracking
+from pipeline.track.embedded import SIDE_FILES, database, move_damaged_aside
 from pipeline.track.exclusive import file_lock, is_postgres, is_sqlite, postgres_lock, sqlite_lock
 from pipeline.track.lease import lease
 
@@ -40,7 +42,7 @@ class Store(Record, frozen=True, kw_only=True):
 
 def backend_uri(uri: str, root: Path) -> str:
     """The URI that MLflow takes."""
-    return f"sqlite:///{_database(root).resolve()}" if uri == EMBEDDED else uri
+    return f"sqlite:///{database(root).resolve()}" if uri == EMBEDDED else uri
 
 
 def shown_uri(uri: str) -> str:
@@ -66,6 +68,8 @@ def open_store(tracking: Tracking, root: Path) -> Store:
     """
     uri = backend_uri(tracking.uri, root)
     if tracking.uri == EMBEDDED:
+        with file_lock(root / "mlflow", "make"):
+            move_damaged_aside(root)
         make_embedded(root)
     with understandable(uri), _made_by_one(tracking):
         client = _client(uri)
@@ -116,18 +120,18 @@ def _artifacts(tracking: Tracking, root: Path) -> str | None:
 
 def make_embedded(root: Path) -> None:
     """Make the embedded database, whole or not at all, once."""
-    database = _database(root)
-    if _is_whole(database):
+    path = database(root)
+    if _is_whole(path):
         return
     with file_lock(root / "mlflow", "make"):
-        if _is_whole(database):
+        if _is_whole(path):
             return
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        for suffix in ("", *SIDE_FILES):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
         uri = backend_uri(EMBEDDED, root)
         with understandable(uri):
             _client(uri).search_experiments(max_results=1)
-        with contextlib.closing(sqlite3.connect(database)) as connection:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
 
 
@@ -150,7 +154,22 @@ def understandable(uri: str) -> Iterator[None]:
                 f"MLflow at {shown} does not answer: start it and run again, which logs what is missing (the "
                 "results are kept), or use tracking=mlflow or tracking=disabled"
             ) from error
-        raise TrackingError(f"MLflow at {shown}: {reason[:300]}") from error
+        if "database is locked" in reason:
+            raise TrackingError(
+                f"MLflow at {shown}: the database is locked by another process: end that one and run again"
+            ) from error
+        raise TrackingError(f"MLflow at {shown}: {_short(error, reason)}") from error
+
+
+def _short(error: Exception, reason: str) -> str:
+    """Without the statement and its values; with what to do where that is known."""
+    cause = reason.partition(" [SQL:")[0][:300]
+    if "database or disk is full" in cause:
+        return f"{cause}; {REMEDIES[errno.ENOSPC]}"
+    if "readonly database" in cause or "unable to open database file" in cause:
+        return f"{cause}; {REMEDIES[errno.EACCES]}"
+    remedy = REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
+    return f"{cause}; {remedy}" if remedy else cause
 
 
 def _is_silence(uri: str, reason: str) -> bool:
@@ -207,26 +226,22 @@ def _client(uri: str) -> "MlflowClient":
         return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
-def _database(root: Path) -> Path:
-    return root / "mlflow" / "mlflow.db"
-
-
-def _is_whole(database: Path) -> bool:
+def _is_whole(path: Path) -> bool:
     """Whether creation came to its end; a database that holds runs is never taken for a broken one."""
     try:
-        with database.open("rb") as stream:
+        with path.open("rb") as stream:
             header = stream.read(20)
     except FileNotFoundError:
         return False
     if header[18:20] == WRITE_AHEAD:
         return True
     try:
-        with contextlib.closing(sqlite3.connect(database)) as connection:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
             return bool(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
     except sqlite3.Error as error:
         if "no such table" in str(error):
             return False
-        raise TrackingError(f"{database}: cannot be opened: {error}") from error
+        raise TrackingError(f"{path}: cannot be opened: {error}") from error
 
 
 def _folder(name: str) -> str:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from pipeline.errors import TrackingError
+from pipeline.errors import TrackingError, explained
 from pipeline.records.record import digest_bytes
 
 Purpose = Literal["make", "log"]
@@ -54,7 +54,7 @@ def file_lock(folder: Path, purpose: Purpose) -> Iterator[None]:
         lock = FileLock(path, timeout=0)
         _wait(lambda: _taken(lock), str(path))
     except OSError as error:
-        raise TrackingError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise TrackingError(f"{folder}: cannot be written: {explained(error)}") from error
     try:
         yield
     finally:

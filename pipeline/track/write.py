@@ -1,12 +1,14 @@
 """Writes one MLflow run with as few calls as there can be: Run and what its task shares in, its id out."""
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.errors import StoreError
 from pipeline.records.record import Record, digest, to_json
+from pipeline.store.owners import scratch_folder
+from pipeline.store.seals import SEAL, damage, discard
 from pipeline.track.client import Store, artifacts_of
 from pipeline.track.runs import Run
 from pipeline.track.tasks import Task
@@ -82,21 +84,42 @@ def _log_dataset(store: Store, run: str, dataset: "DatasetInput") -> None:
 def put_artifacts(
     store: Store, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
 ) -> None:
-    """Copy files that are there, and write documents."""
+    """Copy files that are there, and write documents.
+
+    Raises
+    ------
+    StoreError
+        A file lies in a sealed folder and is not what was written there.
+    """
     from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
+    require_whole(files)
     repository = artifacts_of(store, uri)
     if isinstance(repository, LocalArtifactRepository):
         _put_here(Path(repository.artifact_dir), files, documents)
         return
-    with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
+    with scratch_folder() as scratch:
         for name, content in documents.items():
-            path = Path(scratch) / name
+            path = scratch / name
             path.write_bytes(content)
             repository.log_artifact(str(path))  # type: ignore[no-untyped-call]
     for path, folder in files:
         if path.is_file():
             repository.log_artifact(str(path), folder or None)  # type: ignore[no-untyped-call]
+
+
+def require_whole(files: tuple[tuple[Path, str], ...]) -> None:
+    """See that what lies in sealed folders is what was written there.
+
+    Raises
+    ------
+    StoreError
+        It is not: the folder is gone, so that the next run makes it again.
+    """
+    for sealed in dict.fromkeys(path.parent for path, _ in files if (path.parent / SEAL).is_file()):
+        if found := damage(sealed):
+            discard(sealed)
+            raise StoreError(f"{sealed}: damaged ({found}) and removed: run again, and it is made again")
 
 
 def _put_here(target: Path, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]) -> None:

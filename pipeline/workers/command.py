@@ -2,10 +2,11 @@
 
 import collections
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 
 from pipeline.environment import forget_compiler_settings
-from pipeline.errors import KernelmillError
+from pipeline.errors import REMEDIES, KernelmillError, explained
 from pipeline.records.outcome import Failure
 
 
@@ -19,9 +20,17 @@ def run(work: Callable[[], None]) -> int:
     try:
         work()
     except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _failed(str(error))
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        return _failed(f"{error.filename or tempfile.gettempdir()}: {explained(error)}")
     return 0
+
+
+def _failed(reason: str) -> int:
+    print(f"error: {reason}", file=sys.stderr)
+    return 1
 
 
 def report(

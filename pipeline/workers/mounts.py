@@ -62,7 +62,8 @@ def read_only(writable: Sequence[Path]) -> tuple[Path, ...] | None:
 def _own_temporary_folder(folders: Sequence[Path]) -> bool:
     """Put a layer over /tmp that takes all writing, and these folders back on it; False: not allowed here.
 
-    Many a kernel's host code compiles into a fixed place below /tmp. What it finds there stays visible.
+    Many a kernel's host code compiles into a fixed place below /tmp. What it finds there stays visible, also
+    what is on disks that are mounted below: a layer does not show them by itself.
     """
     if not _TEMPORARY.is_dir() or _TEMPORARY.is_symlink() or not folders:
         return False

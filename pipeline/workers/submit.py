@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ from pathlib import Path
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 START_SECONDS = 120.0  # importing torch from a cold disk
 WARM, BEGIN = "--warm", "--begin"
+RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is
 
 
 def main(arguments: list[str]) -> int:
@@ -42,11 +44,18 @@ def main(arguments: list[str]) -> int:
     if os.environ.get("KERNELMILL_ON_NODE"):
         # A job of a cluster: its processes end with it, so none of them may serve another one.
         os.execv(sys.executable, [sys.executable, "-m", "pipeline.on_node", *arguments])
-    connection = _connect(backends)
+    try:
+        connection = _connect(backends)
+    except OSError as error:
+        print(f"error: {error.filename or tempfile.gettempdir()}: {error.strerror or error}", file=sys.stderr)
+        return 1
     if connection is None:
         return 1
-    if arguments == [BEGIN]:
-        return 0
+    return 0 if arguments == [BEGIN] else _run_stage(connection, arguments)
+
+
+def _run_stage(connection: socket.socket, arguments: list[str]) -> int:
+    """Have the warm worker run a stage, and wait for its end."""
     job = {
         "type": "job",
         "stage": arguments[0],
@@ -58,11 +67,13 @@ def main(arguments: list[str]) -> int:
         _send(connection, job, [nothing.fileno(), 1, 2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        report = _receive_all(connection)
+        report = _receive_all(connection, _run())
     except KeyboardInterrupt:
         return 130
+    except OSError:
+        report = b""
     if not report:
-        print("error: the warm worker was killed while the job ran", file=sys.stderr)
+        print("error: the warm worker was killed while the job ran: run again", file=sys.stderr)
         return 137
     code = int(json.loads(report)["code"])
     return code if code >= 0 else 128 - code
@@ -94,11 +105,31 @@ def _send(connection: socket.socket, request: Mapping[str, object], descriptors:
     connection.sendall(message[sent:])
 
 
-def _receive_all(connection: socket.socket) -> bytes:
-    parts = []
-    while part := connection.recv(65536):
+def _receive_all(connection: socket.socket, run: int | None) -> bytes:
+    """The report; empty where the worker went away. Ends this process where Snakemake was killed."""
+    waiting = [connection.fileno(), *([] if run is None else [run])]
+    parts: list[bytes] = []
+    while True:
+        readable, _, _ = select.select(waiting, [], [])
+        if connection.fileno() not in readable:
+            sys.exit(137)  # the keeper sees it, and ends the job
+        part = connection.recv(65536)
+        if not part:
+            return b"".join(parts)
         parts.append(part)
-    return b"".join(parts)
+
+
+def _run() -> int | None:
+    """A descriptor that becomes readable when Snakemake ends; None where the platform has none."""
+    number = os.environ.get(RUN, "")
+    if not number.isdigit() or not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(int(number))
+    except ProcessLookupError:
+        sys.exit(137)
+    except OSError:
+        return None
 
 
 def _socket_path(backends: Sequence[str]) -> Path:
@@ -145,7 +176,9 @@ def _connect(backends: Sequence[str]) -> socket.socket | None:
         log = path.with_suffix(".log")
         connection = _grown(path, backends, log) if backends else _started(path, log)
         if connection is None:
-            print(f"error: the warm worker did not start; its log: {log}", file=sys.stderr)
+            said = log.read_text(errors="replace").strip().splitlines()
+            reason = f" ({said[-1].strip()})" if said else ""
+            print(f"error: the warm worker did not start{reason}; its log: {log}", file=sys.stderr)
         return connection
 
 
@@ -178,7 +211,7 @@ def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | No
         _send(base, branch, [nothing.fileno(), stream.fileno(), stream.fileno()])
     base.settimeout(START_SECONDS)
     with contextlib.suppress(OSError):
-        _receive_all(base)  # nothing comes: it ends when the branch listens, or has failed
+        _receive_all(base, None)  # nothing comes: it ends when the branch listens, or has failed
     return _try(path)
 
 

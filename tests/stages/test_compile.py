@@ -21,6 +21,7 @@ from pipeline.records.specs import Build, CompileSpec
 from pipeline.records.variant import Generated, Variant
 from pipeline.stages import compile as stage
 from pipeline.store.layout import entry_path
+from pipeline.workers import resources
 
 PROBLEM = Problem(
     kernel="double",
@@ -226,3 +227,40 @@ def test_settings_of_the_shell_do_not_matter(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (record,) = read_record(tmp_path / "out.json", CompileOutput).records
     assert isinstance(record.result, Compiled), record.result
+
+
+def test_a_kill_from_outside_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that was killed once is not the variant's fault; one that is killed each time is recorded."""
+    ends = iter(["SIGKILL", "fine"])
+    compile_once = stage._Driver.compile
+
+    def killed_first(driver: stage._Driver, job: object, folder: Path) -> stage._Done:
+        if next(ends) == "fine":
+            return compile_once(driver, job, folder)
+        (folder / "log.txt").write_text("half a file")
+        failure = Failure(
+            outcome=Outcome.CRASHED, reason="the compiler did not finish: SIGKILL", log="log.txt"
+        )
+        return stage._Done(result=failure, seconds=0.1)
+
+    monkeypatch.setattr(stage._Driver, "compile", killed_first)
+    _, output = run(tmp_path, "a")
+    assert outcomes(output) == {"a": "passed"}
+    ends = iter(["SIGKILL", "SIGKILL"])
+    _, output = run(tmp_path, "b")
+    assert outcomes(output) == {"b": "crashed"}
+
+
+def test_a_full_disk_is_no_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job stops with a line that says what to do, and nothing is stored."""
+    failure = Failure(
+        outcome=Outcome.COMPILE_ERROR, reason="error writing to /tmp/x.s: No space left on device"
+    )
+    monkeypatch.setattr(stage._Driver, "compile", lambda *_: stage._Done(result=failure, seconds=0.1))
+    monkeypatch.setattr(resources, "ROOM", 1 << 62)
+    code, output = run(tmp_path, "a")
+    assert (code, output) == (1, None)
+    assert "free space and run again" in capsys.readouterr().err
+    assert not list((tmp_path / "artifacts").glob("store/compile/*/*"))

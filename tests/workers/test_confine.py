@@ -112,3 +112,30 @@ def test_filter_jumps_stay_inside(machine: str) -> None:
         if code in (seccomp._EQUAL, seccomp._AT_LEAST):
             assert number + 1 + max(when_true, when_false) < len(lines)
     assert lines[-1] == (seccomp._RETURN, 0, 0, seccomp._ALLOW)
+
+
+def test_disks_below_tmp_stay_visible(tmp_path: Path) -> None:
+    """The artifacts may lie on a disk of their own below /tmp, which a layer over /tmp would hide."""
+    scratch, disk = tmp_path / "scratch", tmp_path / "disk"
+    scratch.mkdir()
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    made = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"a disk cannot be mounted here: {made.stderr.strip()}")
+    try:
+        (disk / "outside").write_text("text")
+        with ForkServer() as server:
+            child = server.start(
+                "tests.workers.children:confined",
+                limits=Limits(seconds=30.0, memory=512 << 20),
+                log=tmp_path / "log",
+                scratch=scratch,
+            )
+            child.send([os.getpid(), str(disk / "other"), str(disk / "outside")])
+            _, done = child.receive(20)
+            assert child.stop().kind == "ok"
+        assert "read outside" in done
+        assert (disk / "outside").read_text() == "text"
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

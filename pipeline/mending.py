@@ -1,0 +1,185 @@
+"""Before a run: what was damaged or left half-made since the last one goes, so that the run makes it again.
+
+In: a plan and the artifact store, whose lock is held. Out: the store without the files that are not what was
+written, one line for each. Every output of the plan is compared with its seal. Store entries are looked at
+where a later stage will use them; `python -m pipeline.check` looks at all.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.errors import StoreError
+from pipeline.records.compiled import CompileOutput
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.plan import Plan
+from pipeline.records.profiled import ProfileOutput
+from pipeline.records.record import read_record
+from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.verified import VerifyOutput
+from pipeline.store.entries import remove_damaged
+from pipeline.store.layout import STAGES, entry_path, output_path
+from pipeline.store.owners import SCRATCH, sweep
+from pipeline.store.seals import SEAL, damage, discard, is_damaged
+from pipeline.track.embedded import holds
+
+OUTPUTS: dict[str, type[CompileOutput | VerifyOutput | ProfileOutput]] = {
+    "compile": CompileOutput,
+    "verify": VerifyOutput,
+    "profile": ProfileOutput,
+}
+"""Stages whose outputs name store entries."""
+LATER = {"compile": ("verify", "profile"), "verify": ("profile",), "profile": ()}
+
+
+def mend(plan: Plan, root: Path) -> None:
+    """Remove what the plan's run must not use."""
+    sweep(Path(tempfile.gettempdir()), *_folders(root))
+    for path in _outputs(plan, root):
+        if is_damaged(path):
+            remove(path, "not what was written")
+    _mend_aggregate(plan, root)
+    for task in plan.tasks:
+        keys = {stage: getattr(task.row, stage) for stage in STAGES}
+        for number in range(task.row.rounds):
+            paths = {stage: output_path(root, stage, key, number) for stage, key in keys.items()}
+            for stage, later in LATER.items():
+                if any(not paths[each].is_file() for each in later):
+                    mend_entries(root, stage, paths[stage])
+    tracked = root / "track" / plan.aggregate / "tracked.json"
+    if tracked.is_file():
+        _mend_tracked(tracked, root)
+    else:
+        for task in plan.tasks:
+            for number in range(task.row.rounds):
+                _require_folders(root, output_path(root, "compile", task.row.compile, number))
+    _forget_what_follows(plan, root)
+
+
+def _forget_what_follows(plan: Plan, root: Path) -> None:
+    """What was made from a file that is gone goes, too: Snakemake looks at its targets first, and is content.
+
+    The store still holds what these outputs name, so they cost no work.
+    """
+    whole = True
+    for task in plan.tasks:
+        keys = {stage: getattr(task.row, stage) for stage in STAGES}
+        chain = [
+            output_path(root, stage, key, number)
+            for number in range(task.row.rounds)
+            for stage, key in keys.items()
+        ]
+        whole &= _cut(chain)
+    if not whole:
+        discard(root / "aggregate" / plan.aggregate / "summary.json")
+    _cut(
+        [
+            root / "aggregate" / plan.aggregate / "summary.json",
+            root / "track" / plan.aggregate / "tracked.json",
+            root / "report" / plan.aggregate / "report.html",
+        ]
+    )
+
+
+def _cut(chain: list[Path]) -> bool:
+    """Remove what comes after the first file that is missing; whether none is."""
+    whole = True
+    for path in chain:
+        if whole:
+            whole = path.is_file()
+        elif path.is_file():
+            discard(path)
+    return whole
+
+
+def mend_entries(root: Path, stage: str, output: Path) -> int:
+    """Remove an output whose entries are missing or damaged, and those; how many there were."""
+    try:
+        records = read_record(output, OUTPUTS[stage]).records if output.is_file() else ()
+    except StoreError:
+        remove(output, f"cannot be read as {OUTPUTS[stage].__name__}")
+        return 0
+    bad = 0
+    for record in records:
+        if not is_kept(record):
+            continue
+        folder = entry_path(root, stage, record.entry)
+        bad += not folder.is_dir() or remove_damaged(root, stage, record.entry)
+    if bad:
+        discard(output)
+    return bad
+
+
+def is_kept(record: object) -> bool:
+    """Whether there is a store entry for it: what could not be measured for want of a device has none."""
+    result = getattr(record, "result", None)
+    return not (isinstance(result, Failure) and result.outcome is Outcome.DEVICE_UNAVAILABLE)
+
+
+def remove(path: Path, why: str) -> None:
+    """Take it away, and say so."""
+    print(f"{path}: damaged ({why}), made again", file=sys.stderr)
+    discard(path)
+
+
+def _outputs(plan: Plan, root: Path) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for task in plan.tasks:
+        for stage in STAGES:
+            for number in range(task.row.rounds):
+                path = output_path(root, stage, getattr(task.row, stage), number)
+                if path not in seen:
+                    seen.add(path)
+                    yield path
+    for mutation in plan.mutations:
+        yield root / "mutate" / f"{mutation.key}.json"
+    yield root / "aggregate" / plan.aggregate / "summary.json"
+    yield root / "track" / plan.aggregate / "tracked.json"
+    yield root / "report" / plan.aggregate / "report.html"
+
+
+def _mend_aggregate(plan: Plan, root: Path) -> None:
+    """The tables beside the summary, which are read with it."""
+    folder = root / "aggregate" / plan.aggregate
+    if (folder / "summary.json").is_file() and (folder / SEAL).is_file() and (found := damage(folder)):
+        remove(folder / "summary.json", f"beside it {found}")
+
+
+def _mend_tracked(tracked: Path, root: Path) -> None:
+    """What says that runs were logged, where the database that held them is gone."""
+    try:
+        result = read_record(tracked, TrackOutput).result
+    except StoreError:
+        remove(tracked, "cannot be read as TrackOutput")
+        return
+    if isinstance(result, Tracked) and not holds(result.uri, root):
+        remove(tracked, "the database that it speaks of is gone or damaged")
+
+
+def _require_folders(root: Path, output: Path) -> None:
+    """What tracking copies must be there."""
+    if not output.is_file():
+        return
+    records = read_record(output, CompileOutput).records
+    if any(not entry_path(root, "compile", record.entry).is_dir() for record in records):
+        remove(output, "an entry that it names is missing")
+
+
+def _folders(root: Path) -> Iterator[Path]:
+    """All folders in which something is made under a temporary name."""
+    yield root
+    for top in ("plan", "aggregate", "track", "report", "mutate", "judge", "cache", *STAGES):
+        yield from _with_subfolders(root / top, depth=2 if top in ("plan", "cache") else 1)
+    yield from _with_subfolders(root / "store", depth=2)
+
+
+def _with_subfolders(folder: Path, *, depth: int) -> Iterator[Path]:
+    yield folder
+    if depth and folder.is_dir():
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for name in names:
+            if not name.startswith((".", SCRATCH)):
+                yield from _with_subfolders(folder / name, depth=depth - 1)

@@ -1,0 +1,83 @@
+"""Names of what is being made, by which it is told whether its maker still lives.
+
+In: the name of the thing. Out: a prefix for a temporary neighbour, `.<name>.<machine>.<process>-`; and the
+end of neighbours whose maker was killed, so that nothing half-made gathers.
+"""
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+SCRATCH = "kernelmill"
+"""First part of the name of a temporary folder in the system's folder for such."""
+ABANDONED_SECONDS = 86400.0
+"""After which that is removed whose maker cannot be asked after: another machine's, or an earlier boot's."""
+_NAME = re.compile(r"\.(?P<machine>[0-9a-f]{8})\.(?P<process>[0-9]+)-[^/]*$")
+
+
+def prefix(name: str) -> str:
+    """How the name of something begins that this process makes and that will become `name`."""
+    return f".{name}.{_machine()}.{os.getpid()}-"
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for temporary files, removed at the end, or by `sweep` where the process was killed."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"{SCRATCH}{prefix('tmp')}", ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+def sweep(*folders: Path) -> None:
+    """Remove what killed processes left half-made in these folders; what cannot be removed stays."""
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if "-" in entry.name and _is_abandoned(entry):
+                    _remove(Path(entry.path))
+
+
+def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
+    match = _NAME.search(entry.name)
+    if match is None or not entry.name.startswith((".", f"{SCRATCH}.")):
+        return False
+    if match["machine"] == _machine():
+        return not _lives(int(match["process"]))
+    with contextlib.suppress(OSError):
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_SECONDS
+    return False
+
+
+def _machine() -> str:
+    """This boot of this machine, and where process ids have their meaning: containers share a kernel."""
+    parts = [platform.node()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()

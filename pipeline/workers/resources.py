@@ -1,0 +1,112 @@
+"""What work needs of its machine, looked at when a result may be the machine's fault and not the kernel's.
+
+In: folders that are written to; how a child ended, or what a failure says. Out: nothing where all is well, or
+an error that says what is short, so that the machine's trouble is never kept as a kernel's outcome.
+"""
+
+import contextlib
+import os
+import re
+import resource
+import signal
+import tempfile
+from pathlib import Path
+
+from pipeline.errors import REMEDIES, StoreError, WorkerError, explained
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.workers.keeper import Exit
+
+ROOM = 32 << 20  # bytes: what one variant's files and its compiler's temporary ones may take
+PROCESSES = 8  # a compiler driver with its stages, a candidate with its keeper
+DESCRIPTORS = 48  # a child's channels, its log, what its compiler opens
+
+OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that a process seldom sends itself: a user, a scheduler or the kernel out of memory does."""
+_TROUBLE = re.compile(
+    "|".join(
+        (
+            *(re.escape(os.strerror(number)) for number in REMEDIES if number != 1),
+            "Killed",
+            "its supervisor was killed",
+            "terminated program",
+            "can't start new thread",
+            "unable to open output file",
+        )
+    )
+)
+
+
+def from_outside(ended: Exit) -> bool:
+    """Whether something other than the child's own code may have ended it."""
+    return ended.kind == "crashed" and -ended.code in OUTSIDE
+
+
+def is_doubtful(result: object) -> bool:
+    """Whether a failure may be the machine's: its text names a shortage, or a kill from outside."""
+    if not isinstance(result, Failure):
+        return False
+    if result.outcome is Outcome.CRASHED and any(number.name in result.reason for number in OUTSIDE):
+        return True
+    return _TROUBLE.search(result.reason) is not None
+
+
+def require(*folders: Path) -> None:
+    """See that there is room in these folders and for temporary files, and that processes can be started.
+
+    Raises
+    ------
+    StoreError
+        A folder is nearly full, or cannot be written.
+    WorkerError
+        Processes or descriptors are short.
+    """
+    for folder in (*folders, Path(tempfile.gettempdir())):
+        _require_room(folder)
+    _require_descriptors()
+    _require_processes()
+
+
+def _require_room(folder: Path) -> None:
+    try:
+        state = os.statvfs(folder)
+        descriptor, name = tempfile.mkstemp(dir=folder)
+        os.close(descriptor)
+        Path(name).unlink()
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written: {explained(error)}") from error
+    free = state.f_bavail * state.f_frsize
+    if free < ROOM:
+        raise StoreError(
+            f"{folder}: No space left on device ({free >> 20} MB free, {ROOM >> 20} MB wanted); "
+            "free space and run again"
+        )
+
+
+def _require_descriptors() -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = sum(1 for _ in Path("/dev/fd").iterdir())
+    if soft != resource.RLIM_INFINITY and soft - used < DESCRIPTORS:
+        raise WorkerError(
+            f"Too many open files ({used} of {soft}); raise the limit (ulimit -n) and run again"
+        )
+
+
+def _require_processes() -> None:
+    """Start a few that only wait, and end them."""
+    reading, writing = os.pipe()
+    started: list[int] = []
+    try:
+        for _ in range(PROCESSES):
+            started.append(os.fork())
+            if started[-1] == 0:
+                os.close(writing)
+                os.read(reading, 1)
+                os._exit(0)
+    except OSError as error:
+        raise WorkerError(f"a process cannot be started: {explained(error)}") from error
+    finally:
+        os.close(writing)
+        os.close(reading)
+        for process in started:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process, 0)

@@ -1,0 +1,67 @@
+"""The table of faults: results in, Markdown out."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.faults.judging import Result
+
+SHOWN = 3  # examples of each kind
+WIDTH = 150  # letters of what a user saw
+
+
+def table(results: Sequence[Result], skipped: Mapping[str, str], command: str) -> str:
+    """The page."""
+    failed = [result for result in results if result.problems]
+    lines = [
+        "# Faults",
+        "",
+        f"`{command}`: {len(results)} faults injected, {len(failed)} with a promise that was not kept.",
+        "What is promised, and how it is tested: [faults](../faults.md).",
+        "",
+        "| kind | injected | kept every promise | ended with 0 | the next run |",
+        "|---|---:|---:|---:|---|",
+    ]
+    for kind in dict.fromkeys(result.kind for result in results):
+        lines.append(_row(kind, [result for result in results if result.kind == kind]))
+    lines += [f"| {kind} | skipped: {reason} | | | |" for kind, reason in skipped.items()]
+    lines += ["", "## Where they hit, and what the user saw", ""]
+    lines += [
+        "| kind | seed | where | exit code | what the user saw | the next run |",
+        "|---|---:|---|---:|---|---|",
+    ]
+    for kind in dict.fromkeys(result.kind for result in results):
+        lines += [_example(result) for result in _different([each for each in results if each.kind == kind])]
+    lines += ["", "## Promises not kept", ""]
+    lines += [
+        f'- `--only "{each.kind}" --seed {each.seed} --count 1` ({each.where}): {"; ".join(each.problems)}'
+        for each in failed
+    ]
+    return "\n".join(lines if failed else [*lines, "None."]) + "\n"
+
+
+def _row(kind: str, results: Sequence[Result]) -> str:
+    kept = sum(not result.problems for result in results)
+    ended = sum(result.code == 0 for result in results)
+    runs = sum(result.code is not None for result in results)
+    done = [result.next for result in results]
+    common = max(set(done), key=done.count)
+    others = len(set(done)) - 1
+    more = f" (and {others} other ways)" if others else ""
+    zero = f"{ended} of {runs}" if runs else "at rest"
+    return f"| {kind} | {len(results)} | {kept} | {zero} | {common}{more} |"
+
+
+def _different(results: Sequence[Result]) -> list[Result]:
+    """A few that show different lines."""
+    found: dict[str, Result] = {}
+    for result in results:
+        found.setdefault(result.said[:40], result)
+    return list(found.values())[:SHOWN]
+
+
+def _example(result: Result) -> str:
+    said = result.said.replace("|", "\\|")
+    said = f"{said[:WIDTH]}…" if len(said) > WIDTH else said
+    code = "" if result.code is None else str(result.code)
+    return (
+        f"| {result.kind} | {result.seed} | {result.where} | {code} | {said or '(nothing)'} | {result.next} |"
+    )

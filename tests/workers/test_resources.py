@@ -1,0 +1,87 @@
+"""The machine's trouble is told from a kernel's, as far as that can be."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import StoreError
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.workers import resources
+from pipeline.workers.keeper import Exit
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Outcome.CRASHED, "SIGKILL (rows=5, normal, seed 17)"),
+        (Outcome.CRASHED, "its supervisor was killed (while it was loaded)"),
+        (Outcome.COMPILE_ERROR, "fatal error: error writing to /tmp/x.s: No space left on device"),
+        (Outcome.COMPILE_ERROR, "g++: fatal error: Killed signal terminated program cc1plus"),
+        (Outcome.LAUNCH_ERROR, "OSError: [Errno 24] Too many open files"),
+        (Outcome.LAUNCH_ERROR, "RuntimeError: can't start new thread"),
+    ],
+)
+def test_doubtful(outcome: Outcome, reason: str) -> None:
+    """What a user, a scheduler or a full disk does is tried again."""
+    assert resources.is_doubtful(Failure(outcome=outcome, reason=reason))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Outcome.CRASHED, "SIGSEGV (rows=5, normal, seed 17)"),
+        (Outcome.CRASHED, "SIGABRT"),
+        (Outcome.TIMEOUT, "not finished after 4 s of its own time, all calls together"),
+        (Outcome.COMPILE_ERROR, "softmax.cpp:3:1: error: expected ';' before '}' token"),
+        (Outcome.WRONG_VALUE, "got 1, expected 2"),
+    ],
+)
+def test_not_doubtful(outcome: Outcome, reason: str) -> None:
+    """A kernel's own failure costs no second try."""
+    assert not resources.is_doubtful(Failure(outcome=outcome, reason=reason))
+    assert not resources.is_doubtful(None)
+
+
+def test_a_kill_comes_from_outside() -> None:
+    """SIGKILL does, SIGSEGV does not, and a time limit is ours."""
+    assert resources.from_outside(Exit(kind="crashed", code=-9, detail="SIGKILL"))
+    assert not resources.from_outside(Exit(kind="crashed", code=-11, detail="SIGSEGV"))
+    assert not resources.from_outside(Exit(kind="timeout", code=-9, detail=""))
+
+
+def test_all_is_well(tmp_path: Path) -> None:
+    """On a machine that has all that is needed nothing happens, and nothing is left."""
+    resources.require(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the folder, what is free, and what to do."""
+    monkeypatch.setattr(resources, "ROOM", 1 << 62)
+    with pytest.raises(
+        StoreError, match=r"No space left on device \(\d+ MB free, .*free space and run again"
+    ):
+        resources.require(tmp_path)
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    """It cannot be written to."""
+    with pytest.raises(StoreError, match="cannot be written: No such file or directory"):
+        resources.require(tmp_path / "missing")
+
+
+def test_few_descriptors_are_told(tmp_path: Path) -> None:
+    """In a process of its own, whose limit is low."""
+    code = (
+        "import resource; from pathlib import Path; from pipeline.workers import resources\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))\n"
+        f"resources.require(Path({str(tmp_path)!r}))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (
+        "WorkerError: Too many open files" in ended.stderr and "raise the limit (ulimit -n)" in ended.stderr
+    )
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 20
