@@ -1,0 +1,64 @@
+"""Run Snakemake in the foreground. In: its arguments. Out: how it ended; Ctrl-C reaches it directly."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.config.groups import hint
+from pipeline.errors import ConfigError
+from pipeline.records.record import Record
+
+LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
+"""Arguments with which it runs nothing."""
+CORES = ("--cores", "-c", "-j", "--jobs")
+PROFILES = Path("workflows/profiles")
+
+
+class Ended(Record, frozen=True, kw_only=True):
+    """How Snakemake ended."""
+
+    code: int
+    interrupted: bool
+    """Whether the user asked for it: Ctrl-C."""
+
+
+def run_snakemake(arguments: Sequence[str]) -> Ended:
+    """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes."""
+    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
+    interrupted = False
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            interrupted = True
+            continue
+        return Ended(code=code if code >= 0 else 128 - code, interrupted=interrupted)
+
+
+def cores(arguments: Sequence[str]) -> tuple[str, ...]:
+    """All cores, where the arguments say nothing of them."""
+    return () if any(argument.startswith(CORES) for argument in arguments) else ("--cores", "all")
+
+
+def is_looking(arguments: Sequence[str]) -> bool:
+    """Whether Snakemake is only asked to show something."""
+    return any(argument.startswith(LOOKING) for argument in arguments)
+
+
+def profile(name: str) -> str:
+    """What to pass as --profile: one of workflows/profiles by its name, a folder, or a name that Snakemake knows.
+
+    Raises
+    ------
+    ConfigError
+        There is no such profile.
+    """
+    known = sorted(path.name for path in PROFILES.iterdir() if path.is_dir()) if PROFILES.is_dir() else []
+    if name in known:
+        return str(PROFILES / name)
+    from snakemake.cli import get_profile_dir  # half a second, so only where the name is not one of ours
+
+    if get_profile_dir(name) is None:
+        raise ConfigError(f"hydra.launcher.profile={name}: no such profile {hint(name, known)}")
+    return name

@@ -1,0 +1,77 @@
+"""The folders of a sweep's jobs. In: jobs. Out: `.hydra/{config,hydra,overrides}.yaml` in each, as Hydra writes.
+
+Hydra spends 50 ms on these files; a sweep of a thousand jobs has the same texts in most of them, and writes each
+distinct text once.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf._utils import get_omega_conf_dumper
+
+from pipeline.config.values import Plain
+from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
+
+
+class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
+    """As OmegaConf's, which quotes what its loader would take for a number, ten times as fast."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Jobs share parts of their configurations; each file stands for itself."""
+        return True
+
+
+_Dumper.add_representer(str, get_omega_conf_dumper().str_representer)
+
+
+class Folders:
+    """Writes the folders of one sweep's jobs."""
+
+    def __init__(self, jobs: SweepJobs) -> None:
+        self._hydra = plain_hydra(jobs.master)
+        self._subdir = self._hydra.get("output_subdir")
+        self._texts: dict[tuple[str, int], tuple[Any, str]] = {}
+
+    def write(self, job: SweepJob) -> None:
+        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null."""
+        job.folder.mkdir(parents=True, exist_ok=True)
+        if self._subdir is None:
+            return
+        folder = Path(job.folder, str(self._subdir))
+        folder.mkdir(exist_ok=True)
+        (folder / "config.yaml").write_text("".join(map(self._text, job.config.plain.items())))
+        (folder / "hydra.yaml").write_text(self._hydra_text(job))
+        (folder / "overrides.yaml").write_text(_dump(list(job.lines)))
+
+    def _text(self, item: tuple[str, Any], *above: str) -> str:
+        """One part of a configuration; the value is kept, so that its identity stays its own."""
+        name, value = item
+        key = (name, id(value))
+        if key not in self._texts:
+            self._texts[key] = (value, _below(above, {name: value}))
+        return self._texts[key][1]
+
+    def _hydra_text(self, job: SweepJob) -> str:
+        changed: Plain = {}
+        for path, value in job.runtime.items():
+            part, _, key = path.partition(".")
+            changed[part] = {**(changed[part] if part in changed else self._hydra[part]), key: value}
+        parts = (
+            _below(("hydra",), {name: changed[name]}) if name in changed else self._text((name, value), "hydra")
+            for name, value in self._hydra.items()
+        )
+        return "hydra:\n" + "".join(parts)
+
+
+def _below(above: tuple[str, ...], value: Plain) -> str:
+    """The lines of a mapping where they stand below other keys."""
+    for name in reversed(above):
+        value = {name: value}
+    return "".join(_dump(value).splitlines(keepends=True)[len(above) :])
+
+
+def _dump(value: Any) -> str:
+    return str(
+        yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=False)
+    )
