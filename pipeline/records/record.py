@@ -1,6 +1,8 @@
 """The base of all records, their JSON form and their digest."""
 
+import functools
 import hashlib
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +15,9 @@ DIGEST_LENGTH = 20  # hexadecimal digits: 80 bits, no collision to be feared amo
 
 T = TypeVar("T")
 
+_BUILDING = threading.Lock()
+"""msgspec (0.22) ends the process with a segmentation fault where two threads are the first to read a type."""
+
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A frozen noun: no unknown fields, typed on every read, comparable by value."""
@@ -21,6 +26,37 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def to_json(value: object) -> bytes:
     """Canonical JSON: sorted keys, so equal records give equal bytes."""
     return msgspec.json.encode(value, order="deterministic")
+
+
+def from_json(content: bytes, kind: type[T]) -> T:
+    """The inverse; from any thread.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        It is not JSON, or not a record of this kind.
+    """
+    with _BUILDING:
+        decoder = _json_decoder(kind)  # type: ignore[arg-type]
+    value: T = decoder.decode(content)
+    return value
+
+
+def from_message(content: bytes, kind: Any) -> Any:
+    """The same for MessagePack."""
+    with _BUILDING:
+        decoder = _message_decoder(kind)
+    return decoder.decode(content)
+
+
+@functools.cache
+def _json_decoder(kind: Any) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(kind)
+
+
+@functools.cache
+def _message_decoder(kind: Any) -> "msgspec.msgpack.Decoder[Any]":
+    return msgspec.msgpack.Decoder(kind)
 
 
 def digest(value: object) -> str:
@@ -47,7 +83,7 @@ def read_record(path: Path, kind: type[T]) -> T:
         The file is missing, truncated, or not a record of this kind.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return from_json(path.read_bytes(), kind)
     except (OSError, msgspec.DecodeError) as error:
         raise StoreError(f"{path}: cannot be read as {kind.__name__}: {error}") from error
 

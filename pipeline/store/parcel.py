@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pipeline.errors import StoreError
-from pipeline.records.record import Record, to_json
+from pipeline.records.record import Record, from_json, to_json
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -67,7 +67,7 @@ def unpack(name: str, parcel: bytes) -> dict[str, bytes]:
     """
     members = _members(name, parcel)
     try:
-        manifest = msgspec.json.decode(members.pop(MANIFEST, b""), type=Manifest)
+        manifest = from_json(members.pop(MANIFEST, b""), Manifest)
     except msgspec.DecodeError as error:
         raise StoreError(f"{name}: damaged: {error}") from error
     if manifest.format != FORMAT:

@@ -18,6 +18,7 @@ import msgspec
 from pipeline import environment
 from pipeline.errors import StoreError
 from pipeline.records.outcome import Outcome
+from pipeline.records.record import from_json
 from pipeline.store.atomic import new_folder, write_atomic
 from pipeline.store.layout import entry_path, output_path
 from pipeline.store.parcel import SUFFIX, pack, unpack
@@ -208,7 +209,7 @@ def _entries_in(content: bytes) -> list[str]:
 
 def _decoded(content: bytes, kind: type[S]) -> S | None:
     try:
-        return msgspec.json.decode(content, type=kind)
+        return from_json(content, kind)
     except msgspec.DecodeError:
         return None
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from pipeline.records.record import from_message
+
 MESSAGE_LIMIT = 256 << 20  # bytes; a larger message closes the channel
 
 
@@ -24,7 +26,7 @@ class Channel:
 
     def receive(self, kind: Any = Any) -> Any:
         """Wait for one value of a kind (a record type, or any plain value); EOFError at the end."""
-        return msgspec.msgpack.decode(self._connection.recv_bytes(MESSAGE_LIMIT), type=kind)
+        return from_message(self._connection.recv_bytes(MESSAGE_LIMIT), kind)
 
     def poll(self, seconds: float) -> bool:
         """Whether a value or the end arrives within so many seconds."""

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, Self
 import msgspec
 
 from pipeline.errors import WorkerError
-from pipeline.records.record import Record, to_json
+from pipeline.records.record import Record, from_json, to_json
 from pipeline.workers import kernel
 from pipeline.workers.channel import Channel
 from pipeline.workers.keeper import KILL, Exit, Limits, die_with_parent, keep
@@ -129,7 +129,7 @@ class Child:
         except OSError:
             report = b""
         if report:
-            self._exit = msgspec.json.decode(report, type=Exit)
+            self._exit = from_json(report, Exit)
         else:
             self._exit = Exit(kind="crashed", code=-9, detail="its supervisor was killed")
         with contextlib.suppress(OSError):

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -36,11 +37,13 @@ BINARY, SOURCE = 16_488, 4_000  # bytes: of the C++ softmax and its source
 PARTS = {
     "read the records": ("pipeline.analyze.collect.collect",),
     "lay out the runs": ("pipeline.track.ingest.run_of",),
+    "runs, in bulk": ("pipeline.track.bulk.write_runs",),
+    "  their artifacts": ("pipeline.track.bulk.put_artifacts",),
     "create_run": ("mlflow.MlflowClient.create_run",),
     "log_batch": ("mlflow.MlflowClient.log_batch",),
     "log_inputs": ("mlflow.MlflowClient.log_inputs",),
     "set_terminated": ("mlflow.MlflowClient.set_terminated",),
-    "artifacts": ("pipeline.track.write.put_artifacts",),
+    "other artifacts": ("pipeline.track.write.put_artifacts",),
     "search_runs": ("mlflow.MlflowClient.search_runs",),
     "models": ("pipeline.track.models.register",),
     "chart pages": ("pipeline.track.pages.tasks", "pipeline.track.pages.winners"),
@@ -133,15 +136,16 @@ def in_process(root: Path, uri: str, what: str) -> None:
     """One ingestion, with its parts."""
     from pipeline.track.client import exclusive, open_store
 
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     store = open_store(msgspec.structs.replace(TRACKING, uri=uri), root)
     opened = time.perf_counter() - started
     with timed() as seconds, exclusive(store):
         done = ingest(store, source(root, uri), None)
-    total = time.perf_counter() - started
+    total, processor = time.perf_counter() - started, time.process_time() - processor
     counts = done.measured
     runs = counts.new + counts.same + counts.replaced
-    print(f"{what}: {total:.1f} s, {total / runs * 1e3:.1f} ms a run ({counts.new} new, {counts.same} same)")
+    each = f"{total / runs * 1e3:.1f} ms a run ({counts.new} new, {counts.same} same)"
+    print(f"{what}: {total:.1f} s ({processor:.1f} s of processor), {each}")
     print(f"  {'import and open':<20} {opened:7.2f} s")
     for part, spent in seconds.items():
         if spent >= 0.005:
@@ -153,9 +157,15 @@ def as_a_job(root: Path, what: str) -> None:
     """The stage in a process of its own, as Snakemake runs it where no warm worker is."""
     arguments = ["--spec", str(root / "spec.json"), "--aggregate", str(root / "aggregate")]
     command = [sys.executable, "-m", "pipeline.stages.track", *arguments, "--out", str(root / "tracked.json")]
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), _children_seconds()
     subprocess.run([*command, "--root", str(root)], check=True, stderr=subprocess.DEVNULL)
-    print(f"{what}: {time.perf_counter() - started:.1f} s\n", flush=True)
+    total, processor = time.perf_counter() - started, _children_seconds() - processor
+    print(f"{what}: {total:.1f} s ({processor:.1f} s of processor)\n", flush=True)
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
