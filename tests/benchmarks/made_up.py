@@ -192,7 +192,7 @@ def real_chain(task: PlannedTask) -> tuple[CompileRecord, VerifyRecord, ProfileR
     key = row.generate
     spec = read_record(spec_path(ROOT, "generate", key), GenerateSpec)
     made = generating.generate(spec, [], key=key, round_number=0)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     generated.write_bytes(to_json(msgspec.structs.replace(made, variants=made.variants[:1])))
     compiled, verified, profiled = (folder / f"{stage}.json" for stage in ("compile", "verify", "profile"))
     _stage("compile", row.compile, f"--variants={generated}", f"--out={compiled}")

@@ -24,7 +24,7 @@ from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated
 from tests.benchmarks.figures import ROOT, Figure, Section, Table, measured, publish, seconds
-from tests.benchmarks.sweeps import benchmark_checkout, stages
+from tests.benchmarks.sweeps import CEILINGS, benchmark_checkout, stages
 from tests.benchmarks.tree import Spent, spend
 from tests.end_to_end.checkout import Checkout
 
@@ -53,10 +53,10 @@ class Turn(NamedTuple):
 def measure(packages: Path, repeats: int, variants: int) -> Section:
     """Both, by turns."""
     turns = [_turn(packages, variants) for _ in range(repeats)]
-    ratios = [turn.theirs.seconds / turn.ours.seconds for turn in turns]
-    ratio = statistics.median(ratios)
-    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if repeats > 1 else ""
     first = turns[0]
+    cold = [turn.theirs.seconds / turn.ours.seconds for turn in turns]
+    known = [turn.theirs.seconds / (turn.ours.seconds - turn.parts.get(CEILINGS, 0.0)) for turn in turns]
+    title = f"Kernel Tuner's wall time over ours, {first.variants} variants of the C++ softmax"
     rows = [
         ("all", _median([turn.ours for turn in turns]), _median([turn.theirs for turn in turns])),
         ("timed calls of a variant, at least", str(first.calls), str(ITERATIONS)),
@@ -71,15 +71,17 @@ def measure(packages: Path, repeats: int, variants: int) -> Section:
         command=" ".join(["python -m tests.benchmarks.peer", *sys.argv[1:]]),
         measured=f"{measured()} Kernel Tuner {_version(packages)}.",
         figures=(
-            Figure(
-                what=f"Kernel Tuner's wall time over ours, {first.variants} variants of the C++ softmax",
-                found=f"{ratio:.2f}{spread}",
-                aim=f"at least {AIM:.1f}",
-                met=ratio >= AIM,
-            ),
+            _figure(title, cold),
+            _figure(f"{title}, the device's ceilings left out", known),
         ),
         tables=(Table(title="Wall time", heading=("", "this pipeline", "Kernel Tuner"), rows=tuple(rows)),),
     )
+
+
+def _figure(title: str, ratios: list[float]) -> Figure:
+    ratio = statistics.median(ratios)
+    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return Figure(what=title, found=f"{ratio:.2f}{spread}", aim=f"at least {AIM:.1f}", met=ratio >= AIM)
 
 
 def _median(runs: list[Spent]) -> str:

@@ -24,6 +24,8 @@ from tests.benchmarks.tree import spend
 from tests.end_to_end.checkout import ROOT, Checkout
 
 NAME = "sweeps"
+CEILINGS = f"({PREPARED}ceilings)"
+"""The part of a cold run that the device's ceilings take: they are measured once per device and boot."""
 SECONDS = re.compile(r" · (\d+\.\d) s$")
 
 
@@ -135,18 +137,11 @@ def section(runs: dict[Sweep, list[Run]], command: str) -> Section:
     """The ratio of each sweep, and where the time went."""
     figures, tables = [], []
     for sweep, each in runs.items():
-        ratios = [run.pipeline / run.bare for run in each]
-        ratio = statistics.median(ratios)
-        spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
         title = f"{each[0].variants} {sweep.title}"
-        figures.append(
-            Figure(
-                what=f"Cold sweep over bare loop, {title}",
-                found=f"{ratio:.2f}{spread}",
-                aim=f"at most {sweep.aim:.2f}",
-                met=ratio <= sweep.aim,
-            )
-        )
+        figures.append(_figure(title, sweep, [run.pipeline / run.bare for run in each]))
+        known = [(run.pipeline - run.pipeline_parts.get(CEILINGS, 0.0)) / run.bare for run in each]
+        if any(CEILINGS in run.pipeline_parts for run in each):
+            figures.append(_figure(f"{title}, the device's ceilings left out", sweep, known))
         tables.append(Table(title=title, heading=("part", "pipeline", "bare loop"), rows=_rows(each)))
     return Section(
         name=NAME,
@@ -155,6 +150,17 @@ def section(runs: dict[Sweep, list[Run]], command: str) -> Section:
         measured=measured(),
         figures=tuple(figures),
         tables=tuple(tables),
+    )
+
+
+def _figure(title: str, sweep: Sweep, ratios: list[float]) -> Figure:
+    ratio = statistics.median(ratios)
+    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return Figure(
+        what=f"Cold sweep over bare loop, {title}",
+        found=f"{ratio:.2f}{spread}",
+        aim=f"at most {sweep.aim:.2f}",
+        met=ratio <= sweep.aim,
     )
 
 
