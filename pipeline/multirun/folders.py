@@ -1,7 +1,7 @@
-"""The folders of a sweep's jobs. In: jobs. Out: `.hydra/{config,hydra,overrides}.yaml` in each, as Hydra writes.
+"""The folders of a sweep's jobs: jobs in, `.hydra/{config,hydra,overrides}.yaml` in each out, as Hydra writes.
 
-Hydra spends 50 ms on these files; a sweep of a thousand jobs has the same texts in most of them, and writes each
-distinct text once.
+Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in most of them: each distinct text is
+made once.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
 class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
     """As OmegaConf's, which quotes what its loader would take for a number, ten times as fast."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (the signature is PyYAML's)
         """Jobs share parts of their configurations; each file stands for itself."""
         return True
 
@@ -58,7 +58,9 @@ class Folders:
             part, _, key = path.partition(".")
             changed[part] = {**(changed[part] if part in changed else self._hydra[part]), key: value}
         parts = (
-            _below(("hydra",), {name: changed[name]}) if name in changed else self._text((name, value), "hydra")
+            _below(("hydra",), {name: changed[name]})
+            if name in changed
+            else self._text((name, value), "hydra")
             for name, value in self._hydra.items()
         )
         return "hydra:\n" + "".join(parts)

@@ -1,8 +1,8 @@
 """`python -m pipeline -m`: the command line in, Hydra's multirun, an exit code out.
 
 Hydra composes a configuration of the whole sweep first, and would refuse a value in an option that only the
-experiment names (`workload.dimensions.tokens=64`). What a sweep lists, Hydra leaves to its jobs; so such a value
-is handed on as a list of one.
+experiment names (`workload.dimensions.tokens=64`). What a sweep lists, Hydra leaves to its jobs; so such a
+value is handed on as a list of one.
 """
 
 import dataclasses
@@ -20,7 +20,6 @@ from pipeline.errors import ConfigError, KernelmillError
 
 INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 ARGUMENTS = "hydra.launcher.arguments"
-
 
 
 def multirun(arguments: Sequence[str], passed_on: Sequence[str]) -> int:

@@ -1,5 +1,5 @@
-"""The jobs of a sweep as Hydra knows them. In: the sweep's configuration and the jobs' overrides. Out: each job's
-number, names and configuration, as Hydra would have composed it, and the return that the sweeper gets.
+"""The jobs of a sweep as Hydra knows them. In: the sweep's configuration and the jobs' overrides. Out: each
+job's number, names and configuration, as Hydra would have composed it, and the return that the sweeper gets.
 
 A whole configuration costs ten milliseconds and is wanted seldom: it is made when somebody asks for it.
 """

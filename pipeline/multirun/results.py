@@ -1,4 +1,4 @@
-"""What came of the jobs. In: the plan and its outputs. Out: a result per job, in its folder and on the terminal."""
+"""What came of the jobs: the plan and its outputs in, a result per job out, in its folder and on the terminal."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,7 +62,9 @@ def write_result(job: SweepJob, planned: PlannedJob, result: JobResult, summary:
     write_atomic(job.folder / FILE, msgspec.json.format(to_json(record), indent=2))
 
 
-def results_text(jobs: Sequence[SweepJob], planned: Sequence[PlannedJob], results: Sequence[JobResult]) -> str:
+def results_text(
+    jobs: Sequence[SweepJob], planned: Sequence[PlannedJob], results: Sequence[JobResult]
+) -> str:
     """A line per job: number, objective or why there is none, overrides."""
     objectives = dict.fromkeys((each.objective.name, each.objective.direction) for each in planned)
     heading = ", ".join(f"{name} ({direction})" for name, direction in objectives)
@@ -71,7 +73,10 @@ def results_text(jobs: Sequence[SweepJob], planned: Sequence[PlannedJob], result
         for job, result in zip(jobs, results, strict=True)
     ]
     width = max(len(number) for number, _, _ in rows)
-    wide = max((len(text) for (_, text, _), result in zip(rows, results, strict=True) if _is_number(result)), default=1)
+    wide = max(
+        (len(text) for (_, text, _), result in zip(rows, results, strict=True) if _is_number(result)),
+        default=1,
+    )
     lines = []
     for (number, text, overrides), result in zip(rows, results, strict=True):
         value = text if _is_number(result) else "-"

@@ -1,9 +1,8 @@
 """Each job's configuration and folder are what Hydra makes of the same overrides."""
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
-
-import pickle
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
@@ -103,9 +102,7 @@ def test_no_files_where_hydra_is_told_to_write_none(
         ("${hydra:job.num}-${kernel.name}", "3-softmax"),
     ],
 )
-def test_subfolder(
-    master: Callable[..., DictConfig], tmp_path: Path, subdir: str, expected: str
-) -> None:
+def test_subfolder(master: Callable[..., DictConfig], tmp_path: Path, subdir: str, expected: str) -> None:
     """Named after anything that the job's configuration holds; Hydra's state stays as it was."""
     whole = master(f"hydra.sweep.subdir='{subdir}'")
     lines = ("kernel=softmax", "hardware=cpu", "workload=awkward")

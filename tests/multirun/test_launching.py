@@ -64,9 +64,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    master: Callable[..., DictConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Stage:
+def stage(master: Callable[..., DictConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
     """In an empty folder with our conf/ and kernels/."""
     for part in ("conf", "kernels", "workflows"):
         shutil.copytree(ROOT / part, tmp_path / part)

@@ -28,7 +28,8 @@ def test_loading_it_is_cheap() -> None:
     program = (
         "import sys; from hydra.core.plugins import Plugins; Plugins.instance()\n"
         "print('hydra_plugins.kernelmill_launcher' in sys.modules)\n"
-        "print(*(name for name in ('torch', 'pandas', 'grimp', 'pipeline.multirun') if name in sys.modules))\n"
+        "heavy = ('torch', 'pandas', 'grimp', 'pipeline.multirun')\n"
+        "print(*(name for name in heavy if name in sys.modules))\n"
     )
     command = [sys.executable, "-c", program]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -37,9 +38,11 @@ def test_loading_it_is_cheap() -> None:
 
 @pytest.mark.slow
 def test_in_a_wheel(tmp_path: Path) -> None:
-    """An installed Kernelmill brings its plugin, and no `hydra_plugins/__init__.py`, which would hide others."""
+    """An installed Kernelmill brings its plugin, and no `hydra_plugins/__init__.py`, which hides others."""
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
-    ended = subprocess.run([*command, "-w", str(tmp_path), str(ROOT)], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [*command, "-w", str(tmp_path), str(ROOT)], capture_output=True, text=True, check=False
+    )
     if ended.returncode != 0 and "setuptools" in ended.stderr:
         pytest.skip(f"no wheel can be built here: {ended.stderr.splitlines()[-1]}")
     assert ended.returncode == 0, ended.stderr
