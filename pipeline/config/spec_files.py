@@ -12,8 +12,13 @@ from pipeline.store.outputs import is_whole
 def write_spec(store: Path, stage: str, key: str, spec: Record) -> None:
     """Write one spec; an equal file is not touched, because its time stamp would run things again."""
     path = spec_path(store, stage, key)
-    if not is_whole(path):
-        write_atomic(path, to_json(spec))
+    content = to_json(spec)
+    try:
+        there = path.read_bytes() == content
+    except OSError:
+        there = False
+    if not there:
+        write_atomic(path, content)
 
 
 def are_whole(store: Path, keys: Iterable[tuple[str, str]]) -> bool:

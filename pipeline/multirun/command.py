@@ -47,7 +47,7 @@ def is_looking(arguments: Sequence[str]) -> bool:
 
 
 def profile(name: str) -> str:
-    """What to pass as --profile: one of workflows/profiles by name, a folder, or what Snakemake knows.
+    """What to pass as --profile: one of workflows/profiles by name, a folder, or a name that Snakemake knows.
 
     Raises
     ------

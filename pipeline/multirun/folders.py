@@ -1,7 +1,7 @@
-"""The folders of a sweep's jobs. In: jobs. Out: `.hydra/{config,hydra,overrides}.yaml` as Hydra writes them.
+"""The folders of a sweep's jobs: jobs in, `.hydra/{config,hydra,overrides}.yaml` in each out, as Hydra writes.
 
-Hydra spends 50 ms on these files; a sweep of a thousand jobs has the same texts in most of them, and writes
-each distinct text once.
+Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in most of them: each distinct text is
+made once.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
 class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
     """As OmegaConf's, which quotes what its loader would take for a number, ten times as fast."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (the signature is PyYAML's)
         """Jobs share parts of their configurations; each file stands for itself."""
         return True
 

@@ -1,4 +1,4 @@
-"""What came of the jobs. In: the plan and its outputs. Out: a result per job, in its folder and as text."""
+"""What came of the jobs: the plan and its outputs in, a result per job out, in its folder and on the terminal."""
 
 from collections.abc import Sequence
 from pathlib import Path

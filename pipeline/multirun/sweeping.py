@@ -1,7 +1,7 @@
 """The sweep over a grid. In: overrides with choices and ranges. Out: every combination, launched in batches.
 
-Hydra's own basic sweeper does the same, and composes each job once more to see whether it can be composed: 40
-ms a job. Here the launcher finds that out for all jobs at once, before anything runs.
+Hydra's own basic sweeper does the same, and composes each job once more to see whether it can be composed:
+40 ms a job. Here the launcher finds that out for all jobs at once, before anything runs.
 """
 
 import itertools
