@@ -177,14 +177,15 @@ class Member:
             self.stop()
             reason = f"its clock says {seconds + ran.lead_seconds:g} s for a batch that took {outside:g} s"
             raise MemberGone(self.name, Outcome.TAMPERED, reason)
-        lead = credible_lead(ran, share=self._lead / self.calls)
+        queued = after.queued - before.queued
+        lead = credible_lead(ran, share=self._lead / self.calls, queued=queued)
         return Batch(
             calls=self.calls,
             seconds=seconds,
             unseen=outside - lead - seconds,
             computed=max(0.0, after.computed - before.computed - lead),
             waited=max(0.0, after.waited - before.waited),
-            queued=after.queued - before.queued,
+            queued=queued,
             latencies=ran.latencies,
         )
 
@@ -259,13 +260,14 @@ class Member:
             raise MeasuringBug(f"{self.name}:\n{text}")
 
 
-def credible_lead(ran: Ran, *, share: float) -> float:
+def credible_lead(ran: Ran, *, share: float, queued: float) -> float:
     """Seconds of the calls before the timed ones, as many as `share` of these.
 
-    A false clock could shift time from the timed calls into the lead. What is beyond a bound is left in our
-    account of the batch, where it shows as time that the clock hides.
+    A false clock could shift time from the timed calls into the lead. What is beyond a bound, and no waiting
+    for a core (`queued` seconds by the kernel's account), is left in our account of the batch, where it shows
+    as time that the clock hides.
     """
-    return min(ran.lead_seconds, LEAD_EXCESS * share * ran.seconds)
+    return min(ran.lead_seconds, LEAD_EXCESS * share * ran.seconds + max(0.0, queued))
 
 
 def gaps_of(seed: int, calls: int, mean: float) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ DIGEST_LENGTH = 20  # hexadecimal digits: 80 bits, no collision to be feared amo
 T = TypeVar("T")
 
 _BUILDING = threading.Lock()
-"""msgspec (0.22) ends the process by a segmentation fault where two threads are the first to read a type."""
+"""msgspec (0.22) ends the process with a segmentation fault where two threads first read a type at once."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -87,13 +87,18 @@ def test_server(tmp_path: Path) -> None:
 
 def test_lead_of_a_true_clock() -> None:
     """Its calls may be half as slow again as the timed ones: they wake the callable up."""
-    assert credible_lead(Ran(seconds=4.0, lead_seconds=0.75), share=0.125) == 0.75
+    assert credible_lead(Ran(seconds=4.0, lead_seconds=0.75), share=0.125, queued=0.0) == 0.75
+
+
+def test_lead_that_waited_for_a_core() -> None:
+    """What the kernel's account says of waiting is no lie of the clock."""
+    assert credible_lead(Ran(seconds=2.0, lead_seconds=3.0), share=0.125, queued=2.5) == 3.0
 
 
 def test_lead_of_a_false_clock() -> None:
     """Time that was shifted into it is not believed, and stays to be explained."""
-    assert credible_lead(Ran(seconds=2.0, lead_seconds=2.5), share=0.125) == 0.5
-    assert credible_lead(Ran(seconds=4.0, lead_seconds=0.0), share=0.0) == 0.0
+    assert credible_lead(Ran(seconds=2.0, lead_seconds=2.5), share=0.125, queued=0.0) == 0.5
+    assert credible_lead(Ran(seconds=4.0, lead_seconds=0.0), share=0.0, queued=0.0) == 0.0
 
 
 def test_gaps() -> None:
