@@ -1,7 +1,7 @@
-"""The folders of a sweep's jobs: jobs in, `.hydra/{config,hydra,overrides}.yaml` in each out, as Hydra writes.
+"""The folders of a sweep's jobs: jobs in, `.hydra/{config,hydra,overrides}.yaml` in each out.
 
-Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in most of them: each distinct text is
-made once.
+Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in most of them: each distinct text
+is made once.
 """
 
 from pathlib import Path
@@ -32,6 +32,7 @@ class Folders:
         self._hydra = plain_hydra(jobs.master)
         self._subdir = self._hydra.get("output_subdir")
         self._texts: dict[tuple[str, int], tuple[Any, str]] = {}
+        self._commons: dict[str, str] = {}
 
     def write(self, job: SweepJob) -> None:
         """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null."""
@@ -53,17 +54,24 @@ class Folders:
         return self._texts[key][1]
 
     def _hydra_text(self, job: SweepJob) -> str:
-        changed: Plain = {}
+        """What is the job's own stands at the end of its part; the rest is the same text for all jobs."""
+        own: dict[str, Plain] = {}
         for path, value in job.runtime.items():
             part, _, key = path.partition(".")
-            changed[part] = {**(changed[part] if part in changed else self._hydra[part]), key: value}
-        parts = (
-            _below(("hydra",), {name: changed[name]})
-            if name in changed
+            own.setdefault(part, {})[key] = value
+        return "hydra:\n" + "".join(
+            self._common(name, tuple(own[name])) + _below(("hydra", name), own[name])
+            if name in own
             else self._text((name, value), "hydra")
             for name, value in self._hydra.items()
         )
-        return "hydra:\n" + "".join(parts)
+
+    def _common(self, name: str, left_out: tuple[str, ...]) -> str:
+        """A part of Hydra's configuration without the keys that each job has its own of."""
+        if name not in self._commons:
+            kept = {key: value for key, value in self._hydra[name].items() if key not in left_out}
+            self._commons[name] = f"  {name}:\n" + (_below(("hydra", name), kept) if kept else "")
+        return self._commons[name]
 
 
 def _below(above: tuple[str, ...], value: Plain) -> str:

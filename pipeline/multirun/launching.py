@@ -1,8 +1,8 @@
 """Launch jobs: their overrides in; one plan, one Snakemake DAG, and a return with the objective for each out.
 
-Whatever sweeper proposed the jobs, they are planned together, so that a task that several have runs once. Jobs
-of the sweep's earlier batches stay in the plan: nothing of theirs runs again, and the tables and the report of
-the last batch are those of the whole sweep.
+Whatever sweeper proposed the jobs, they are planned together, so that a task that several have runs once.
+Jobs of the sweep's earlier batches stay in the plan: nothing of theirs runs again, and the tables and the
+report of the last batch are those of the whole sweep.
 """
 
 import sys

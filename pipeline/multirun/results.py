@@ -1,4 +1,4 @@
-"""What came of the jobs: the plan and its outputs in, a result per job out, in its folder and on the terminal."""
+"""What came of the jobs: the plan and its outputs in; a result per job out, in its folder and as text."""
 
 from collections.abc import Sequence
 from pathlib import Path
