@@ -275,3 +275,45 @@ def test_the_conda_environment_has_what_the_project_needs() -> None:
         assert match is not None
         if match[0] not in runs_in_the_main_process:
             assert re.search(rf"^\s*- {re.escape(match[0])}[ ><=]", given, re.MULTILINE), match[0]
+
+
+def test_nothing_to_do_imports_neither_hydra_nor_pandas(checkout: Checkout) -> None:
+    """A kept plan needs no Hydra; a rule with `params` would have Snakemake import pandas for each run."""
+    command = ("snakemake", "--cores", "1", "generate", "--config", "experiment=smoke")
+    assert run(checkout, *command).returncode == 0
+    checkout.environment["PYTHONPROFILEIMPORTTIME"] = "1"
+    try:
+        ended = run(checkout, *command)
+    finally:
+        del checkout.environment["PYTHONPROFILEIMPORTTIME"]
+    assert "Nothing to be done" in ended.stderr
+    imported = {line.rpartition(" ")[2] for line in ended.stderr.splitlines() if line.startswith("import ")}
+    assert "snakemake.dag" in imported
+    assert not {"hydra.compose", "omegaconf.omegaconf", "grimp", "torch._C"} & imported
+    for rules in (ROOT / "workflows" / "rules").glob("*.smk"):
+        assert "params:" not in rules.read_text(), rules
+
+
+def test_the_warm_worker_starts_with_a_new_plan_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the plan is kept there may be nothing to do; and who only looks needs no worker."""
+    from pipeline import workflow as opened
+
+    began: list[str] = []
+    plan = workflow().plan
+
+    def find(lines: tuple[str, ...], *, before_making: object = None, **_: object) -> Plan:
+        if new and callable(before_making):
+            before_making()
+        return plan
+
+    monkeypatch.setattr(opened, "current_plan", find)
+    monkeypatch.setattr(opened, "plan_of_the_run", find)
+    monkeypatch.setattr(opened, "begin", lambda: began.append("begun"))
+    for new, main, looking, expected in (
+        (True, True, False, 1), (False, True, False, 0), (True, True, True, 0), (True, False, False, 0),
+    ):  # fmt: skip
+        began.clear()
+        assert opened._find_plan((), main=main, looking=looking) == plan
+        assert len(began) == expected, (new, main, looking)
