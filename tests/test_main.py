@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pipeline.multirun.command import Ended
 
 import pipeline.__main__ as front
 from pipeline import completion
+from pipeline.multirun.command import Ended
 from pipeline.records.plan import Plan
 
 ROOT = Path(__file__).parents[1]

@@ -340,3 +340,43 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         StoreError, match="lock: the file system does not lock files .Function not implemented.*cluster"
     ):
         take_lock(tmp_path / "lock")
+def test_nothing_to_do_imports_neither_hydra_nor_pandas(checkout: Checkout) -> None:
+    """A kept plan needs no Hydra; a rule with `params` would have Snakemake import pandas for each run."""
+    command = ("snakemake", "--cores", "1", "generate", "--config", "experiment=smoke")
+    assert run(checkout, *command).returncode == 0
+    checkout.environment["PYTHONPROFILEIMPORTTIME"] = "1"
+    try:
+        ended = run(checkout, *command)
+    finally:
+        del checkout.environment["PYTHONPROFILEIMPORTTIME"]
+    assert "Nothing to be done" in ended.stderr
+    imported = {line.rpartition(" ")[2] for line in ended.stderr.splitlines() if line.startswith("import ")}
+    assert "snakemake.dag" in imported
+    assert not {"hydra.compose", "omegaconf.omegaconf", "grimp", "torch._C"} & imported
+    for rules in (ROOT / "workflows" / "rules").glob("*.smk"):
+        assert "params:" not in rules.read_text(), rules
+
+
+def test_the_warm_worker_starts_with_a_new_plan_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the plan is kept there may be nothing to do; and who only looks needs no worker."""
+    from pipeline import workflow as opened
+
+    began: list[str] = []
+    plan = workflow().plan
+
+    def find(jobs: tuple[tuple[str, ...], ...], *, before_making: object = None, **_: object) -> Plan:
+        if new and callable(before_making):
+            before_making()
+        return plan
+
+    monkeypatch.setattr(opened, "plan_of_jobs", find)
+    monkeypatch.setattr(opened, "plan_of_the_run", find)
+    monkeypatch.setattr(opened, "begin", lambda: began.append("begun"))
+    for new, main, warm, expected in (
+        (True, True, True, 1), (False, True, True, 0), (True, True, False, 0), (True, False, True, 0),
+    ):  # fmt: skip
+        began.clear()
+        assert opened._find_plan((), main=main, warm=warm) == plan
+        assert len(began) == expected, (new, main, warm)

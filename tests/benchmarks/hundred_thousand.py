@@ -122,12 +122,12 @@ def run_step(name: str, overrides: tuple[str, ...]) -> None:
             paths = ["--spec", str(spec), "--variants", str(generated), "--out", str(out)]
             assert compiling.main(paths) == 0
         elif name == "artifacts":
-            for compiled, _, _ in copies.of(task) if row.workload == plan.tasks[0].row.workload else ():
+            for compiled in copies.compiled(task) if row.workload == plan.tasks[0].row.workload else ():
                 put("compile", compiled)
         else:
-            records = list(copies.of(task))
-            _write("verify", row.verify, VerifyOutput, [verified for _, verified, _ in records])
-            _write("profile", row.profile, ProfileOutput, [profiled for _, _, profiled in records])
+            records = list(copies.outputs(task))
+            _write("verify", row.verify, VerifyOutput, [verified for verified, _ in records])
+            _write("profile", row.profile, ProfileOutput, [profiled for _, profiled in records])
 
 
 def _write(

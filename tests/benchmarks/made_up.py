@@ -147,35 +147,42 @@ class Copies:
         self._chain = real_chain(task)
 
     def of(self, task: PlannedTask) -> Iterator[tuple[CompileRecord, VerifyRecord, ProfileRecord]]:
-        """The records of all variants of a task."""
-        row = task.row
-        specs = (
-            read_record(spec_path(ROOT, "compile", row.compile), CompileSpec),
-            read_record(spec_path(ROOT, "verify", row.verify), VerifySpec),
-            read_record(spec_path(ROOT, "profile", row.profile), ProfileSpec),
-        )
-        for variant in variants_of(task):
-            yield self._copied(variant, *specs)
+        """The records of all variants of a task, each where its stage looks for it."""
+        verifies = read_record(spec_path(ROOT, "verify", task.row.verify), VerifySpec)
+        profiles = read_record(spec_path(ROOT, "profile", task.row.profile), ProfileSpec)
+        for compiled in self.compiled(task):
+            verified = self._verified(compiled.variant, verifying._plan(verifies, compiled).entry)
+            profiled = self._profiled(compiled.variant, profiling.entry_digest(profiles, compiled, {}))
+            yield compiled, verified, profiled
 
-    def _copied(
-        self, variant: Variant, compiles: CompileSpec, verifies: VerifySpec, profiles: ProfileSpec
-    ) -> tuple[CompileRecord, VerifyRecord, ProfileRecord]:
-        compiled, verified, profiled = self._chain
-        replace = msgspec.structs.replace
-        compiled = replace(compiled, variant=variant, entry=compiling.entry_digest(compiles, variant))
-        verified = replace(verified, variant=variant, entry=verifying._plan(verifies, compiled).entry)
+    def compiled(self, task: PlannedTask) -> Iterator[CompileRecord]:
+        """Those of compile alone."""
+        spec = read_record(spec_path(ROOT, "compile", task.row.compile), CompileSpec)
+        for variant in variants_of(task):
+            entry = compiling.entry_digest(spec, variant)
+            yield msgspec.structs.replace(self._chain[0], variant=variant, entry=entry)
+
+    def outputs(self, task: PlannedTask) -> Iterator[tuple[VerifyRecord, ProfileRecord]]:
+        """Those of verify and profile for their outputs, where nobody looks for them in the store."""
+        for variant in variants_of(task):
+            identity = variant.id
+            yield self._verified(variant, identity), self._profiled(variant, identity)
+
+    def _verified(self, variant: Variant, entry: str) -> VerifyRecord:
+        return msgspec.structs.replace(self._chain[1], variant=variant, entry=entry)
+
+    def _profiled(self, variant: Variant, entry: str) -> ProfileRecord:
+        replace, profiled = msgspec.structs.replace, self._chain[2]
         result = profiled.result
         assert isinstance(result, Profiled)
-        factor = 1 + zlib.crc32(variant.id.encode()) % 1000 / 5000
+        factor = 1 + zlib.crc32(entry.encode()) % 1000 / 5000
         samples = tuple(sample * factor for sample in result.timing.samples)
         median = result.timing.median
         interval = replace(
             median, value=median.value * factor, low=median.low * factor, high=median.high * factor
         )
         timing = replace(result.timing, samples=samples, median=interval)
-        entry = profiling.entry_digest(profiles, compiled, {})
-        profiled = replace(profiled, variant=variant, entry=entry, result=replace(result, timing=timing))
-        return compiled, verified, profiled
+        return replace(profiled, variant=variant, entry=entry, result=replace(result, timing=timing))
 
 
 def variants_of(task: PlannedTask) -> tuple[Variant, ...]:

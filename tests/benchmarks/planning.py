@@ -144,9 +144,8 @@ class Clock:
 def child(lines: list[str]) -> None:
     """Do all that the front door does until it would start Snakemake, and say how long each part took."""
     began = time.perf_counter()
-    from pipeline.multirun import folders, front, jobs, launching, sweeping
-
     from pipeline.config import builds, cache, plan, resolve, tasks
+    from pipeline.multirun import folders, front, jobs, launching, sweeping
 
     clock = Clock()
     clock.wrap(sweeping, "combinations", "combinations")
