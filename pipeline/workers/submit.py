@@ -57,6 +57,8 @@ def main(arguments: list[str]) -> int:
         print("error: the warm worker was killed while the job ran: run again", file=sys.stderr)
         return 137
     code = int(json.loads(report)["code"])
+    if code < 0:
+        print(f"error: {job['stage']} was killed by signal {-code}: run again", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 
