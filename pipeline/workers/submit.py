@@ -76,6 +76,8 @@ def _run_stage(connection: socket.socket, arguments: list[str]) -> int:
         print("error: the warm worker was killed while the job ran: run again", file=sys.stderr)
         return 137
     code = int(json.loads(report)["code"])
+    if code < 0:
+        print(f"error: {job['stage']} was killed by signal {-code}: run again", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 
