@@ -340,6 +340,8 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         StoreError, match="lock: the file system does not lock files .Function not implemented.*cluster"
     ):
         take_lock(tmp_path / "lock")
+
+
 def test_nothing_to_do_imports_neither_hydra_nor_pandas(checkout: Checkout) -> None:
     """A kept plan needs no Hydra; a rule with `params` would have Snakemake import pandas for each run."""
     command = ("snakemake", "--cores", "1", "generate", "--config", "experiment=smoke")
