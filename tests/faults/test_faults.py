@@ -23,6 +23,7 @@ FAULTS = (
     "a read-only mount",
     "two sweeps in one checkout",
 )
+pytestmark = pytest.mark.timeout(900)  # a machine that is busy with other things makes seconds into minutes
 TRIES = 5  # seeds until one hits before the run has ended
 
 

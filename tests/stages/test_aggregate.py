@@ -44,7 +44,8 @@ def test_equal_results_give_equal_tables(run):
 
     def tables() -> dict[str, bytes]:
         assert aggregate.main(arguments) == 0
-        return {path.name: path.read_bytes() for path in out.parent.iterdir() if path.name != "summary.json"}
+        files = (path for path in out.parent.iterdir() if not path.name.startswith("summary.json"))
+        return {path.name: path.read_bytes() for path in files}
 
     assert tables() == tables()
 
