@@ -167,7 +167,7 @@ class Shared:
         """Once per process: whoever is offline waits for no further time-outs."""
         if verb not in self._given_up:
             self._given_up.add(verb)
-            print(f"shared store: {error}; going on without it", file=sys.stderr)
+            print(f"going on without the shared store: {error}", file=sys.stderr)
 
 
 def shared_store() -> Shared | None:

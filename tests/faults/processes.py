@@ -25,6 +25,7 @@ class Member(NamedTuple):
 
 class _Seen(NamedTuple):
     parent: int
+    session: int
     command: str
     marked: bool
 
@@ -71,7 +72,7 @@ def _all() -> list[int]:
 def _look(pid: int, mark: bytes) -> _Seen | None:
     folder = Path("/proc") / str(pid)
     try:
-        state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+        state, parent, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
         command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (OSError, ValueError):
         return None
@@ -80,18 +81,13 @@ def _look(pid: int, mark: bytes) -> _Seen | None:
     marked = False
     with contextlib.suppress(OSError):
         marked = mark in (folder / "environ").read_bytes()
-    return _Seen(int(parent), command, marked)
+    return _Seen(int(parent), int(session), command, marked)
 
 
 def _role(pid: int, seen: dict[int, _Seen]) -> str:
     command = seen[pid].command
     if "pipeline.workers.zygote" in command:
-        depth = 0
-        parent = seen[pid].parent
-        while parent in seen and "pipeline.workers.zygote" in seen[parent].command:
-            depth += 1
-            parent = seen[parent].parent
-        return ROLES[min(depth, len(ROLES) - 1)]
+        return ROLES[min(_depth(pid, seen), len(ROLES) - 1)]
     for name, words in (
         ("submit", "pipeline.workers.submit"),
         ("snakemake", "-m snakemake"),
@@ -105,3 +101,12 @@ def _role(pid: int, seen: dict[int, _Seen]) -> str:
                 else name
             )
     return "tool"
+
+
+def _depth(pid: int, seen: dict[int, _Seen]) -> int:
+    """How many forks below a warm worker; a branch of it, which leads a session as no keeper does, is one."""
+    parent = seen[pid].parent
+    if parent not in seen or "pipeline.workers.zygote" not in seen[parent].command:
+        return 0
+    above = _depth(parent, seen)
+    return 0 if above == 0 and seen[pid].session == pid else above + 1

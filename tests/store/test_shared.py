@@ -206,5 +206,6 @@ def test_a_store_that_refuses_costs_one_line(
         assert find_entry(ours, "compile", entry, Note) is not None
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2  # one for reading, one for writing
-    assert all(line.endswith("Access Denied; going on without it") for line in lines)
+    assert all(line.startswith("going on without the shared store: ") for line in lines)
+    assert all(line.endswith("Access Denied") for line in lines)
     assert len(file_systems.Refusing.asked) == 2
