@@ -27,6 +27,7 @@ _TROUBLE = re.compile(
         (
             *(re.escape(os.strerror(number)) for number in REMEDIES if number != 1),
             "Killed",
+            r"(?:code|signal|status):? -?(?:9|15|137|143)\b",
             "its supervisor was killed",
             "terminated program",
             "can't start new thread",

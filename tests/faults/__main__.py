@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import shutil
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -31,8 +30,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="write the table here")
     parser.add_argument("--log", type=Path, help="append each result as a line of JSON; those there count")
     options = parser.parse_args(arguments)
-    # A shell starts what is in the background with this signal ignored, which all runs would inherit.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="kmf-", dir="/tmp"))
     try:
         results, skipped = inject(options, folder)

@@ -24,6 +24,8 @@ TARGETS = {stage: (stage,) for stage in STAGES}
 KEPT = ("artifacts", ".snakemake")
 MARK = "KERNELMILL_FAULTS"
 """In the environment of all processes that come from here: how they are found again."""
+HEARING = ("env", "--default-signal=INT")
+"""A shell starts what is in the background with this signal ignored, which a run would inherit."""
 LONGEST = 150.0  # seconds for a run that takes a few
 
 
@@ -63,7 +65,7 @@ class Run:
         self._started = time.monotonic()
         self._lines: list[str] = []
         self.process = subprocess.Popen(
-            command,
+            [*HEARING, *command],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -11,18 +11,19 @@ from tests.faults.scene import Scene
 
 FAULTS = (
     "kill a worker",
-    "kill a stage",
-    "kill Snakemake",
     "kill all processes",
     "corrupt a binary",
-    "corrupt an output",
-    "corrupt the plan",
     "corrupt a table",
+    "corrupt the plan",
     "the database is damaged",
     "fill the disk of the artifacts",
-    "a read-only mount",
     "two sweeps in one checkout",
+    "kill a stage",
+    "kill Snakemake",
+    "corrupt an output",
+    "a read-only mount",
 )
+SHORT = 8  # of them in `make test`, the others with the slow ones: each takes about ten seconds
 pytestmark = pytest.mark.timeout(900)  # a machine that is busy with other things makes seconds into minutes
 TRIES = 5  # seeds until one hits before the run has ended
 
@@ -37,7 +38,9 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name", [*FAULTS[:SHORT], *(pytest.param(name, marks=pytest.mark.slow) for name in FAULTS[SHORT:])]
+)
 def test_the_next_run_completes(judge: Judge, name: str) -> None:
     """As an undisturbed one, and no finished measurement is lost."""
     for seed in range(100, 100 + TRIES):

@@ -20,6 +20,8 @@ from pipeline.workers.keeper import Exit
         (Outcome.CRASHED, "its supervisor was killed (while it was loaded)"),
         (Outcome.COMPILE_ERROR, "fatal error: error writing to /tmp/x.s: No space left on device"),
         (Outcome.COMPILE_ERROR, "g++: fatal error: Killed signal terminated program cc1plus"),
+        (Outcome.COMPILE_ERROR, "the compiler ended with code -9: it said nothing"),
+        (Outcome.COMPILE_ERROR, "`ptxas` failed with error code -9"),
         (Outcome.LAUNCH_ERROR, "OSError: [Errno 24] Too many open files"),
         (Outcome.LAUNCH_ERROR, "RuntimeError: can't start new thread"),
     ],

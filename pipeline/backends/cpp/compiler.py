@@ -96,6 +96,8 @@ def disassemble(artifact: Path) -> str | None:
         return None
     command = [objdump, "-d", "--no-show-raw-insn", "--section=.text", artifact.name]
     result = subprocess.run(command, cwd=artifact.parent, capture_output=True, text=True, check=False)
+    if result.returncode < 0:  # killed: facts must not be missing for that
+        result = subprocess.run(command, cwd=artifact.parent, capture_output=True, text=True, check=False)
     return result.stdout if result.returncode == 0 else None
 
 
