@@ -67,7 +67,8 @@ def members(turns: list[tuple[str, int]] | None = None) -> tuple[Scripted, Scrip
 def test_interleaved_in_random_order() -> None:
     """Every round times each once, on the same seed, which no other round has; both come first at times."""
     turns: list[tuple[str, int]] = []
-    chosen = settings(batches_at_least=40, batches_at_most=40)
+    # A budget of seconds would end it early where the machine stands still for a moment.
+    chosen = settings(batches_at_least=40, batches_at_most=40, seconds_per_variant=60.0)
     run_rounds(members(turns), chosen, NO_MONITOR)
     rounds = list(zip(turns[::2], turns[1::2], strict=True))
     assert len(rounds) == 40
