@@ -11,6 +11,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import SweepError
+from pipeline.multirun.command import is_looking
 from pipeline.sampling.opening import Purpose, exploration
 from pipeline.sampling.samplers import Direction, drawn_at_random, require_optuna
 from pipeline.sampling.storage import shown
@@ -20,9 +21,6 @@ from pipeline.sweeping.overrides import Swept, read_space
 from pipeline.sweeping.results import result_lines, write_results
 from pipeline.sweeping.returns import answer_of
 from pipeline.sweeping.settings import Sweep, read_settings
-
-LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
-"""Arguments with which Snakemake runs nothing."""
 
 
 class HydraSweep:
@@ -70,7 +68,7 @@ class HydraSweep:
     def _only_shown(self) -> bool:
         """Whether the launcher was told to run nothing, so that its jobs have no values."""
         arguments = OmegaConf.select(self.config, "hydra.launcher.arguments", default=())
-        return any(str(argument).startswith(LOOKING) for argument in arguments or ())
+        return is_looking([str(argument) for argument in arguments or ()])
 
     def _show_a_batch(self, purpose: Purpose, settings: Sweep, swept: Swept) -> list[Sequence[JobReturn]]:
         """Launch the first batch of a new study, and keep nothing."""

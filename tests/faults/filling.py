@@ -63,40 +63,31 @@ def fill(folder: Path, left: int) -> None:
 @kind("fill the disk of the artifacts")
 def fill_artifacts(scene: Scene, numbers: random.Random) -> Injected:
     """Before the run, or in its middle."""
-    moment = numbers.choice([each for each in MOMENTS if each.tree is not None])
-    left = numbers.choice(LEFT)
-    scene.end_all()
-    scene.restore(moment.tree)
-    with small_disk(scene.artifacts):
-        at_once = numbers.random() < 0.5
-        if at_once:
-            fill(scene.artifacts, left)
-        run = scene.run()
-        if not at_once and run.until(lambda: moment.seen(scene, run)):
-            fill(scene.artifacts, left)
-        ended = run.end()
-        scene.end_all()
-    when = f"all up to {moment.tree} done" if at_once else f"when {moment.name}"
-    return Injected(f"{left >> 10} KB left, {when}", ended)
+    return _filled(scene, numbers, scene.artifacts, at_once=0.5)
 
 
 @kind("fill the temporary folder")
 def fill_temporary(scene: Scene, numbers: random.Random) -> Injected:
     """$TMPDIR, where the warm worker listens and compilers write."""
+    return _filled(scene, numbers, scene.temporary, at_once=0.6)
+
+
+def _filled(scene: Scene, numbers: random.Random, folder: Path, *, at_once: float) -> Injected:
+    """A small disk in place of a folder, full before the run with this probability, else in its middle."""
     moment = numbers.choice([each for each in MOMENTS if each.tree is not None])
     left = numbers.choice(LEFT)
     scene.end_all()
     scene.restore(moment.tree)
-    with small_disk(scene.temporary):
-        at_once = numbers.random() < 0.6
-        if at_once:
-            fill(scene.temporary, left)
+    with small_disk(folder):
+        before = numbers.random() < at_once
+        if before:
+            fill(folder, left)
         run = scene.run()
-        if not at_once and run.until(lambda: moment.seen(scene, run)):
-            fill(scene.temporary, left)
+        if not before and run.until(lambda: moment.seen(scene, run)):
+            fill(folder, left)
         ended = run.end()
         scene.end_all()
-    when = f"all up to {moment.tree} done" if at_once else f"when {moment.name}"
+    when = f"all up to {moment.tree} done" if before else f"when {moment.name}"
     return Injected(f"{left >> 10} KB left, {when}", ended)
 
 
