@@ -19,10 +19,11 @@ from pipeline import environment
 from pipeline.errors import StoreError
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import from_json
-from pipeline.store.atomic import new_folder, write_atomic
+from pipeline.store.atomic import new_folder
 from pipeline.store.layout import entry_path, output_path
 from pipeline.store.parcel import SUFFIX, pack, unpack
 from pipeline.store.place import Place, shown
+from pipeline.store.seals import write_sealed
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -105,7 +106,7 @@ class Shared:
         self.bring_entries(root, stage, (entry for entries in needed.values() for entry in entries))
         whole = [name for name in found if _are_here(root, stage, needed[name])]
         for name in whole:
-            write_atomic(names[name], found[name])
+            write_sealed(names[name], found[name])
         return len(whole)
 
     def put_entry(self, root: Path, stage: str, entry: str) -> bool:

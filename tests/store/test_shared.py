@@ -11,6 +11,7 @@ from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.layout import entry_path, output_path, spec_path
 from pipeline.store.outputs import is_whole, put_output
+from pipeline.store.seals import is_damaged, write_sealed
 from pipeline.store.shared import NOT_SHARED, entry_name, shared_store
 from tests.store import file_systems
 
@@ -96,6 +97,18 @@ def test_an_entry_of_one_is_found_by_the_other(url: str, ours: Path, theirs: Pat
     bring_entries(theirs, "compile", ["abcd", "not there"])
     assert find_entry(theirs, "compile", "abcd", Note) == note
     assert (entry_path(theirs, "compile", "abcd") / "sources" / "k.cpp").read_text() == "int x;"
+
+
+def test_what_was_brought_is_sealed(url: str, ours: Path, theirs: Path) -> None:
+    """Damage is noticed there as well; a seal that an earlier output left behind is replaced."""
+    key = _write(ours, (_store(ours, "abcd"),))
+    path = output_path(theirs, "compile", key, 0)
+    write_sealed(path, b"an earlier one")
+    path.unlink()
+    assert _bring_output(theirs, key)
+    assert not is_damaged(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert is_damaged(path)
 
 
 def test_without_a_shared_store_nothing_travels(

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -33,28 +34,19 @@ def test_it_is_gone_afterwards(store: Store) -> None:
 
 def test_one_holds_it_at_a_time(store: Store) -> None:
     """Longer than it would take to be thought dead: whoever lives keeps it."""
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work(number: int) -> None:
-        with lease(store.client):
-            inside.append(number)
-            most.append(len(inside))
-            time.sleep(2.0 if number == 0 else 0.1)
-            inside.remove(number)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1, 1, 1, 1]
+    assert _inside_at_once(store, (2.0, 0.1, 0.1, 0.1)) == [1, 1, 1, 1]
     assert _locks(store) == []
 
 
 def test_that_of_a_dead_holder_is_taken_by_one(store: Store) -> None:
     """Two wait for it; nothing of the dead one's stays."""
     store.client.create_registered_model(NAME, tags={HOLDER: "dead", BEAT: "7"})
+    assert _inside_at_once(store, (0.3, 0.3)) == [1, 1]
+    assert _locks(store) == []
+
+
+def _inside_at_once(store: Store, seconds: Sequence[float]) -> list[int]:
+    """Threads that each hold the lease for so long: how many were inside when each came in."""
     inside: list[int] = []
     most: list[int] = []
 
@@ -62,16 +54,15 @@ def test_that_of_a_dead_holder_is_taken_by_one(store: Store) -> None:
         with lease(store.client):
             inside.append(number)
             most.append(len(inside))
-            time.sleep(0.3)
+            time.sleep(seconds[number])
             inside.remove(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(seconds))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == [1, 1]
-    assert _locks(store) == []
+    return most
 
 
 def test_one_that_was_taken_away_is_noticed(store: Store) -> None:
