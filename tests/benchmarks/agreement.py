@@ -48,11 +48,15 @@ Verdict = Literal["agrees", "differs", "undecided"]
 CONFIDENCE = 0.95
 TOO_WIDE = 0.1
 """Relative width of the ratio's interval beyond which it shows nothing."""
+FEWEST = 6
+"""Pairs below which a bootstrap interval of a median is not worth its name: all of them on one side of the
+median has a chance of 1 in 32."""
 DISCUSSION = """\
 *Ours* and *theirs* are medians over the rounds with bootstrap intervals of 95 %; of theirs, the median of
 each round's samples. *Ours / theirs* is the median of the rounds' ratios, with its interval. *Agrees* is the
 verdict that the pipeline would give on this ratio: indistinguishable, that is, the interval leaves room for a
-difference below 1 %. *Undecided*: the interval is wider than 10 %, so that nothing was shown.
+difference below 1 %. *Undecided*: the interval is wider than 10 %, or fewer than 6 rounds were left in which
+no thread waited for a core, so that nothing was shown.
 
 What is the same: the process, its threads, cores, priority and allocator, the callable, its content and
 where it lies in memory, up to 10 ms of untimed calls before each, and garbage collection (timeit, on which
@@ -78,6 +82,13 @@ class Row(Record, frozen=True, kw_only=True):
         """Median of the rounds' ratios, ours over theirs."""
         ratios = [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
         return statistics.median(ratios, CONFIDENCE)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the pipeline would call them indistinguishable."""
+        if len(self.ours) < FEWEST:
+            return "undecided"
+        return verdict(self.ratio)
 
 
 def main() -> None:
@@ -208,16 +219,23 @@ def _page(rows: list[Row], chosen: argparse.Namespace) -> Iterator[str]:
     yield "| kernel | callable | harness | ours | theirs | ours / theirs | verdict |"
     yield "|---|---|---|---:|---:|---:|---|"
     for row in rows:
-        ratio = row.ratio
-        yield (
-            f"| {row.kernel} | {row.callable} | {row.harness} | {_microseconds(row.ours)} "
-            f"| {_microseconds(row.theirs)} | {ratio.value:.3f} ({ratio.low:.3f} – {ratio.high:.3f}) "
-            f"| {verdict(ratio)} |"
-        )
-    counts = collections.Counter(verdict(row.ratio) for row in rows)
+        yield f"| {row.kernel} | {row.callable} | {row.harness} | {_figures(row)} | {row.verdict} |"
+    counts = collections.Counter(row.verdict for row in rows)
+    ratios = [row.ratio.value for row in rows if len(row.ours) >= FEWEST]
     yield f"\nOf {len(rows)}: " + ", ".join(f"{counts[each]} {each}" for each in get_args(Verdict)) + "."
-    yield f"All ratios together: median {np.median([row.ratio.value for row in rows]):.3f}.\n"
+    if ratios:
+        yield f"All ratios together: median {np.median(ratios):.3f}.\n"
     yield DISCUSSION
+
+
+def _figures(row: Row) -> str:
+    if len(row.ours) < FEWEST:
+        return f"| | {len(row.ours)} pairs"
+    ratio = row.ratio
+    return (
+        f"{_microseconds(row.ours)} | {_microseconds(row.theirs)} "
+        f"| {ratio.value:.3f} ({ratio.low:.3f} – {ratio.high:.3f})"
+    )
 
 
 def _microseconds(samples: tuple[float, ...]) -> str:

@@ -9,7 +9,7 @@ from pipeline.measure.member import Batch
 from pipeline.measure.rounds import Round
 from pipeline.records.profiled import Interval
 from tests.benchmarks import likwid
-from tests.benchmarks.agreement import _paired, kernels_in_cpp, verdict
+from tests.benchmarks.agreement import FEWEST, Row, _paired, kernels_in_cpp, verdict
 from tests.benchmarks.ceilings import Quantity, _best, _working_sets
 from tests.measure.stand_ins import DEVICE, MB
 
@@ -38,6 +38,16 @@ def test_scatter_is_no_agreement() -> None:
     """An interval from a half to two leaves room for 1, and for everything else."""
     assert verdict(ratio(0.5, 2.0)) == "undecided"
     assert verdict(ratio(1.5, 2.0)) == "undecided"
+
+
+def test_few_pairs_are_no_agreement() -> None:
+    """One equal pair has an interval of no width."""
+    fewer, enough = (
+        Row(kernel="softmax", callable="cpp", harness="x", ours=(1.0,) * count, theirs=(1.0,) * count)
+        for count in (FEWEST - 1, FEWEST)
+    )
+    assert fewer.verdict == "undecided"
+    assert enough.verdict == "agrees"
 
 
 def test_pairs_of_rounds(tmp_path: Path) -> None:
