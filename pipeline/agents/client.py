@@ -94,10 +94,10 @@ class Client:
         reason = last.reason
         if last.wait is not None and last.wait > agent.wait_at_most:
             reason += f"; it wants {last.wait:g} s of patience, wait_at_most is {agent.wait_at_most:g} s"
-        plural = "" if number == 1 else "s"
+        reason += f" (after {number} {'try' if number == 1 else 'tries'})"
         if last.outcome is None:
-            raise AgentError(f"{agent.base_url}: {reason} (after {number} tr{'ies' if plural else 'y'})")
-        return NoAnswer(outcome=last.outcome, reason=f"{reason} (after {number} tr{'ies' if plural else 'y'})", tries=number)
+            raise AgentError(f"{agent.base_url}: {reason}")
+        return NoAnswer(outcome=last.outcome, reason=reason, tries=number)
 
     def _try(self, request: Request) -> Completion:
         with self._told():
@@ -118,7 +118,8 @@ class Client:
     def _send(self, request: Request) -> bytes:
         """The response's bytes; read piece by piece, because one that drips would never time out."""
         deadline = time.monotonic() + self._agent.seconds_at_most
-        with self._client.chat.completions.with_streaming_response.create(**_parameters(request)) as response:
+        parameters = _parameters(request, self._agent)
+        with self._client.chat.completions.with_streaming_response.create(**parameters) as response:
             parts: list[bytes] = []
             size = 0
             for part in response.iter_bytes():
@@ -189,20 +190,18 @@ def _open(agent: Agent, key: Key) -> "openai.OpenAI":
     return openai.OpenAI(
         base_url=agent.base_url,
         api_key=key.reveal(),
-        organization="",
-        project="",
         timeout=agent.seconds_at_most,
         max_retries=0,
         http_client=http,
     )
 
 
-def _parameters(request: Request) -> dict[str, Any]:
+def _parameters(request: Request, agent: Agent) -> dict[str, Any]:
     """What the protocol calls them."""
     parameters: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": each.role, "content": each.content} for each in request.messages],
-        "max_tokens": request.tokens_at_most,
+        agent.tokens_parameter: request.tokens_at_most,
         "seed": request.seed,
     }
     if request.temperature is not None:

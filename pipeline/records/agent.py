@@ -47,6 +47,8 @@ class Agent(Record, frozen=True, kw_only=True):
     """None: the model's own."""
     tokens_at_most: int
     """Of one answer."""
+    tokens_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the endpoint calls that limit: OpenAI's own newer models know the second name only."""
     tokens_in_all: int | None = None
     """Prompts and answers of a task's search; once they are used, no further attempt begins. None: no limit."""
     seconds_at_most: float
