@@ -21,11 +21,12 @@ _REFUSAL = re.compile(r"\A\W*(?:i'?m sorry|i am sorry|sorry|i can(?:'|no)?t|i am
 _CHANGE = re.compile(r"^\W*CHANGE\W*:\s*(.+)", re.MULTILINE | re.DOTALL)
 
 _JOINED = re.compile(r"\\[ \t]*\n")
-_COMMENTS = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+# Anywhere, in comments and strings too: where those end is the compiler's to know, and hiding is easy.
 _READS = re.compile(
-    r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(include_next|include|import|embed|pragma[ \t]+GCC[ \t]+dependency)\b(.*)$", re.MULTILINE
+    r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(include_next|include|import|embed)\b([^\n]*)", re.DOTALL
 )
-_SYSTEM = re.compile(r"\s*<([\w+.-]+(?:/[\w+.-]+)*)>\s*")
+_SYSTEM = re.compile(r"\s*<([\w+-][\w+.-]*(?:/[\w+.-]+)*)>\s*")
 _LOCAL = re.compile(r'\s*"([^"\n]+)"\s*')
 
 
@@ -110,9 +111,9 @@ def _foreign_file(source: str, includes: Collection[str]) -> str | None:
 
     What compilers say of such a file would come back in the next prompt, and leave this machine with it.
     """
-    plain = _COMMENTS.sub(lambda match: match[1] or " ", _JOINED.sub("", source))
-    for found in _READS.finditer(plain):
-        system, local = _SYSTEM.fullmatch(found[2]), _LOCAL.fullmatch(found[2])
+    for found in _READS.finditer(_JOINED.sub("", source)):
+        named = _COMMENT.sub(" ", found[2])
+        system, local = _SYSTEM.fullmatch(named), _LOCAL.fullmatch(named)
         if found[1] == "include" and system is not None and ".." not in system[1]:
             continue
         if found[1] == "include" and local is not None and local[1] in includes:
