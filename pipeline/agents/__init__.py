@@ -1,1 +1,1 @@
-"""Agents: language models that write sources (coder) and say what to change next (judge). Verdicts are not theirs."""
+"""Agents: models that write sources (coder) and say what to change next (judge). Verdicts are not theirs."""

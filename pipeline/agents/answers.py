@@ -19,7 +19,7 @@ class Answers:
     """The answers of one endpoint; may be used from several threads."""
 
     def __init__(self, root: Path, client: Callable[[], Client]) -> None:
-        """`client` is called for the first answer that is not kept: what is kept needs no key and no endpoint."""
+        """`client` is called for the first answer that is not kept: the others need no key, no endpoint."""
         self._root = root
         self._client = client
         self.kept = 0

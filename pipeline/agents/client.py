@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MISSING = "search=llm needs the package openai: pip install 'kernelmill[llm]'"
 LARGEST = 8 << 20  # bytes of a response: more is not read
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_HTTP = ("httpx", "httpx2")
 _SHOWN = 300  # characters of an endpoint's own words
 
 
@@ -134,7 +135,6 @@ class Client:
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         """Errors of the package become ours; their own texts and causes may hold the request's headers."""
-        import httpx
         import openai
 
         trouble: _Trouble
@@ -147,10 +147,18 @@ class Client:
             trouble = self._status(error)
         except openai.APIConnectionError as error:
             trouble = _Trouble(None, f"no connection: {self._said(error.__cause__ or error)}")
-        except httpx.TimeoutException:
-            trouble = _Trouble(AnswerOutcome.TIMED_OUT, _no_answer_in(self._agent))
-        except (httpx.HTTPError, openai.OpenAIError) as error:
-            trouble = _Trouble(AnswerOutcome.MALFORMED, f"the answer broke off: {self._said(error)}")
+        except openai.OpenAIError as error:
+            trouble = _Trouble(AnswerOutcome.MALFORMED, f"the package openai gave up: {self._said(error)}")
+        except Exception as error:
+            names = _http_errors(error)
+            if not names:
+                raise
+            late = "TimeoutException" in names
+            trouble = (
+                _Trouble(AnswerOutcome.TIMED_OUT, _no_answer_in(self._agent))
+                if late
+                else _Trouble(AnswerOutcome.MALFORMED, f"the answer broke off: {self._said(error)}")
+            )
         # Outside of the handlers, so that no traceback leads to what the package knew.
         raise trouble
 
@@ -178,15 +186,16 @@ class Client:
 
 def _open(agent: Agent, key: Key) -> "openai.OpenAI":
     try:
-        import httpx
         import openai
     except ModuleNotFoundError as error:
-        if error.name not in ("openai", "httpx"):
+        if error.name != "openai":
             raise
         raise AgentError(MISSING) from None
-    # The environment's proxy is for what is outside of this machine. No redirects: they would take the key along.
+    # A proxy is for what is outside of this machine; a redirect could take the key elsewhere.
     local = urlsplit(agent.base_url).hostname in _LOOPBACK
-    http = httpx.Client(timeout=agent.seconds_at_most, trust_env=not local, follow_redirects=False)
+    http = openai.DefaultHttpxClient(
+        timeout=agent.seconds_at_most, trust_env=not local, follow_redirects=False
+    )
     return openai.OpenAI(
         base_url=agent.base_url,
         api_key=key.reveal(),
@@ -222,6 +231,14 @@ def _answer(request: Request, found: Completion, seconds: float, tries: int) -> 
         tries=tries,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def _http_errors(error: Exception) -> list[str]:
+    """What the library beneath the package `openai` calls an error; empty where it is not one of its own.
+
+    The package has changed that library, so it is not imported here.
+    """
+    return [each.__name__ for each in type(error).__mro__ if each.__module__.partition(".")[0] in _HTTP]
 
 
 def _no_answer_in(agent: Agent) -> str:

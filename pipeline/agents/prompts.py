@@ -1,4 +1,4 @@
-"""Prompts: versioned templates and what they show in; messages, with the template's version and digest, out."""
+"""Prompts: versioned templates and what they show in; messages, with version and digest, out."""
 
 import functools
 import re
@@ -38,9 +38,7 @@ def render(name: str, values: Mapping[str, object]) -> Prompt:
     source = (FOLDER / f"{name}{SUFFIX}").read_bytes()
     template = _environment().get_template(f"{name}{SUFFIX}")
     context = template.new_context(dict(values))
-    parts = {
-        block: "".join(template.blocks[block](context)).strip() + "\n" for block in ("system", "user")
-    }
+    parts = {block: "".join(template.blocks[block](context)).strip() + "\n" for block in ("system", "user")}
     version = _VERSION.match(source.decode())
     assert version is not None, f"{name}{SUFFIX} does not begin with its version"
     return Prompt(

@@ -15,9 +15,13 @@ LANGUAGES = {
 SOURCE_AT_MOST = 200_000  # characters
 CHANGE_AT_MOST = 800  # characters
 
-_BLOCK = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([^\s`]*)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"^[ \t]*(```+|~~~+)[ \t]*([^\s`]*)[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE
+)
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
-_REFUSAL = re.compile(r"\A\W*(?:i'?m sorry|i am sorry|sorry|i can(?:'|no)?t|i am unable|i'm unable)", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"\A\W*(?:i'?m sorry|i am sorry|sorry|i can(?:'|no)?t|i am unable|i'm unable)", re.IGNORECASE
+)
 _CHANGE = re.compile(r"^\W*CHANGE\W*:\s*(.+)", re.MULTILINE | re.DOTALL)
 
 _JOINED = re.compile(r"\\[ \t]*\n")
@@ -50,11 +54,16 @@ def read_source(answer: Answer, backend: str, includes: Collection[str]) -> str 
             outcome=AnswerOutcome.SEVERAL_BLOCKS, reason=f"{len(blocks)} blocks of code, expected exactly one"
         )
     language, source = blocks[0]
+    source = source.replace("\r\n", "\n").strip("\n") + "\n"
+    return _problem(language, source, backend, includes) or source
+
+
+def _problem(language: str, source: str, backend: str, includes: Collection[str]) -> Unusable | None:
+    """What is wrong with a block of code, if anything is."""
     if language and language not in LANGUAGES[backend]:
         known = ", ".join(sorted(LANGUAGES[backend]))
         reason = f"a block of '{language[:20]}', expected one of {known}"
         return Unusable(outcome=AnswerOutcome.WRONG_LANGUAGE, reason=reason)
-    source = source.replace("\r\n", "\n").strip("\n") + "\n"
     if not source.strip():
         return Unusable(outcome=AnswerOutcome.NO_CODE, reason="the block of code is empty")
     if len(source) > SOURCE_AT_MOST:
@@ -62,11 +71,9 @@ def read_source(answer: Answer, backend: str, includes: Collection[str]) -> str 
         return Unusable(outcome=AnswerOutcome.TOO_LONG, reason=reason)
     foreign = _foreign_file(source, includes) if backend != "triton" else None
     if foreign is not None:
-        return Unusable(
-            outcome=AnswerOutcome.FORBIDDEN_INCLUDE,
-            reason=f"`{foreign}`: only system headers and {_listed(includes)} may be included",
-        )
-    return source
+        reason = f"`{foreign}`: only system headers and {_listed(includes)} may be included"
+        return Unusable(outcome=AnswerOutcome.FORBIDDEN_INCLUDE, reason=reason)
+    return None
 
 
 def read_change(answer: Answer) -> str | Unusable:

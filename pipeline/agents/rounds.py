@@ -1,4 +1,4 @@
-"""One round: a Scene in, drafts out. The judge looks at each chosen variant once, the coder writes the attempts.
+"""One round: a Scene in, drafts out. The judge looks at each chosen variant once, the coder writes.
 
 Whatever an endpoint answers, the round goes on with what it has, and each attempt says how it ended. Only an
 endpoint that is not there, or does not let us in, ends the round: what it answered until then is kept.
@@ -111,7 +111,9 @@ class _Writer:
             first = trial.variant.id not in judged
             judged.add(trial.variant.id)
             asked = said.asked if said is not None and first else None
-            plans.append(_Plan(number=number, parent=trial, change=said.change if said else None, judged=asked))
+            plans.append(
+                _Plan(number=number, parent=trial, change=said.change if said else None, judged=asked)
+            )
         for batch in _batches(plans, self._scene.agent.requests_at_once):
             if self._spent():
                 drafts += [self._unasked(plan) for plan in batch]
@@ -143,7 +145,7 @@ class _Writer:
         for _ in range(scene.agent.repairs + 1):
             request = self._request(prompt, messages, plan.number)
             answer = self._answers.of(request)
-            found: str | Unusable | NoAnswer = answer if isinstance(answer, NoAnswer) else self._read(answer, plan, contract.includes)
+            found = self._read(answer, plan, contract.includes)
             asked.append(_asked(scene.agent, "coder", request, answer, found))
             if isinstance(found, str) or isinstance(answer, NoAnswer) or found.outcome not in MENDABLE:
                 break
@@ -154,7 +156,11 @@ class _Writer:
             )
         return _draft(plan, found, tuple(asked))
 
-    def _read(self, answer: Answer, plan: _Plan, includes: Sequence[str]) -> str | Unusable:
+    def _read(
+        self, answer: Answer | NoAnswer, plan: _Plan, includes: Sequence[str]
+    ) -> str | Unusable | NoAnswer:
+        if isinstance(answer, NoAnswer):
+            return answer
         found = read_source(answer, plan.parent.variant.backend, includes)
         if isinstance(found, str) and digest_bytes(found.encode()) in self._known:
             return Unusable(outcome=AnswerOutcome.REPEATED, reason="the same source was tried before")
@@ -176,7 +182,9 @@ class _Writer:
 
     def _unasked(self, plan: _Plan) -> Draft:
         limit = self._scene.agent.tokens_in_all
-        spent = Unusable(outcome=AnswerOutcome.BUDGET_SPENT, reason=f"{self._tokens} of {limit} tokens are used")
+        spent = Unusable(
+            outcome=AnswerOutcome.BUDGET_SPENT, reason=f"{self._tokens} of {limit} tokens are used"
+        )
         return _draft(plan, spent, (plan.judged,) if plan.judged is not None else ())
 
     def _request(self, prompt: Prompt, messages: tuple[Message, ...], number: int) -> Request:
@@ -198,7 +206,6 @@ def _has_source(scene: Scene, trial: Trial) -> bool:
 
 
 def _draft(plan: _Plan, found: str | Unusable | NoAnswer, asked: tuple[Asked, ...]) -> Draft:
-    used = isinstance(found, str)
     attempt = Attempt(
         number=plan.number,
         parent=plan.parent.variant.id,
@@ -208,7 +215,7 @@ def _draft(plan: _Plan, found: str | Unusable | NoAnswer, asked: tuple[Asked, ..
         source=digest_bytes(found.encode()) if isinstance(found, str) else None,
         asked=asked,
     )
-    return Draft(attempt=attempt, parent=plan.parent, text=found if used else None)
+    return Draft(attempt=attempt, parent=plan.parent, text=found if isinstance(found, str) else None)
 
 
 def _asked(
@@ -237,7 +244,9 @@ def _cost(agent: Agent, answer: Answer | None) -> float | None:
         return None
     if answer.prompt_tokens is None or answer.completion_tokens is None:
         return None
-    return (answer.prompt_tokens * agent.price.prompt + answer.completion_tokens * agent.price.completion) / 1e6
+    return (
+        answer.prompt_tokens * agent.price.prompt + answer.completion_tokens * agent.price.completion
+    ) / 1e6
 
 
 def _batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:

@@ -75,7 +75,9 @@ class Scene:
             "fence": contract.fence,
             "signature": contract.signature,
             "contract": [*contract.lines, *promise_lines(self.brief)],
-            "reference": cut(read_text(self.repository.joinpath(*module.split(".")).with_suffix(".py")), REFERENCE_AT_MOST),
+            "reference": cut(
+                read_text(self.repository.joinpath(*module.split(".")).with_suffix(".py")), REFERENCE_AT_MOST
+            ),
             "device": device_lines(self.brief),
             "exemplars": self._exemplars(),
             "headers": self._headers(trial, contract),

@@ -28,7 +28,9 @@ def device_lines(brief: Brief) -> list[str]:
     if brief.device:
         lines.append(f"model: {line(brief.device, 100)}")
     if target.limits:
-        lines.append("limits: " + ", ".join(f"{name}={value}" for name, value in sorted(target.limits.items())))
+        lines.append(
+            "limits: " + ", ".join(f"{name}={value}" for name, value in sorted(target.limits.items()))
+        )
     if target.features:
         lines.append("instruction set: " + " ".join(target.features))
     for name, peak in sorted(brief.peaks.items()):
@@ -51,11 +53,9 @@ def trial_lines(trial: Trial, own: str, first: Trial | None) -> list[str]:
     """Verdict, time, facts and diagnosis; `own` is the path of the candidate's source."""
     lines = [f"verdict of the check: {_verdict(trial, own, REASON_AT_MOST)}"]
     if trial.seconds is not None:
-        seconds = trial.seconds
-        lines.append(
-            f"measured: {seconds.value * 1e6:.4g} us a call ({seconds.low * 1e6:.4g} to {seconds.high * 1e6:.4g}"
-            f" at {seconds.confidence:.0%}){_gain(trial, first)}"
-        )
+        found = trial.seconds
+        between = f"{found.low * 1e6:.4g} to {found.high * 1e6:.4g} at {found.confidence:.0%}"
+        lines.append(f"measured: {found.value * 1e6:.4g} us a call ({between}){_gain(trial, first)}")
     if trial.facts is not None:
         lines.append(f"read from its machine code: {_facts(trial.facts)}")
     for finding in trial.diagnosis[:_FINDINGS_AT_MOST]:
@@ -73,7 +73,7 @@ def history_lines(
         for attempt in attempts:
             if attempt.parent is None:
                 continue
-            wanted = line(attempt.change, _CHANGE_AT_MOST) if attempt.change else "a change of the writer's choice"
+            wanted = line(attempt.change or "a change of the writer's choice", _CHANGE_AT_MOST)
             trial = trials.get(attempt.variant or "")
             if trial is None:
                 came = f"{attempt.outcome}: {line(attempt.reason or 'no variant', _SHORT_REASON)}"

@@ -50,13 +50,13 @@ class Agent(Record, frozen=True, kw_only=True):
     tokens_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the endpoint calls that limit: OpenAI's own newer models know the second name only."""
     tokens_in_all: int | None = None
-    """Prompts and answers of a task's search; once they are used, no further attempt begins. None: no limit."""
+    """Prompts and answers of a task's search; once they are used, no attempt begins. None: no limit."""
     seconds_at_most: float
     """For one answer, from the request to its last byte."""
     tries: int
     """How often one request is sent where the endpoint is busy, slow or broken."""
     backoff_seconds: float
-    """Before the second try; doubled before each further one. `Retry-After` comes first where it is longer."""
+    """Before the second try, doubled before each further one; `Retry-After` counts where it is longer."""
     wait_at_most: float
     """Seconds; where the endpoint asks for more patience, the attempt ends."""
     repairs: int
@@ -79,9 +79,13 @@ class Agent(Record, frozen=True, kw_only=True):
         """What is recorded holds no secret, and every limit is one."""
         url = urlsplit(self.base_url)
         if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(f"base_url: expected http://… or https://…, got '{_without_secrets(self.base_url)}'")
+            raise ValueError(
+                f"base_url: expected http://… or https://…, got '{_without_secrets(self.base_url)}'"
+            )
         if url.username or url.password or url.query or url.fragment:
-            raise ValueError("base_url: no user, password or query: it is recorded; the key comes from key_variable")
+            raise ValueError(
+                "base_url: no user, password or query: it is recorded; the key comes from key_variable"
+            )
         name = self.key_variable
         if name is not None and not (_VARIABLE.fullmatch(name) and name.endswith(SECRET)):
             raise ValueError(
