@@ -215,6 +215,10 @@ def _search(search: Search) -> Iterator[str]:
         yield f"variants_per_round: expected at least 1, got {search.variants_per_round}"
     if search.rounds > 1 and search.variants_per_round is None:
         yield "variants_per_round: several rounds need a number, or the first one takes all"
+    if (search.strategy == "llm") != (search.agent is not None):
+        yield "agent: the strategy llm needs one, and no other strategy knows what to do with it"
+    if search.strategy == "llm" and search.rounds < 2:
+        yield f"rounds: llm needs at least 2, the first one measures where it starts; got {search.rounds}"
 
 
 def _experiment(experiment: Experiment) -> Iterator[str]:

@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     UNSTABLE_TIMING = "unstable_timing"
     OVER_ROOFLINE = "over_roofline"
     DEVICE_UNAVAILABLE = "device_unavailable"
+    NOT_WRITTEN = "not_written"
+    """Who was to write the source did not: a language model's answer without one, or none at all."""
     BAD_PROBLEM = "bad_problem"
     """A problem from elsewhere that cannot be judged on: its candidates are not to blame."""
     NOT_JUDGED = "not_judged"

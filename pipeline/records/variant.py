@@ -1,5 +1,6 @@
 """One concrete candidate of a task: source plus tunable values."""
 
+from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, digest
 from pipeline.records.written import SourceRecord, Unfit
@@ -47,3 +48,5 @@ class Generated(Record, frozen=True, kw_only=True):
     """The sources that this round's variants bring along, each in a store entry of its own."""
     unfit: tuple[Unfit, ...] = ()
     """Texts that were proposed and cannot be a variant."""
+    attempts: tuple[Attempt, ...] = ()
+    """What was asked of a language model in this round, and what came of it."""
