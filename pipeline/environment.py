@@ -88,7 +88,7 @@ def use_shared_store(url: str) -> None:
 
 
 def api_key(name: str) -> str | None:
-    """The variable that a search names: the key of a language model's endpoint; its value is never written."""
+    """The variable that a search names: the key of a language model's endpoint; never written anywhere."""
     return os.environ.get(name) or None
 
 

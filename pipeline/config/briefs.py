@@ -35,7 +35,9 @@ def brief_of(subject: Subject, root: Path, digest: Callable[[Implementation], st
     """
     kernel, hardware = subject.kernel, subject.hardware
     if all(each.call is not None for each in subject.implementations.values()):
-        raise ConfigError(f"search=llm: {kernel.name}: no implementation for {hardware.name} has a source here")
+        raise ConfigError(
+            f"search=llm: {kernel.name}: no implementation for {hardware.name} has a source here"
+        )
     return Brief(
         description=kernel.description,
         category=kernel.category,

@@ -29,6 +29,8 @@ class Outcome(StrEnum):
     DEVICE_UNAVAILABLE = "device_unavailable"
     NOT_WRITTEN = "not_written"
     """Who was to write the source did not: a language model's answer without one, or none at all."""
+    SCREENED = "screened"
+    """Measured briefly by a search, and not among those that were then measured fully."""
     BAD_PROBLEM = "bad_problem"
     """A problem from elsewhere that cannot be judged on: its candidates are not to blame."""
     NOT_JUDGED = "not_judged"

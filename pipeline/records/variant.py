@@ -3,6 +3,7 @@
 from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, digest
+from pipeline.records.search import Stop
 from pipeline.records.written import SourceRecord, Unfit
 
 
@@ -50,3 +51,7 @@ class Generated(Record, frozen=True, kw_only=True):
     """Texts that were proposed and cannot be a variant."""
     attempts: tuple[Attempt, ...] = ()
     """What was asked of a language model in this round, and what came of it."""
+    stop: Stop | None = None
+    """Why the round proposes nothing."""
+    remarks: tuple[str, ...] = ()
+    """What the search has to say about the round, one sentence each."""

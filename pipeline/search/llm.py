@@ -58,7 +58,7 @@ def propose(
 
 
 def _start(space: Space, agent: Agent, workshop: Workshop) -> list[Proposal | Unfit]:
-    """The given source in the place of the first implementation's, or the default of each one with a source."""
+    """The given source in the place of the first implementation's, or the defaults of all with a source."""
     implementations = workshop.spec.implementations
     defaults = {name: point for name, point in space.defaults() if implementations[name].call is None}
     if agent.start is None:
@@ -117,4 +117,7 @@ def _report(scene: Scene, answers: Answers, drafts: Sequence[Draft], seconds: fl
     )
     for draft in drafts:
         if draft.attempt.reason is not None:
-            print(f"  attempt {draft.attempt.number}: {draft.attempt.outcome}: {draft.attempt.reason}", file=sys.stderr)
+            print(
+                f"  attempt {draft.attempt.number}: {draft.attempt.outcome}: {draft.attempt.reason}",
+                file=sys.stderr,
+            )

@@ -1,6 +1,6 @@
-"""An OpenAI-compatible endpoint on this machine that answers from a script: for tests, and to try docs/llm.md.
+"""An OpenAI-compatible endpoint on this machine that answers from a script: for tests and for docs/llm.md.
 
-    python -m tests.agents.server --script softmax --port 8399
+python -m tests.agents.server --script softmax --port 8399
 """
 
 import argparse
@@ -80,16 +80,25 @@ def softmax() -> Script:
     """What models do: right, wrong, cheating, broken, slow, refusing, malformed and busy."""
     return Script(
         coder=[
-            *(code("wrong.cpp"), code("once.cpp"), Reply(text="I think that vectors would help."), code("broken.cpp")),
-            *(code("cheating.cpp"), failing(429, "Rate limit reached", Retry_After="1"), code("vectors.cpp")),
-            *(code("slow.cpp"), Reply(text="I'm sorry, but I can't help with that.")),
-            *(failing(503, "Overloaded"), code("once.cpp"), code("prying.cpp"), code("wrong.cpp", fence="python")),
+            code("wrong.cpp"),
+            code("once.cpp"),
+            Reply(text="I think that vectors would help."),
+            code("broken.cpp"),
+            code("cheating.cpp"),
+            failing(429, "Rate limit reached", Retry_After="1"),
+            code("vectors.cpp"),
+            code("slow.cpp"),
+            Reply(text="I'm sorry, but I can't help with that."),
+            failing(503, "Overloaded"),
+            code("once.cpp"),
+            code("prying.cpp"),
+            code("wrong.cpp", fence="python"),
         ],
         judge=[
-            Reply(text="The exponential dominates.\n\nCHANGE: compute each exponential once and keep it in y."),
+            Reply(text="The exponential dominates.\n\nCHANGE: compute each exponential once, keep it in y."),
             Reply(text=ADVICE),
         ],
-    )  # fmt: skip
+    )
 
 
 SCRIPTS = {"softmax": softmax}
@@ -114,7 +123,7 @@ def _handler(script: Script) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:  # noqa: N802  (the library's name)
+        def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path != "/v1/chat/completions":
                 self.send_error(404)
