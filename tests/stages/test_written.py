@@ -104,7 +104,7 @@ def test_what_was_there_is_not_compiled_again(task: Task) -> None:
 
 TRITON_CHEATS = {
     "torch for the answer": (
-        "\n_softmax = launch\ndef launch(x, y, **rest):\n    _softmax(x, y, **rest)\n"
+        "\n_softmax = launch\ndef launch(x, y, **rest):\n    _softmax(x=x, y=y, **rest)\n"
         "    y.copy_(torch.softmax(x.float(), -1).to(y.dtype))\n",
         "verify: tampered",
     ),
