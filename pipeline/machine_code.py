@@ -39,6 +39,7 @@ from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import spec_path
+from pipeline.store.sources import root_of
 
 ROOT = Path("artifacts")
 
@@ -165,11 +166,14 @@ def _listings(root: Path, result: Result) -> tuple[Listing, ...]:
 
 
 def _texts(root: Path, result: Result) -> SourceTexts:
-    """Sources of this checkout, where they are those that were compiled."""
+    """Sources of this checkout, where they are those that were compiled; what was written is in the store."""
     spec_file = spec_path(root, "compile", result.task.compile)
     if not spec_file.is_file():
         return SourceTexts(())
     implementation = read_record(spec_file, CompileSpec).implementations[result.variant.implementation]
+    if result.variant.written:
+        folder = root_of(result.variant, root)
+        return SourceTexts(path for path in sorted(folder.rglob("*")) if path.is_file())
     sources = Sources(Path.cwd())
     try:
         if sources.implementation(implementation) != result.variant.source_digest:

@@ -18,6 +18,7 @@ from pipeline.records.plan import Plan
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record
 from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import remove_damaged
 from pipeline.store.layout import STAGES, entry_path, output_path
@@ -25,13 +26,19 @@ from pipeline.store.owners import SCRATCH, sweep
 from pipeline.store.seals import SEAL, damage, discard, is_damaged
 from pipeline.track.embedded import holds
 
-OUTPUTS: dict[str, type[CompileOutput | VerifyOutput | ProfileOutput]] = {
+OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput]] = {
+    "generate": Generated,
     "compile": CompileOutput,
     "verify": VerifyOutput,
     "profile": ProfileOutput,
 }
 """Stages whose outputs name store entries."""
-LATER = {"compile": ("verify", "profile"), "verify": ("profile",), "profile": ()}
+LATER = {
+    "generate": ("compile", "verify", "profile"),
+    "compile": ("verify", "profile"),
+    "verify": ("profile",),
+    "profile": (),
+}
 
 
 def mend(plan: Plan, root: Path) -> None:

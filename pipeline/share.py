@@ -24,7 +24,7 @@ from pipeline.store.parcel import SUFFIX
 from pipeline.store.place import shown
 from pipeline.store.shared import ENTRIES, OUTPUTS, RECORD, Shared, entry_name, output_name, shared_store
 
-ENTRY_STAGES = (*STAGES[1:], "mutate", "judge")
+ENTRY_STAGES = (*STAGES, "mutate", "judge")
 
 
 class Item(Record, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.written import SourceRecord
 from pipeline.store.layout import entry_name, output_path, spec_path
 
 Output = TypeVar("Output", bound=Record)
@@ -33,6 +34,8 @@ class Result(Record, frozen=True, kw_only=True):
     architecture: str | None
     features: tuple[str, ...] = ()
     """Extensions of the target's instruction set that the compiler could use (CPU)."""
+    source: SourceRecord | None = None
+    """Who wrote its source, where a search did."""
     origin: Origin | None = None
     """The other machine that made it; None where this checkout did."""
     compile: CompileRecord | None = None
@@ -132,6 +135,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
     compiles = _by_variant(reader.output("compile", task.compile, number, CompileOutput).records)
     verifies = _by_variant(reader.output("verify", task.verify, number, VerifyOutput).records)
     profiles = _by_variant(reader.output("profile", task.profile, number, ProfileOutput).records)
+    sources = {record.entry: record for record in made.records}
     for variant in made.variants:
         identity = variant.id
         yield Result(
@@ -142,6 +146,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             default=is_default(variant, spec),
             architecture=spec.target.architecture if spec else None,
             features=spec.target.features if spec else (),
+            source=sources.get(variant.source_digest) if variant.written else None,
             origin=reader.origin,
             compile=compiles.get(identity),
             verify=verifies.get(identity),
@@ -154,7 +159,9 @@ def _by_variant(records: tuple[StageRecord, ...]) -> dict[str, StageRecord]:
 
 
 def is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
-    """Whether every tunable has its declared default; None where the plan's spec is not at hand."""
+    """Whether it is the declared source with every tunable at its default; None without the plan's spec."""
+    if variant.written:
+        return False
     implementation = spec.implementations.get(variant.implementation) if spec else None
     if implementation is None:
         return None

@@ -83,7 +83,7 @@ def find_effects(results: Sequence[Result]) -> tuple[Effect, ...]:
     """Effects of the tunables that vary among the measured variants; the strongest of a cell first."""
     spaces: dict[tuple[Cell, str], Times] = {}
     for result in results:
-        if result.profiled is None:
+        if result.profiled is None or result.variant.written:  # another text: not all else is equal
             continue
         task, variant = result.task, result.variant
         cell = Cell(kernel=task.kernel, workload=task.workload, hardware=task.hardware, dtype=task.dtype)

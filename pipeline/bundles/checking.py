@@ -13,7 +13,7 @@ from pipeline.records.mutated import MutateOutput
 from pipeline.records.outcome import Failure
 from pipeline.records.plan import Plan
 from pipeline.records.profiled import ProfileOutput, ProfileRecord
-from pipeline.records.record import Record, digest_bytes
+from pipeline.records.record import Record, digest_bytes, digest_parts
 from pipeline.records.specs import (
     AggregateSpec,
     CompileSpec,
@@ -24,8 +24,10 @@ from pipeline.records.specs import (
 )
 from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.records.written import KeptSource, SourceRecord
 from pipeline.store.entries import RECORD
 from pipeline.store.layout import STAGES
+from pipeline.store.sources import FILES, STAGE
 
 R = TypeVar("R", bound=Record)
 
@@ -113,17 +115,33 @@ def _place(bundle: Bundle, name: str, content: bytes) -> Place:
         kind: Output = OUTPUTS[match[1]]
         output = _decoded(bundle, name, kind)
         _expect(bundle, name, (output.key, output.round) == (match[2], int(match[3])))
-        for record in () if isinstance(output, Generated) else output.records:
-            _check_names(bundle, name, record)
+        for record in output.records:
+            if isinstance(record, SourceRecord):
+                _expect(bundle, name, _HEX.fullmatch(record.entry) is not None)
+            else:
+                _check_names(bundle, name, record)
         return "output"
     match = _ENTRY.fullmatch(name)
-    _expect(bundle, name, match is not None and match[1] in RECORDS and match[3].startswith(match[2]))
+    known = (*RECORDS, STAGE)
+    _expect(bundle, name, match is not None and match[1] in known and match[3].startswith(match[2]))
     assert match is not None
-    if match[4] == RECORD:
+    if match[4] == RECORD and match[1] == STAGE:
+        _check_source(bundle, name, _decoded(bundle, name, KeptSource), match[3])
+    elif match[4] == RECORD:
         record = _decoded(bundle, name, RECORDS[match[1]])
         _expect(bundle, name, record.entry == match[3])
         _check_names(bundle, name, record)
     return "entry"
+
+
+def _check_source(bundle: Bundle, name: str, kept: KeptSource, entry: str) -> None:
+    """An entry is named after its files, so all that it names must be there and be what it says."""
+    _expect(bundle, name, digest_parts(kept.files) == entry and kept.main in kept.files)
+    folder = name.removesuffix(RECORD)
+    for file, known in kept.files.items():
+        check_name(bundle.path, file)
+        content = bundle.contents.get(f"{folder}{FILES}/{file}")
+        _expect(bundle, name, content is not None and digest_bytes(content) == known)
 
 
 def _check_names(bundle: Bundle, name: str, record: CompileRecord | VerifyRecord | ProfileRecord) -> None:

@@ -16,6 +16,7 @@ from pipeline.records.plan import Plan
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import AggregateSpec
+from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import RECORD
 from pipeline.store.layout import STAGES, entry_path, spec_path
@@ -28,7 +29,8 @@ LOGS = frozenset({".log", ".txt"})
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 LOG_BYTES = 64 << 10  # a longer log loses its middle
 LOG_HEAD = 16 << 10
-_OUTPUTS: dict[str, type[CompileOutput] | type[VerifyOutput] | type[ProfileOutput]] = {
+_OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput]] = {
+    "generate": Generated,
     "compile": CompileOutput,
     "verify": VerifyOutput,
     "profile": ProfileOutput,
@@ -105,6 +107,8 @@ def part_of(name: str) -> Part:
         return "record"
     if path.suffix in LOGS:
         return "log"
+    if name.startswith("store/generate/"):
+        return "source"
     if not name.startswith("store/compile/"):
         return "raw"
     return "source" if path.suffix in SOURCES else "binary"

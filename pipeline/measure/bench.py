@@ -1,5 +1,6 @@
 """The bench of one task: baselines, ceilings and its candidates, one after the other. Out: results."""
 
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +44,7 @@ class Bench:
         self._spec = spec
         self._work = work
         self._cache = root / "cache"
+        self._logs = logs
         self._environment = {"OMP_NUM_THREADS": str(len(usable_cores()))}
         self._ceilings: DeviceCeilings | None = None
         # All processes share the processor, whatever they think it is.
@@ -133,6 +135,9 @@ class Bench:
         """With the GPU's counters, read in a process of their own while the baselines are stopped."""
         if self._spec.target.kind == "cpu":
             return result
+        if candidate.job.variant.written:
+            lost = Unmeasured(quantity="counters", reason="ncu would run a written source unconfined")
+            return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, lost))
         found = counters_gpu.count(self._set_up(candidate), folder)
         if isinstance(found, Unmeasured):
             return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, found))
@@ -141,8 +146,20 @@ class Bench:
     def _start(self, candidate: Candidate, log: Path) -> Member:
         log.unlink(missing_ok=True)
         seconds = self._spec.settings.time_limit
-        place = Place(log=log, environment=self._environment, lifetime=seconds, patience=seconds)
+        place = Place(
+            log=log,
+            environment=self._environment,
+            lifetime=seconds,
+            patience=seconds,
+            scratch=self._scratch(candidate),
+        )
         return Member(CANDIDATE, self._server, self._set_up(candidate), place)
+
+    def _scratch(self, candidate: Candidate) -> Path | None:
+        """An empty folder for a source that somebody wrote; removed with the logs."""
+        if not candidate.job.variant.written:
+            return None
+        return Path(tempfile.mkdtemp(prefix="written-", dir=self._logs))
 
     def _set_up(self, hosted: Candidate | Reference) -> SetUp:
         return SetUp(

@@ -20,6 +20,7 @@ from pipeline.measure.commands import (
     Answer,
     Calibrate,
     Calibrated,
+    Candidate,
     Command,
     Examine,
     Go,
@@ -38,6 +39,7 @@ from pipeline.measure.hosting import Hosted, load
 from pipeline.measure.memory import peak_of
 from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
 from pipeline.workers.channel import Channel
+from pipeline.workers.confine import confine
 
 TARGET = "pipeline.measure.child:serve"
 MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts
@@ -74,10 +76,18 @@ class Host:
 
     def __init__(self, set_up: SetUp) -> None:
         self._set_up = set_up
+        untrusted = isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written
+        if untrusted and set_up.kind != "cpu":
+            confine(Path.cwd())  # before the device's driver starts threads
         self.timer: Timer = timer_for(
             set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
         )
         self.timer.prepare()
+        if untrusted and set_up.kind == "cpu":
+            from pipeline.backends.cpp.launch import share_openmp
+
+            share_openmp()
+            confine(Path.cwd())  # afterwards it could neither raise its priority nor see its libraries
         if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.

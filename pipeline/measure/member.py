@@ -74,6 +74,8 @@ class Place(Record, frozen=True, kw_only=True):
     """Seconds that it may take for one answer."""
     output: int = 16 << 20
     """Bytes of any file that it writes, its log included."""
+    scratch: Path | None = None
+    """Its working folder; for a source that somebody wrote all that it may write to."""
 
 
 class Batch(Record, frozen=True, kw_only=True):
@@ -122,6 +124,7 @@ class Member:
             limits=Limits(seconds=place.lifetime, output=place.output),
             log=place.log,
             environment=place.environment,
+            scratch=place.scratch,
         )
         self._session = self._ask(set_up, Ready, READY_SECONDS).process
 

@@ -3,10 +3,11 @@
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Stop
+from pipeline.records.written import SourceRecord, Unfit
 
 
-class Variant(Record, frozen=True, kw_only=True):
-    """Content-addressed: `id` follows from everything else."""
+class Variant(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Content-addressed: `id` follows from everything else (what is as usual is left out of it)."""
 
     kernel: str
     implementation: str
@@ -15,6 +16,8 @@ class Variant(Record, frozen=True, kw_only=True):
     """Of the source file and of every local file that it includes or imports."""
     attributes: dict[str, TunableValue]
     tunables: dict[str, TunableValue]
+    written: bool = False
+    """Whether a search wrote the source: it is in the store, not in the repository, and nobody trusts it."""
 
     @property
     def id(self) -> str:
@@ -45,3 +48,7 @@ class Generated(Record, frozen=True, kw_only=True):
     """Why the round proposes nothing."""
     remarks: tuple[str, ...] = ()
     """What the search has to say about the round, one sentence each."""
+    records: tuple[SourceRecord, ...] = ()
+    """The sources that this round's variants bring along, each in a store entry of its own."""
+    unfit: tuple[Unfit, ...] = ()
+    """Texts that were proposed and cannot be a variant."""

@@ -16,12 +16,13 @@ from pipeline.records.history import Trial
 from pipeline.records.record import read_record
 from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Generated, Variant
+from pipeline.records.variant import Generated
 from pipeline.search.history import read_history
 from pipeline.search.registry import remarks, strategy
-from pipeline.search.space import Point, space_of
+from pipeline.search.space import space_of
 from pipeline.search.stopping import left, stop
 from pipeline.search.strategy import Budget
+from pipeline.search.variants import variants_of
 from pipeline.store.outputs import put_output
 from pipeline.workers import command
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--history", type=Path, nargs="*", default=[], help=HISTORY)
     parser.add_argument("--round", type=int, default=0, help="counted from 0")
     parser.add_argument("--out", type=Path, required=True, help="Generated to write")
-    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="not used: kept alike for all")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
     return command.run(lambda: _generate_round(options))
 
@@ -44,13 +45,23 @@ def _generate_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, GenerateSpec)
     history = read_history(options.history)
-    generated = generate(spec, history, key=options.spec.stem, round_number=options.round)
+    generated = generate(spec, history, key=options.spec.stem, round_number=options.round, store=options.root)
     put_output(options.out, "generate", generated, spec=options.spec)
     _report(generated, spec, time.monotonic() - started)
 
 
-def generate(spec: GenerateSpec, history: Sequence[Trial], *, key: str, round_number: int) -> Generated:
-    """The variants of one round; the same spec and history give the same variants."""
+def generate(
+    spec: GenerateSpec,
+    history: Sequence[Trial],
+    *,
+    key: str,
+    round_number: int,
+    store: Path = Path("artifacts"),
+) -> Generated:
+    """The variants of one round; the same spec and history give the same variants.
+
+    What the search writes is in the `store` afterwards.
+    """
     space = space_of(spec)
     budget = Budget(
         round=round_number,
@@ -59,32 +70,24 @@ def generate(spec: GenerateSpec, history: Sequence[Trial], *, key: str, round_nu
         variants_per_round=spec.search.variants_per_round,
         seed=spec.search.seed,
         search=spec.search,
+        starts=tuple((start.implementation, start.tunables) for start in spec.starts),
     )
     ended = stop(spec.search, history, round_number)
     points = [] if ended else strategy(spec.search.strategy)(space, history, budget)
     if not points and ended is None:
         ended = Stop(kind="exhausted", reason=f"{spec.search.strategy} has nothing more to propose")
     say = remarks(spec.search.strategy)
+    made = variants_of(spec, points, repository=Path.cwd(), store=store)
     return Generated(
         key=key,
         round=round_number,
-        variants=tuple(_variant(spec, point) for point in points),
+        variants=made.variants,
+        records=made.records,
+        unfit=made.unfit,
         pruned=tuple(pruned for subspace in space.subspaces for pruned in subspace.pruned()),
         space={subspace.implementation: subspace.size for subspace in space.subspaces},
         stop=ended,
         remarks=say(history, budget) if say and not ended else (),
-    )
-
-
-def _variant(spec: GenerateSpec, point: Point) -> Variant:
-    name, tunables = point
-    return Variant(
-        kernel=spec.kernel,
-        implementation=name,
-        backend=spec.implementations[name].backend,
-        source_digest=spec.source_digests[name],
-        attributes=spec.problem.attributes,
-        tunables=tunables,
     )
 
 

@@ -35,6 +35,7 @@ from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import discard
+from pipeline.store.sources import require_sources, root_of
 from pipeline.workers import command, resources
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def profile_round(options: argparse.Namespace) -> None:
         needed = dict.fromkeys(plan.compiled.entry for plan in missing)
         for entry in needed | dict.fromkeys(record.entry for record in passed.defaults.values()):
             require_entry(options.root, "compile", entry, options.compiled)
+        require_sources((plan.compiled.variant for plan in missing), options.root, options.compiled)
         made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
@@ -154,7 +156,8 @@ def _passed(spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput) 
 
 def _is_default(spec: ProfileSpec, record: CompileRecord) -> bool:
     tunables = spec.implementations[record.variant.implementation].tunables
-    return record.variant.tunables == {name: tunable.default for name, tunable in tunables.items()}
+    defaults = {name: tunable.default for name, tunable in tunables.items()}
+    return not record.variant.written and record.variant.tunables == defaults
 
 
 def subjects(
@@ -258,7 +261,8 @@ def _candidate(spec: ProfileSpec, record: CompileRecord, root: Path) -> "Candida
         target=spec.target,
     )
     artifact = entry_path(root, "compile", record.entry).absolute()
-    return Candidate(job=job, compiled=record.result, root=str(Path.cwd()), folder=str(artifact))
+    sources = root_of(record.variant, root)
+    return Candidate(job=job, compiled=record.result, root=str(sources), folder=str(artifact))
 
 
 def _record(spec: ProfileSpec, plan: _Plan, result: Profiled | Failure, seconds: float) -> ProfileRecord:

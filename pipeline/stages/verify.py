@@ -43,6 +43,7 @@ from pipeline.store.entries import bring_entries, find_entry, new_entry, put_rec
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
+from pipeline.store.sources import require_sources, root_of
 from pipeline.workers import command, resources
 from pipeline.workers.sandbox import ForkServer
 
@@ -84,6 +85,7 @@ def verify_round(options: argparse.Namespace) -> None:
     bring_entries(options.root, "verify", (plan.entry for plan in plans))
     found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
+    require_sources((plan.compiled.variant for plan in missing), options.root, options.compiled)
     for plan in missing if where_run(spec) != "interpreter" else ():  # which runs the sources
         require_entry(options.root, "compile", plan.compiled.entry, options.compiled)
     made = _judge_all(spec, missing, options) if missing else {}
@@ -254,7 +256,11 @@ class _Judge:
         assert isinstance(plan.compiled.result, Compiled)
         compiled_in = entry_path(self._root, "compile", plan.compiled.entry).absolute()
         subject = subject_of(
-            spec, job_of(spec, variant), plan.compiled.result, root=Path.cwd(), folder=compiled_in
+            spec,
+            job_of(spec, variant),
+            plan.compiled.result,
+            root=root_of(variant, self._root),
+            folder=compiled_in,
         )
         cases = cases_of(spec, self._book, plan.shapes)
         trial = try_variant(self._server, subject, self._book, cases, folder)

@@ -17,6 +17,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record, digest, digest_bytes, digest_parts
 from pipeline.store.layout import entry_path
+from pipeline.store.sources import root_of
 from pipeline.track import names
 from pipeline.track.tasks import Task
 
@@ -179,6 +180,11 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
     }
     if result.default is not None:
         tags["default"] = names.param(result.default)
+    if result.source:
+        author = result.source.author
+        tags["written_by"] = f"{author.writer}: {author.name}"
+        tags |= {"parents": " ".join(result.source.parents)} if result.source.parents else {}
+        tags |= {f"author/{key}": value for key, value in author.details.items()}
     if variant.attributes:
         tags["attributes"] = _pairs(variant.attributes)
     if result.verify and result.verified:
@@ -214,10 +220,20 @@ def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]
     sources = [name for name in compiled.files if Path(name).suffix in SOURCES]
     for name in (compiled.artifact, *sources):
         yield folder / name, (Path("kernel") / name).parent.as_posix()
-    if not sources and task.compile:
+    if result.variant.written:
+        yield from _written(result, root)
+    elif not sources and task.compile:
         path = Path(task.compile.implementations[result.variant.implementation].source)
         if _is_source_of(result, path):
             yield path, (Path("kernel/sources") / path).parent.as_posix()
+
+
+def _written(result: Result, root: Path) -> Iterator[tuple[Path, str]]:
+    """What somebody wrote, beside what the compiler may have kept of it."""
+    folder = root_of(result.variant, root)
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        if path.is_file():
+            yield path, (Path("kernel/written") / path.relative_to(folder)).parent.as_posix()
 
 
 def _is_source_of(result: Result, path: Path) -> bool:

@@ -13,6 +13,11 @@ def configuration(result: Result) -> str:
     return " ".join(f"{name}={value}" for name, value in result.variant.tunables.items())
 
 
+def author(result: Result) -> str | None:
+    """Who wrote the source, by what: `candidates: fast.cpp`; None for the declared one."""
+    return f"{result.source.author.writer}: {result.source.author.name}" if result.source else None
+
+
 WHO = (
     _task("task", "Identity of the task"),
     _task("kernel", "Kernel"),
@@ -48,6 +53,18 @@ WHO = (
         type="string",
         meaning="Implementation of the kernel",
         value=lambda result: result.variant.implementation,
+    ),
+    Column(
+        name="written_by",
+        type="string",
+        meaning="Strategy and author of a source that a search wrote; empty for the declared one",
+        value=author,
+    ),
+    Column(
+        name="parents",
+        type="string",
+        meaning="Variants that a written source was made from",
+        value=lambda result: " ".join(result.source.parents) if result.source else None,
     ),
     Column(name="backend", type="string", meaning="Backend", value=lambda result: result.variant.backend),
     Column(name="configuration", type="string", meaning="All tunables in one line", value=configuration),
