@@ -192,11 +192,13 @@ class Workflow:
         return str(spec_path(ROOT, stage, "{key}"))
 
     def history(self, wildcards: Any) -> list[str]:
-        """What the earlier rounds of a search measured."""
-        task = self._task("generate", wildcards)
+        """What compile, verify and profile wrote of the earlier rounds of a search, round by round."""
+        row = self._task("generate", wildcards).row
+        keys = {"compile": row.compile, "verify": row.verify, "profile": row.profile}
         return [
-            str(output_path(ROOT, "profile", task.row.profile, number))
+            str(output_path(ROOT, stage, key, number))
             for number in range(int(wildcards.round))
+            for stage, key in keys.items()
         ]
 
     def generated(self, wildcards: Any) -> str:

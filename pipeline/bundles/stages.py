@@ -41,7 +41,11 @@ class StageCommands:
         return self._command(stage, key, arguments, output=output, spec="aggregate")
 
     def _generate(self, task: PlannedTask, number: int) -> Command:
-        earlier = (str(self._output("profile", task, each)) for each in range(number))
+        earlier = (
+            str(self._output(stage, task, each))
+            for each in range(number)
+            for stage in ("compile", "verify", "profile")
+        )
         return self._stage("generate", task, number, ("--history", *earlier, "--round", str(number)))
 
     def _compile(self, task: PlannedTask, number: int) -> Command:

@@ -9,8 +9,9 @@ from pipeline.config.code import Code
 from pipeline.config.toolchain import Toolchain, find_tools, library_versions
 from pipeline.records.hardware import Target
 from pipeline.records.record import digest
+from pipeline.records.search import Search
 from pipeline.records.specs import Build
-from pipeline.search.registry import strategy
+from pipeline.search.registry import OF_OPTUNA, members, strategy
 
 
 class Builds:
@@ -28,12 +29,14 @@ class Builds:
         """All that were asked for."""
         return tuple(self._toolchains.values())
 
-    def generate(self, strategy_name: str) -> Build:
-        """Of generate with one search strategy."""
-        member = strategy(strategy_name).__module__
-        return Build(
-            code=self._code("pipeline.stages.generate", member), toolchain=library_versions("generate")
-        )
+    def generate(self, search: Search) -> Build:
+        """Of generate with one search strategy, and the one that it may have search for it."""
+        names = members(search)
+        code = self._code("pipeline.stages.generate", *(strategy(name).__module__ for name in names))
+        versions = library_versions("generate")
+        if set(names) & set(OF_OPTUNA):
+            versions |= library_versions("sampling")
+        return Build(code=code, toolchain=versions)
 
     def of_backend(self, stage: str, name: str, target: Target) -> Build:
         """Of compile, verify or profile with one backend."""

@@ -73,7 +73,7 @@ def _generate(task: Task, builds: Builds) -> GenerateSpec:
             task.optimization, name="", description="", implementations="all"
         ),
         search=msgspec.structs.replace(task.search, name="", description=""),
-        build=builds.generate(task.search.strategy),
+        build=builds.generate(task.search),
     )
 
 
@@ -106,6 +106,7 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         target=task.target,
         device_present=task.device_present,
         settings=msgspec.structs.replace(task.verify, description=""),
+        prune=task.search.prune,
         builds=build["verify"],
     )
     profiled = ProfileSpec(
@@ -122,6 +123,7 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         device_present=task.device_present,
         device=task.device,
         settings=msgspec.structs.replace(task.profile, description=""),
+        screening=task.search.screening(),
         builds=build["profile"],
     )
     return Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)

@@ -10,6 +10,7 @@ from pipeline.records.record import Record
 
 _PACKAGES = {
     "generate": ("python", "python-constraint2", "simpleeval"),
+    "sampling": ("cmaes", "numpy", "optuna"),
     "compile": (),
     "verify": ("numpy", "torch"),
     "judge": ("numpy", "python", "torch"),

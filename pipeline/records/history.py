@@ -1,4 +1,4 @@
-"""What a search learns from: one variant of an earlier round, with the last word of compile, verify or profile."""
+"""What a search learns from: a variant of an earlier round, and what the stages said of it."""
 
 from typing import Literal
 

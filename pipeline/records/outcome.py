@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     UNSTABLE_TIMING = "unstable_timing"
     OVER_ROOFLINE = "over_roofline"
     DEVICE_UNAVAILABLE = "device_unavailable"
+    SCREENED = "screened"
+    """Measured briefly by a search, and not among those that were then measured fully."""
     BAD_PROBLEM = "bad_problem"
     """A problem from elsewhere that cannot be judged on: its candidates are not to blame."""
     NOT_JUDGED = "not_judged"

@@ -215,12 +215,23 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     unmeasured: tuple[Unmeasured, ...] = ()
 
 
+class Screening(Record, frozen=True, kw_only=True):
+    """A brief measurement, of a search that measures fully only what survives it: no result."""
+
+    share: float
+    """Of the timed seconds and batches of a full measurement."""
+    timing: Timing
+
+
 class ProfileRecord(Record, frozen=True, kw_only=True):
     """One variant on one problem on one device."""
 
     variant: Variant
     entry: str
     result: Profiled | Failure
+    """`screened` where the measurement was brief."""
+    screening: Screening | None = None
+    """What a brief measurement gave."""
     seconds: float
     provenance: Provenance
 

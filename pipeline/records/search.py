@@ -1,17 +1,244 @@
-"""How variants are proposed, and the budget."""
+"""How variants are proposed: a strategy, its settings, the budget, and what a search says when it ends."""
 
 from typing import Literal
 
+from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record
+
+StrategyName = Literal[
+    "grid",
+    "random",
+    "latin_hypercube",
+    "tpe",
+    "gp",
+    "cma_es",
+    "nsga2",
+    "evolution",
+    "basin_hopping",
+    "successive_halving",
+    "ablation",
+    "transfer",
+]
+"""Modules of `pipeline.search`."""
+
+ModelFree = Literal["grid", "random", "latin_hypercube", "tpe", "evolution", "basin_hopping"]
+"""Strategies that another one may have search for it."""
+
+ObjectiveName = Literal["seconds", "joules", "error"]
+
+
+def at_least(record: Record, **least: float) -> None:
+    """Raise ValueError for a field that is below its least value."""
+    for field, value in least.items():
+        if getattr(record, field) < value:
+            raise ValueError(f"{field}: expected at least {value:g}, got {getattr(record, field):g}")
+
+
+class Tpe(Record, frozen=True, kw_only=True):
+    """Settings of Optuna's tree-structured Parzen estimator."""
+
+    startup: int = 8
+    """Points at random before the model decides."""
+    candidates: int = 24
+    """Draws of which the best one by the model is proposed."""
+    multivariate: bool = True
+    """Whether tunables are modelled together."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what leaves nothing to draw."""
+        at_least(self, startup=1, candidates=1)
+
+
+class Gp(Record, frozen=True, kw_only=True):
+    """Settings of Optuna's Gaussian process."""
+
+    startup: int = 8
+    trials_at_most: int = 100
+    """The model sees so many of the measured points: the best half and the latest; its cost is cubic."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what leaves nothing to learn from."""
+        at_least(self, startup=1, trials_at_most=2)
+
+
+class CmaEs(Record, frozen=True, kw_only=True):
+    """Settings of Optuna's CMA-ES."""
+
+    population: int | None = None
+    """Points of a generation; None: as many as a round has."""
+    margin: bool = True
+    """Keep a least probability of every value (CMA-ES with margin), as whole numbers need it."""
+
+
+class Nsga2(Record, frozen=True, kw_only=True):
+    """Settings of Optuna's NSGA-II."""
+
+    objectives: tuple[ObjectiveName, ...] = ("seconds", "joules", "error")
+    """All are minimized; one that nothing was measured of is left out, and the terminal says so."""
+    population: int | None = None
+    """Points of a generation; None: as many as a round has."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no objective, or for one twice."""
+        if not self.objectives or len(set(self.objectives)) < len(self.objectives):
+            raise ValueError(f"objectives: expected one or more, each once, got {list(self.objectives)}")
+
+
+class Evolution(Record, frozen=True, kw_only=True):
+    """Settings of the evolutionary search."""
+
+    population: int = 12
+    """Best variants that may have offspring."""
+    tournament: int = 3
+    """Of so many at random the best becomes a parent."""
+    crossover: float = 0.7
+    """Probability that a child has two parents."""
+    patience: int = 4
+    """Rounds without a better variant after which a new population begins at random."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a population that cannot breed, or a share that is none."""
+        at_least(self, population=2, tournament=1, patience=1)
+        if not 0 <= self.crossover <= 1:
+            raise ValueError(f"crossover: expected a share from 0 to 1, got {self.crossover:g}")
+
+
+class BasinHopping(Record, frozen=True, kw_only=True):
+    """Settings of the local search that jumps when it stands in a valley."""
+
+    start: int = 8
+    """Points at random before the first descent."""
+    jump: int = 3
+    """Tunables that change at once when no neighbour is better."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what cannot move."""
+        at_least(self, start=1, jump=1)
+
+
+class SuccessiveHalving(Record, frozen=True, kw_only=True):
+    """Settings of the search that measures many variants briefly and the best of them longer."""
+
+    rungs: int = 3
+    """Rounds of one bracket; the last one measures fully. With more rounds another bracket begins."""
+    keep: int = 3
+    """One of so many goes on to the next rung, where it is measured so many times as long."""
+    sampler: ModelFree = "random"
+    """Who proposes the points of the first rung."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a ladder without rungs."""
+        at_least(self, rungs=2, keep=2)
+
+    def share(self, round_number: int) -> float:
+        """Share of the timed seconds and batches that a round has; 1 is a full measurement."""
+        return float(self.keep) ** (round_number % self.rungs - self.rungs + 1)
+
+
+class Ablation(Record, frozen=True, kw_only=True):
+    """Settings of the ablation: from one variant, one technique off at a time."""
+
+    search: ModelFree = "random"
+    """Who looks for the best variant in all rounds but the last; with one round the default is taken."""
+
+
+class Transfer(Record, frozen=True, kw_only=True):
+    """Settings of the search that begins with winners from elsewhere."""
+
+    winners: str | None = None
+    """Winners of other devices, shapes or dtypes: the path of a `winners.csv`, or a pattern with `*`."""
+    at_most: int = 8
+    """So many of them are tried, those of the most similar task first."""
+    search: ModelFree = "evolution"
+    """Who goes on from there."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no winners at all."""
+        at_least(self, at_most=1)
+
+
+class Start(Record, frozen=True, kw_only=True):
+    """A winner of another task: its point, as far as this task's space has its values."""
+
+    implementation: str
+    tunables: dict[str, TunableValue]
+    of: str
+    """Which task won with it: `matmul llama3_8b_decode on h200, float16`."""
+
+
+class Prune(Record, frozen=True, kw_only=True):
+    """What is not worth measuring, by facts that compile read from the binary: it is never verified."""
+
+    spills_at_most: int | None = None
+    """Bytes per thread."""
+    occupancy_at_least: float | None = None
+    """Share of the resident warps (an estimate)."""
+    local_memory_at_most: int | None = None
+    """Bytes per thread."""
+    measured_anyway: float = 0.2
+    """Share of what would be dropped that is measured all the same: the report says what dropping loses."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a share that is none."""
+        if not 0 <= self.measured_anyway <= 1:
+            raise ValueError(f"measured_anyway: expected a share from 0 to 1, got {self.measured_anyway:g}")
+
+
+class Convergence(Record, frozen=True, kw_only=True):
+    """When a search has come to rest."""
+
+    percent: float
+    """The best time must have fallen by more than this …"""
+    rounds: int
+    """… within so many rounds."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no round to look at, or a gain below none."""
+        at_least(self, percent=0, rounds=1)
 
 
 class Search(Record, frozen=True, kw_only=True):
-    """A search strategy with its settings."""
+    """A search strategy with its settings, and the budget."""
 
     name: str
     description: str
-    strategy: Literal["grid", "random"]
+    strategy: StrategyName
     rounds: int = 1
     variants_per_round: int | None = None
     """None: all that the space holds."""
     seed: int = 0
+    variants: int | None = None
+    """Budget: variants in all rounds together."""
+    seconds: float | None = None
+    """Budget: seconds that compile, verify and profile took for the variants, one after the other."""
+    joules: float | None = None
+    """Budget: energy that the device's counter saw while variants were measured."""
+    convergence: Convergence | None = None
+    prune: Prune | None = None
+    tpe: Tpe | None = None
+    gp: Gp | None = None
+    cma_es: CmaEs | None = None
+    nsga2: Nsga2 | None = None
+    evolution: Evolution | None = None
+    basin_hopping: BasinHopping | None = None
+    successive_halving: SuccessiveHalving | None = None
+    ablation: Ablation | None = None
+    transfer: Transfer | None = None
+
+    def screening(self) -> tuple[float, ...]:
+        """Round -> share of a full measurement; empty where every round measures fully."""
+        if self.strategy != "successive_halving":
+            return ()
+        ladder = self.successive_halving or SuccessiveHalving()
+        return tuple(ladder.share(number) for number in range(self.rounds))
+
+
+StopKind = Literal["variants", "seconds", "joules", "converged", "exhausted"]
+
+
+class Stop(Record, frozen=True, kw_only=True):
+    """Why a round proposes nothing."""
+
+    kind: StopKind
+    """`exhausted`: the strategy has nothing more to propose."""
+    reason: str

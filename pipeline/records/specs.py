@@ -11,7 +11,7 @@ from pipeline.records.optimization import Optimization
 from pipeline.records.origin import Origin
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.records.search import Search
+from pipeline.records.search import Prune, Search, Start
 from pipeline.records.settings import Profile, Tracking, Verify
 
 
@@ -35,6 +35,8 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     limits: dict[str, int]
     optimization: Optimization
     search: Search
+    starts: tuple[Start, ...] = ()
+    """Winners of other tasks that the search begins with, the most similar task first."""
     build: Build
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
@@ -68,6 +70,8 @@ class VerifySpec(Record, frozen=True, kw_only=True):
     target: Target
     device_present: bool
     settings: Verify
+    prune: Prune | None = None
+    """What the search does not have verified and measured, by the facts of its binary."""
     builds: dict[str, Build]
 
 
@@ -124,6 +128,8 @@ class ProfileSpec(Record, frozen=True, kw_only=True):
     device: str
     """Fingerprint of the device that measures (model, cores, caches); `absent` where it is not here."""
     settings: Profile
+    screening: tuple[float, ...] = ()
+    """Round -> share of the measurement that the search wants there; empty: every round measures fully."""
     builds: dict[str, Build]
 
 

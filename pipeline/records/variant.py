@@ -2,6 +2,7 @@
 
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, digest
+from pipeline.records.search import Stop
 from pipeline.records.written import SourceRecord, Unfit
 
 
@@ -43,6 +44,10 @@ class Generated(Record, frozen=True, kw_only=True):
     pruned: tuple[Pruned, ...]
     space: dict[str, int]
     """Implementation -> number of points before the constraints."""
+    stop: Stop | None = None
+    """Why the round proposes nothing."""
+    remarks: tuple[str, ...] = ()
+    """What the search has to say about the round, one sentence each."""
     records: tuple[SourceRecord, ...] = ()
     """The sources that this round's variants bring along, each in a store entry of its own."""
     unfit: tuple[Unfit, ...] = ()

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from pipeline.records.profiled import ProfileRecord
+from pipeline.records.history import Trial
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget, defaults_first, in_rounds
 
 
-def propose(space: Space, history: Sequence[ProfileRecord], budget: Budget) -> list[Point]:  # noqa: ARG001
+def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
     """The defaults, then points at equal steps through the grid."""
     points = space.points()
-    total = len(points) if budget.variants is None else budget.variants * budget.rounds
-    if total >= len(points):
-        return in_rounds(points, budget)
+    total = budget.total
+    if total is None or total >= len(points):
+        return in_rounds(points, history, budget)
     defaults, others = defaults_first(points, space)
     wanted = max(total - len(defaults), 0)
     spread = [others[number * len(others) // wanted] for number in range(wanted)]
     # Round r takes every rounds-th point from the r-th on, so that each round spans the whole grid.
     turns = [point for turn in range(budget.rounds) for point in spread[turn :: budget.rounds]]
-    return in_rounds(defaults + turns, budget)
+    return in_rounds(defaults + turns, history, budget)

@@ -1,12 +1,24 @@
 """The known search strategies; adding one is one module and one line here (and its name in `Search`)."""
 
+from collections.abc import Callable, Sequence
+
 from pipeline.errors import ConfigError
-from pipeline.search.strategy import Strategy
+from pipeline.records.history import Trial
+from pipeline.records.search import Search
+from pipeline.search.strategy import Budget, Strategy
 
-NAMES = ("grid", "random")
+NAMES = (
+    *("grid", "random", "latin_hypercube", "tpe", "gp", "cma_es", "nsga2"),
+    *("evolution", "basin_hopping", "successive_halving", "ablation", "transfer"),
+)
+
+OF_OPTUNA = ("tpe", "gp", "cma_es", "nsga2")
+"""Those that need Optuna."""
+
+Remarks = Callable[[Sequence[Trial], Budget], tuple[str, ...]]
 
 
-def strategy(name: str) -> Strategy:
+def strategy(name: str) -> Strategy:  # noqa: PLR0911  (one line and one case for each)
     """The strategy of that name.
 
     Raises
@@ -23,4 +35,68 @@ def strategy(name: str) -> Strategy:
             from pipeline.search import random
 
             return random.propose
+        case "latin_hypercube":
+            from pipeline.search import latin_hypercube
+
+            return latin_hypercube.propose
+        case "tpe":
+            from pipeline.search import tpe
+
+            return tpe.propose
+        case "gp":
+            from pipeline.search import gp
+
+            return gp.propose
+        case "cma_es":
+            from pipeline.search import cma_es
+
+            return cma_es.propose
+        case "nsga2":
+            from pipeline.search import nsga2
+
+            return nsga2.propose
+        case "evolution":
+            from pipeline.search import evolution
+
+            return evolution.propose
+        case "basin_hopping":
+            from pipeline.search import basin_hopping
+
+            return basin_hopping.propose
+        case "successive_halving":
+            from pipeline.search import successive_halving
+
+            return successive_halving.propose
+        case "ablation":
+            from pipeline.search import ablation
+
+            return ablation.propose
+        case "transfer":
+            from pipeline.search import transfer
+
+            return transfer.propose
     raise ConfigError(f"search: got '{name}', expected one of {', '.join(NAMES)}")
+
+
+def members(search: Search) -> tuple[str, ...]:
+    """The strategy that a search names, and the one that it has search for it."""
+    names = [search.strategy]
+    if search.strategy == "successive_halving" and search.successive_halving:
+        names.append(search.successive_halving.sampler)
+    for settings in (search.ablation, search.transfer):
+        if settings is not None and search.strategy in ("ablation", "transfer"):
+            names.append(settings.search)
+    return tuple(dict.fromkeys(names))
+
+
+def remarks(name: str) -> Remarks | None:
+    """What a strategy has to say about a round beside its points, where it has anything."""
+    if name == "nsga2":
+        from pipeline.search import nsga2
+
+        return nsga2.remarks
+    if name == "transfer":
+        from pipeline.search import transfer
+
+        return transfer.remarks
+    return None

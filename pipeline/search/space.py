@@ -7,6 +7,7 @@ eight cuts whole subtrees. A rule is evaluated once per combination of the tunab
 import functools
 import itertools
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,8 @@ class Subspace(Record, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...]
     constants: Tunables
     """What the rules may name beside the tunables: dimensions, limits, attributes, `itemsize`."""
+    techniques: dict[str, tuple[str, TunableValue]] = {}
+    """Tunable -> the technique that it expresses, and the value that switches it off."""
 
     @property
     def size(self) -> int:
@@ -51,6 +54,17 @@ class Subspace(Record, frozen=True, kw_only=True):
     def has_point(self) -> bool:
         """Whether any point is valid; much cheaper than all of them."""
         return next(_solve(self, self.constraints), None) is not None
+
+    def contains(self, point: Tunables) -> bool:
+        """Whether the values are declared and the rules hold."""
+        if any(point[name] not in values for name, values in self.values.items()):
+            return False
+        return all(evaluate(rule.rule, {**self.constants, **point}) for rule in self.constraints)
+
+    def sample(self, generator: random.Random, count: int) -> list[Tunables]:
+        """So many distinct valid points, or fewer."""
+        points = self.points()
+        return generator.sample(points, min(count, len(points)))
 
     def pruned(self) -> tuple[Pruned, ...]:
         """What each rule excludes of that which the rules before it leave."""
@@ -121,6 +135,11 @@ def subspace(
         },
         constraints=implementation.constraints,
         constants=constants,
+        techniques={
+            tunable: (declared.technique, declared.off)
+            for tunable, declared in implementation.tunables.items()
+            if declared.technique is not None and declared.off is not None
+        },
     )
 
 

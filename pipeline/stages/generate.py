@@ -1,32 +1,39 @@
 """generate: spaces and a search -> the variants of one round.
 
-In: a GenerateSpec and what the earlier rounds measured (ProfileOutput files). Out: a Generated.
+In: a GenerateSpec, and what compile, verify and profile wrote of the earlier rounds. Out: a Generated.
 
-    python -m pipeline.stages.generate --spec S.json --history P0.json … --round 1 --out O.json
+    python -m pipeline.stages.generate --spec S.json --history C0.json V0.json P0.json … --round 1
+        --out O.json
 """
 
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.records.profiled import ProfileOutput, ProfileRecord
+from pipeline.records.history import Trial
 from pipeline.records.record import read_record
+from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
-from pipeline.search.registry import strategy
+from pipeline.search.history import read_history
+from pipeline.search.registry import remarks, strategy
 from pipeline.search.space import space_of
+from pipeline.search.stopping import left, stop
 from pipeline.search.strategy import Budget
 from pipeline.search.variants import variants_of
 from pipeline.store.outputs import put_output
 from pipeline.workers import command
+
+HISTORY = "CompileOutput, VerifyOutput and ProfileOutput of each earlier round"
 
 
 def main(arguments: list[str]) -> int:
     """Command line of the stage; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.stages.generate", description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="GenerateSpec as JSON")
-    parser.add_argument("--history", type=Path, nargs="*", default=[], help="ProfileOutput of earlier rounds")
+    parser.add_argument("--history", type=Path, nargs="*", default=[], help=HISTORY)
     parser.add_argument("--round", type=int, default=0, help="counted from 0")
     parser.add_argument("--out", type=Path, required=True, help="Generated to write")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
@@ -37,7 +44,7 @@ def main(arguments: list[str]) -> int:
 def _generate_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, GenerateSpec)
-    history = [record for path in options.history for record in read_record(path, ProfileOutput).records]
+    history = read_history(options.history)
     generated = generate(spec, history, key=options.spec.stem, round_number=options.round, store=options.root)
     put_output(options.out, "generate", generated, spec=options.spec)
     _report(generated, spec, time.monotonic() - started)
@@ -45,7 +52,7 @@ def _generate_round(options: argparse.Namespace) -> None:
 
 def generate(
     spec: GenerateSpec,
-    history: list[ProfileRecord],
+    history: Sequence[Trial],
     *,
     key: str,
     round_number: int,
@@ -59,10 +66,17 @@ def generate(
     budget = Budget(
         round=round_number,
         rounds=spec.search.rounds,
-        variants=spec.search.variants_per_round,
+        variants=left(spec.search, history),
+        variants_per_round=spec.search.variants_per_round,
         seed=spec.search.seed,
+        search=spec.search,
+        starts=tuple((start.implementation, start.tunables) for start in spec.starts),
     )
-    points = strategy(spec.search.strategy)(space, history, budget)
+    ended = stop(spec.search, history, round_number)
+    points = [] if ended else strategy(spec.search.strategy)(space, history, budget)
+    if not points and ended is None:
+        ended = Stop(kind="exhausted", reason=f"{spec.search.strategy} has nothing more to propose")
+    say = remarks(spec.search.strategy)
     made = variants_of(spec, points, repository=Path.cwd(), store=store)
     return Generated(
         key=key,
@@ -72,6 +86,8 @@ def generate(
         unfit=made.unfit,
         pruned=tuple(pruned for subspace in space.subspaces for pruned in subspace.pruned()),
         space={subspace.implementation: subspace.size for subspace in space.subspaces},
+        stop=ended,
+        remarks=say(history, budget) if say and not ended else (),
     )
 
 
@@ -79,6 +95,11 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     count, size = len(generated.variants), sum(generated.space.values())
     plural = "" if count == 1 else "s"
     later = f", round {generated.round}" if generated.round else ""
+    for remark in generated.remarks:
+        print(f"generate {spec.kernel}{later}: {remark}", file=sys.stderr)
+    if generated.stop is not None:
+        print(f"generate {spec.kernel}{later}: nothing: {generated.stop.reason}", file=sys.stderr)
+        return
     print(
         f"generate {spec.kernel}{later}: {count} variant{plural} of a space of {size} · {seconds:.1f} s",
         file=sys.stderr,

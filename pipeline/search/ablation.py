@@ -1,0 +1,54 @@
+"""Ablation: from one variant, one technique off at a time, all else equal; the report tells their worth.
+
+The variant is the best that the rounds before the last one found; with one round, the default of each
+implementation. A tunable that expresses no technique goes back to its default. The kind of table is that of
+"Im2win: Memory Efficient Convolution on SIMD Architectures" (Lu et al., HPEC 2022), which takes its
+optimizations away one by one.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from pipeline.records.history import Trial
+from pipeline.records.search import Ablation
+from pipeline.search.lattice import Field
+from pipeline.search.learned import best
+from pipeline.search.registry import strategy
+from pipeline.search.space import Point, Space, Subspace, Tunables
+from pipeline.search.strategy import Budget
+
+
+def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
+    """In the last round the variants without one technique each; before it, what the search proposes."""
+    if budget.round < budget.rounds - 1:
+        settings = budget.settings(Ablation, "ablation")
+        shorter = msgspec.structs.replace(budget, rounds=budget.rounds - 1)
+        return strategy(settings.search)(space, history, shorter)
+    found = best(history)
+    centres = space.defaults() if found is None else [found.point]
+    field = Field(space, history, budget)
+    points: list[Point] = []
+    for name, tunables in centres:
+        lattice = field.lattices[name]
+        for changed in (tunables, *without_each(lattice.subspace, tunables)):
+            vector = lattice.vector(changed)
+            if lattice.is_valid(vector) and vector not in field.taken[name]:
+                points.append(field.take(name, vector))
+    return points if budget.variants is None else points[: budget.variants]
+
+
+def without_each(subspace: Subspace, tunables: Tunables) -> Iterator[Tunables]:
+    """The same point without one technique each, then with one other tunable each at its default."""
+    techniques = dict.fromkeys(name for name, _ in subspace.techniques.values())
+    for technique in techniques:
+        off = {
+            tunable: value
+            for tunable, (name, value) in subspace.techniques.items()
+            if name == technique and value in subspace.values[tunable]
+        }
+        if any(tunables[tunable] != value for tunable, value in off.items()):
+            yield {**tunables, **off}
+    for tunable, default in subspace.default.items():
+        if tunable not in subspace.techniques and tunables[tunable] != default:
+            yield {**tunables, tunable: default}

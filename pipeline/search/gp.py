@@ -1,0 +1,42 @@
+"""Gaussian process with expected improvement: Optuna's sampler, told the trials that matter each round."""
+
+from collections.abc import Sequence
+
+from pipeline.records.history import Trial
+from pipeline.records.search import Gp
+from pipeline.sampling.samplers import Sampler
+from pipeline.search.lattice import Field
+from pipeline.search.learned import lessons, single_objective
+from pipeline.search.optuna_study import Plan, Values, ask
+from pipeline.search.space import Point, Space
+from pipeline.search.strategy import Budget
+
+
+def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
+    """The defaults, then where the process expects the largest improvement."""
+    settings = budget.settings(Gp, "gp")
+    plan = Plan(sampler=Sampler(name="gp", settings={"n_startup_trials": settings.startup}))
+    field = Field(space, history, budget)
+    kept = kept_trials(history, settings.trials_at_most)
+
+    def judge(trials: Sequence[Trial]) -> list[Values | None]:
+        values = single_objective(trials)
+        return [
+            value if trial.variant.id in kept else None for trial, value in zip(trials, values, strict=True)
+        ]
+
+    return field.defaults_first(lambda count: ask(field, history, count, plan, judge))
+
+
+def kept_trials(history: Sequence[Trial], limit: int) -> set[str]:
+    """Ids of the variants that the model sees: the best half of the limit, then the latest."""
+    known = lessons(history)
+    if len(known) <= limit:
+        return {each.trial.variant.id for each in known}
+    ranked = sorted(known, key=lambda each: float("inf") if each.loss is None else each.loss)
+    kept = {each.trial.variant.id for each in ranked[: limit // 2]}
+    for each in reversed(known):
+        if len(kept) == limit:
+            break
+        kept.add(each.trial.variant.id)
+    return kept

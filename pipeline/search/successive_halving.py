@@ -1,0 +1,32 @@
+"""Successive halving: many variants are measured briefly, the best of them longer, the last few fully.
+
+Jamieson, Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter Optimization", AISTATS 2016.
+A rung is a round. How briefly a rung measures stands in the settings (`SuccessiveHalving.share`), and what a
+brief measurement gave is a hint for the next rung, never a result.
+"""
+
+from collections.abc import Sequence
+
+from pipeline.records.history import Trial
+from pipeline.records.search import SuccessiveHalving
+from pipeline.search.learned import lessons
+from pipeline.search.registry import strategy
+from pipeline.search.space import Point, Space
+from pipeline.search.strategy import Budget
+
+
+def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
+    """New points on the first rung of a bracket; on the others the best of the rung before."""
+    settings = budget.settings(SuccessiveHalving, "successive_halving")
+    rung = budget.round % settings.rungs
+    if rung == 0:
+        return strategy(settings.sampler)(space, history, budget)
+    before = [trial for trial in history if trial.round == budget.round - 1]
+    ranked = sorted(
+        (each for each in lessons(before) if each.loss is not None),
+        key=lambda each: (each.loss, each.trial.variant.id),
+    )
+    # The budget of a round is that of the first rung; later ones have their share of it.
+    wanted = max(1, len(before) // settings.keep)
+    survivors = [each.trial.point for each in ranked[:wanted]]
+    return survivors if budget.variants is None else survivors[: budget.variants]
