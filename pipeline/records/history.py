@@ -1,4 +1,4 @@
-"""What a search learns from: a variant of an earlier round, and what compile, verify and profile said of it."""
+"""What a search learns from: a variant of an earlier round, and what the stages said of it."""
 
 from typing import Literal
 

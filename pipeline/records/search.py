@@ -2,7 +2,11 @@
 
 from typing import Literal
 
+<<<<<<< HEAD
 from pipeline.records.agent import Agent
+=======
+from pipeline.records.kernel import TunableValue
+>>>>>>> written6
 from pipeline.records.record import Record
 
 StrategyName = Literal[
@@ -156,6 +160,15 @@ class Transfer(Record, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError for no winners at all."""
         at_least(self, at_most=1)
+
+
+class Start(Record, frozen=True, kw_only=True):
+    """A winner of another task: its point, as far as this task's space has its values."""
+
+    implementation: str
+    tunables: dict[str, TunableValue]
+    of: str
+    """Which task won with it: `matmul llama3_8b_decode on h200, float16`."""
 
 
 class Prune(Record, frozen=True, kw_only=True):

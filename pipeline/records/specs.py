@@ -12,7 +12,7 @@ from pipeline.records.optimization import Optimization
 from pipeline.records.origin import Origin
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.records.search import Prune, Search
+from pipeline.records.search import Prune, Search, Start
 from pipeline.records.settings import Profile, Tracking, Verify
 
 
@@ -36,6 +36,8 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     limits: dict[str, int]
     optimization: Optimization
     search: Search
+    starts: tuple[Start, ...] = ()
+    """Winners of other tasks that the search begins with, the most similar task first."""
     build: Build
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""

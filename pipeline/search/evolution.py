@@ -1,7 +1,7 @@
 """Evolution: the best variants have offspring, by crossover and by steps; at rest it begins anew.
 
 Steady state: parents are the best of the present epoch, whatever round they are of. An epoch ends when so
-many rounds brought nothing better; then a new population is drawn at random, for a valley is left only by a jump.
+many rounds brought nothing better; then a population is drawn at random, for only a jump leaves a valley.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Latin hypercube: every value of every tunable about equally often, over all rounds together.
 
 McKay, Beckman, Conover, "A Comparison of Three Methods for Selecting Values of Input Variables",
-Technometrics 21(2), 1979. Where the rules leave no point at a corner of the design, the nearest one stands in for it.
+Technometrics 21(2), 1979. Where the rules leave no point of the design, the nearest one stands in for it.
 """
 
 import random

@@ -74,6 +74,7 @@ def generate(
         variants_per_round=spec.search.variants_per_round,
         seed=spec.search.seed,
         search=spec.search,
+        starts=tuple((start.implementation, start.tunables) for start in spec.starts),
     )
     ended = stop(spec.search, history, round_number)
     workshop = Workshop(
