@@ -2,11 +2,8 @@
 
 from typing import Literal
 
-<<<<<<< HEAD
 from pipeline.records.agent import Agent
-=======
 from pipeline.records.kernel import TunableValue
->>>>>>> written6
 from pipeline.records.record import Record
 
 StrategyName = Literal[
