@@ -76,24 +76,26 @@ class Host:
 
     def __init__(self, set_up: SetUp) -> None:
         self._set_up = set_up
-        untrusted = isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written
-        if untrusted and set_up.kind != "cpu":
-            confine(Path.cwd())  # before the device's driver starts threads
         self.timer: Timer = timer_for(
             set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
         )
-        self.timer.prepare()
-        if untrusted and set_up.kind == "cpu":
-            from pipeline.backends.cpp.launch import share_openmp
-
-            share_openmp()
-            confine(Path.cwd())  # afterwards it could neither raise its priority nor see its libraries
+        self.timer.prepare(self._give_up_rights)
         if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.
         self._content = Content(set_up.problem, self.timer.device)
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
+
+    def _give_up_rights(self) -> None:
+        """Where the source is nobody's: when the priority is raised, and before there are threads."""
+        if not (isinstance(self._set_up.hosted, Candidate) and self._set_up.hosted.job.variant.written):
+            return
+        if self._set_up.kind == "cpu":
+            from pipeline.backends.cpp.launch import share_openmp
+
+            share_openmp()  # afterwards it does not see its libraries
+        confine(Path.cwd())
 
     def obey(self, command: Command) -> Answer:
         """Do it; what the callable raises is an answer."""
