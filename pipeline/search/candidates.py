@@ -4,7 +4,6 @@ A file takes the place of the source of the implementation that has its suffix, 
 default point. The declared default comes first: it shows what the others gain.
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +19,10 @@ from pipeline.search.writer import Workshop
 
 
 def propose(
-    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+    space: Space,
+    history: Sequence[Trial],  # noqa: ARG001
+    budget: Budget,
+    workshop: Workshop,
 ) -> list[Proposal | Unfit]:
     """So many as the round may have, in the order of the files' names; none that an earlier round had.
 
@@ -35,11 +37,12 @@ def propose(
         return []
     points = default_points(space)
     suffixes = _suffixes(workshop)
-    earlier = budget.round * (budget.variants_per_round or 0)
     found = list(_proposals(points, suffixes, workshop))
-    unfitting = [each for each in found if isinstance(each, Unfit)] if budget.round == 0 else []
+    refused = [each for each in found if isinstance(each, Unfit)] if budget.round == 0 else []
     fitting = [each for each in found if isinstance(each, Proposal)]
-    return [*itertools.islice(fitting, earlier, None if budget.variants is None else earlier + budget.variants), *unfitting]
+    start = budget.round * (budget.variants_per_round or 0)
+    stop = None if budget.variants is None else start + budget.variants
+    return [*fitting[start:stop], *refused]
 
 
 def default_points(space: Space) -> dict[str, dict[str, TunableValue]]:
@@ -62,17 +65,17 @@ def _proposals(
             yield Proposal(implementation=name, tunables=points[name])
     for file, known in files.items():
         author = Author(writer="candidates", name=file)
-        name = suffixes.get(Path(file).suffix)
-        if name is None or name not in points:
-            yield _without_a_place(author, name, suffixes)
+        place = suffixes.get(Path(file).suffix)
+        if place is None or place not in points:
+            yield _without_a_place(author, place, suffixes)
             continue
         content = _content(Path(workshop.repository, workshop.spec.search.folder or "", file), known)
         try:
             source = WrittenSource(text=content.decode(), author=author)
         except UnicodeDecodeError as error:
-            yield unfit(author, f"not a text: {error.reason} at byte {error.start}", name)
+            yield unfit(author, f"not a text: {error.reason} at byte {error.start}", place)
             continue
-        yield Proposal(implementation=name, tunables=points[name], source=source)
+        yield Proposal(implementation=place, tunables=points[place], source=source)
 
 
 def _suffixes(workshop: Workshop) -> dict[str, str]:
