@@ -22,6 +22,7 @@ DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
+_WRITING = ("candidates", "inductor", "mutate")
 NATIVE = "native"  # the architecture of a hardware target that is read from the machine
 
 
@@ -215,6 +216,10 @@ def _search(search: Search) -> Iterator[str]:
         yield f"variants_per_round: expected at least 1, got {search.variants_per_round}"
     if search.rounds > 1 and search.variants_per_round is None:
         yield "variants_per_round: several rounds need a number, or the first one takes all"
+    if (search.strategy == "candidates") != (search.folder is not None):
+        yield "folder: the strategy candidates needs one, and no other strategy knows what to do with it"
+    if search.implementation is not None and search.strategy not in _WRITING:
+        yield f"implementation: only {', '.join(_WRITING)} write sources"
     if (search.strategy == "llm") != (search.agent is not None):
         yield "agent: the strategy llm needs one, and no other strategy knows what to do with it"
     if search.strategy == "llm" and search.rounds < 2:

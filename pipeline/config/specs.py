@@ -37,6 +37,7 @@ class Task(Record, frozen=True, kw_only=True):
     reference_digest: str
     vendors_digest: str | None = None
     brief: Brief | None = None
+    files: dict[str, str] = {}
 
 
 class Specs(Record, frozen=True, kw_only=True):
@@ -77,6 +78,7 @@ def _generate(task: Task, builds: Builds) -> GenerateSpec:
         search=msgspec.structs.replace(task.search, name="", description=""),
         build=builds.generate(task.search),
         brief=task.brief,
+        files=task.files,
     )
 
 

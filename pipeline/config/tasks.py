@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.config.briefs import Subject, brief_of
 from pipeline.config.builds import Builds
+from pipeline.config.folders import files_of
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, kernel_file
 from pipeline.config.resolve import (
@@ -24,6 +25,7 @@ from pipeline.records.brief import Brief
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
 from pipeline.records.record import Record, digest
+from pipeline.records.search import Search
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
@@ -75,6 +77,7 @@ class TaskMaker:
             source_digests={name: self._source_digest(kernel, name) for name in implementations},
             reference_digest=reference,
             vendors_digest=vendors,
+            files=self._folder(settings.search),
             brief=self._brief(material, cell, implementations, reference),
         )
         budget = settings.search.variants_per_round
@@ -123,6 +126,15 @@ class TaskMaker:
         if agent.start is not None:
             self._sources.read.add((self._root / agent.start).resolve())
         return brief
+
+    def _folder(self, search: Search) -> dict[str, str]:
+        """Files of the folder that a search names; the plan is made anew when one comes or changes."""
+        if search.folder is None:
+            return {}
+        found = files_of(search.folder, self._root)
+        folder = (self._root / search.folder).resolve()
+        self._sources.read |= {folder, *(folder / name for name in found)}
+        return found
 
     def _modules(self, kernel: Kernel, where: str) -> tuple[str, str | None]:
         """Digests of the reference's modules and of the vendors'."""

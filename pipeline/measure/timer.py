@@ -11,11 +11,6 @@ from pipeline.records.hardware import BackendKind
 
 Call = Callable[[], object]
 
-
-def nothing() -> None:
-    """In place of what is to be done before there are threads."""
-
-
 FLUSH_FACTOR = 2  # a flush writes this many times the cache, so that nothing of the working set remains
 
 
@@ -29,7 +24,7 @@ class Timer(Protocol):
     device: str
     """The torch device that holds the tensors."""
 
-    def prepare(self, before_threads: Call = nothing) -> None:
+    def prepare(self) -> None:
         """Set threads and affinity; before the first operation."""
         ...
 

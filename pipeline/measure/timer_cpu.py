@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.measure.processor import cpu_facts, last_level_cache, usable_cores
-from pipeline.measure.timer import FLUSH_FACTOR, Call, nothing
+from pipeline.measure.timer import FLUSH_FACTOR, Call
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ class CpuTimer:
         self._cores = usable_cores()
         self._priority = 0
 
-    def prepare(self, before_threads: Call = nothing) -> None:
+    def prepare(self) -> None:
         """One thread per physical core; memory that is freed is kept, so that no call pays for page faults.
 
         An allocator that gives pages back makes every eager call fault them in again, which a kernel with
@@ -43,10 +43,9 @@ class CpuTimer:
         import torch
 
         os.sched_setaffinity(0, self._cores)
+        torch.set_num_threads(len(self._cores))
         _keep_freed_memory()
-        self._priority = _raise_priority()
-        before_threads()
-        torch.set_num_threads(len(self._cores))  # starts those of torch's second pool at once
+        self._priority = raise_priority()
 
     def settle(self, call: Call, seconds: float) -> None:
         """Untimed calls; then the threads that they started are pinned."""
@@ -125,7 +124,7 @@ def _keep_freed_memory() -> None:
         mallopt(mmap_max, 0)
 
 
-def _raise_priority() -> int:
+def raise_priority() -> int:
     """Go before other processes where that is allowed (root, or a limit allows it); the nice value reached.
 
     Threads inherit it. Where the kernel groups processes by session, the group's value counts.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.measure.timer import FLUSH_FACTOR, Call, CannotRecord, nothing
+from pipeline.measure.timer import FLUSH_FACTOR, Call, CannotRecord
 
 if TYPE_CHECKING:
     import torch
@@ -26,11 +26,10 @@ class CudaTimer:
         self._graph = cuda_graph
         self._scratch: torch.Tensor | None = None
 
-    def prepare(self, before_threads: Call = nothing) -> None:
-        """Open the device's context now, outside every measured time; the driver starts threads then."""
+    def prepare(self) -> None:
+        """Open the device's context now, outside every measured time."""
         import torch
 
-        before_threads()
         torch.cuda.init()  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
 

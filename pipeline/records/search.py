@@ -20,6 +20,9 @@ StrategyName = Literal[
     "ablation",
     "transfer",
     "llm",
+    "candidates",
+    "inductor",
+    "mutate",
 ]
 """Modules of `pipeline.search`."""
 
@@ -226,6 +229,10 @@ class Search(Record, frozen=True, kw_only=True):
     successive_halving: SuccessiveHalving | None = None
     ablation: Ablation | None = None
     transfer: Transfer | None = None
+    folder: str | None = None
+    """Of the strategy `candidates`: path from the repository to a folder of sources."""
+    implementation: str | None = None
+    """Strategies that write: whose source they replace; None: that of each implementation that they can."""
     agent: Agent | None = None
     """Of the strategy `llm`."""
 

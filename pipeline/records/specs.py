@@ -39,6 +39,8 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     starts: tuple[Start, ...] = ()
     """Winners of other tasks that the search begins with, the most similar task first."""
     build: Build
+    files: dict[str, str] = {}
+    """Of the search's folder: name -> digest."""
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
     brief: Brief | None = None

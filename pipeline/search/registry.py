@@ -11,7 +11,7 @@ from pipeline.search.writer import Writer
 NAMES = (
     *("grid", "random", "latin_hypercube", "tpe", "gp", "cma_es", "nsga2"),
     *("evolution", "basin_hopping", "successive_halving", "ablation", "transfer"),
-    "llm",
+    *("llm", "candidates", "inductor", "mutate"),
 )
 
 OF_OPTUNA = ("tpe", "gp", "cma_es", "nsga2")
@@ -86,6 +86,10 @@ def writer(name: str) -> Writer | None:
         from pipeline.search import llm
 
         return llm.propose
+    if name == "candidates":
+        from pipeline.search import candidates
+
+        return candidates.propose
     return None
 
 

@@ -119,6 +119,9 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     count, size = len(generated.variants), sum(generated.space.values())
     plural = "" if count == 1 else "s"
     later = f", round {generated.round}" if generated.round else ""
+    for each in generated.unfit:
+        outcome, reason = each.failure.outcome, each.failure.reason
+        print(f"generate {spec.kernel}{later}: {each.author.name}: {outcome}: {reason}", file=sys.stderr)
     for remark in generated.remarks:
         print(f"generate {spec.kernel}{later}: {remark}", file=sys.stderr)
     if generated.stop is not None:

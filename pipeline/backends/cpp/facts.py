@@ -39,8 +39,7 @@ _SCALAR_FLOAT = re.compile(
     r"v?(mov|add|sub|mul|div|sqrt|min|max|u?comi|fn?m\w+\d|rndscale|round|scalef|cvt\w+)s[sd]$"
     r"|v?mov[dq]$|v?cvtt?s[sd]2"
 )
-# What a function takes from the stack before it computes; what a callee takes is not in it. GCC takes 128 bytes as
-# `add $-128` and gives them back as `sub $-128`, which is one byte shorter each.
+# What a function takes from the stack before it computes; what a callee takes is not in it.
 _FRAME = re.compile(
     r"sub\s+\$0x(?!f{8})([0-9a-f]+),%rsp|sub\s+sp, sp, #0x([0-9a-f]+)|add\s+\$0x(f{8}[0-9a-f]{8}),%rsp"
 )
