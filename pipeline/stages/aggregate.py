@@ -1,8 +1,8 @@
 """aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
-variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants and
-counters as Parquet and CSV; static_facts.md, mutation.md.
+variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
+counters and attempts as Parquet and CSV; static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -12,6 +12,9 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
+from pipeline.analyze.attempts import agent_uses, attempts_table
 from pipeline.analyze.bound.error import find_errors
 from pipeline.analyze.bound.error_table import error_lines, error_table
 from pipeline.analyze.collect import collect
@@ -73,6 +76,7 @@ def aggregate(options: argparse.Namespace) -> None:
         "diagnoses": diagnoses_table(results, collected.declared),
         "mutants": mutants,
         "counters": counters_table(results),
+        "attempts": attempts_table(collected),
     }
     folder = options.out.parent
     for name, table in tables.items():
@@ -83,6 +87,7 @@ def aggregate(options: argparse.Namespace) -> None:
     write_atomic(folder / "mutation.md", mutants_markdown(mutants.to_pylist()).encode())
     files = {name: f"{name}.parquet" for name in tables}
     summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
+    summary = msgspec.structs.replace(summary, agents=agent_uses(collected))
     reseal(folder)
     write_sealed(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)

@@ -29,7 +29,7 @@ LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours a
 START_SECONDS = 120.0  # importing torch from a cold disk
 WARM, BEGIN = "--warm", "--begin"
 SECRET = "_API_KEY"
-"""As `pipeline.records.agent` says: not even the memory of a process that kernels come from holds such a key."""
+"""As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
 KEY_HOLDER = "generate"
 """The stage that asks language models, and runs nothing."""
 RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is

@@ -90,14 +90,14 @@ def test_too_much_patience_is_not_had() -> None:
         (failing(429, "busy"), "rate_limited", "HTTP 429: busy (after 3 tries)", 3),
         (failing(503, "overloaded"), "server_error", "HTTP 503: overloaded (after 3 tries)", 3),
         (failing(500, "oops"), "server_error", "HTTP 500: oops (after 3 tries)", 3),
-        (failing(400, "maximum context length"), "rejected", "HTTP 400: maximum context length (after 1 try)", 1),
+        (failing(400, "too long"), "rejected", "HTTP 400: too long (after 1 try)", 1),
         (Reply(body=b"<html>"), "malformed", "not JSON: ", 3),
         (Reply(body=b"{}"), "malformed", "JSON without choices (after 3 tries)", 3),
         (Reply(body=b'{"choices": [{}]}'), "malformed", "a choice without a message (after 3 tries)", 3),
         (Reply(text="x" * 5000, hang_up=True), "malformed", "the answer broke off: ", 3),
         (Reply(text="x" * (9 << 20)), "malformed", "more than 8388608 bytes (after 1 try)", 1),
     ],
-)  # fmt: skip
+)
 def test_each_failure_is_typed(reply: Reply, outcome: str, reason: str, tries: int) -> None:
     """Bounded tries, then an outcome with its reason."""
     answer, script, _ = ask(reply)
@@ -124,7 +124,9 @@ def test_a_dead_endpoint_is_one_line() -> None:
     """Nobody listens: an error that names the address and the cause, after bounded tries."""
     waits: list[float] = []
     client = Client(agent(), Key(CANARY), wait=waits.append)
-    with pytest.raises(AgentError, match=r"^http://127.0.0.1:9/v1: no connection: .*refused.* \(after 3 tries\)$"):
+    with pytest.raises(
+        AgentError, match=r"^http://127.0.0.1:9/v1: no connection: .*refused.* \(after 3 tries\)$"
+    ):
         client.ask(request())
     assert len(waits) == 2
     assert NOBODY in agent().base_url

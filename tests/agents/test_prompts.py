@@ -55,21 +55,30 @@ def test_the_coder_sees_what_it_needs() -> None:
     finding = Finding(code=FindingCode.NO_VECTORS, basis="binary", sentence="No vector code.", evidence=())
     first = trial("plain", 800.0)
     parent = Trial(
-        variant=variant("once"), round=1, stage="profile", outcome=Outcome.PASSED,
-        seconds=trial("x", 200.0).seconds, diagnosis=(finding,),
-    )  # fmt: skip
+        variant=variant("once"),
+        round=1,
+        stage="profile",
+        outcome=Outcome.PASSED,
+        seconds=trial("x", 200.0).seconds,
+        diagnosis=(finding,),
+    )
     wrong = trial("wrong", number=1, outcome=Outcome.WRONG_VALUE, stage="verify", reason="y[3] is 0, not 1")
     tried = Attempt(
-        number=0, parent=first.variant.id, change="skip the maximum", outcome=AnswerOutcome.USED,
-        source="wrong", variant=wrong.variant.id,
-    )  # fmt: skip
+        number=0,
+        parent=first.variant.id,
+        change="skip the maximum",
+        outcome=AnswerOutcome.USED,
+        source="wrong",
+        variant=wrong.variant.id,
+    )
     refused = Attempt(
         number=1, parent=first.variant.id, change=None, outcome=AnswerOutcome.REFUSED, reason="it refused"
     )
     values = scene([first, parent, wrong], [[], [tried, refused]]).values(parent)
     prompt = render("coder", {**values, "change": "use vectors"})
     for expected in (
-        'extern "C" int softmax(const float* x, float* y, std::int64_t rows, std::int64_t cols, std::int64_t stride_x);',
+        'extern "C" int softmax(const float* x, float* y, std::int64_t rows, std::int64_t cols, ',
+        "std::int64_t stride_x);",
         "torch.softmax(x, dim=-1)",
         "cpu, architecture x86-64-v3",
         "vector_bits=256",
@@ -81,7 +90,7 @@ def test_the_coder_sees_what_it_needs() -> None:
         "round 1: a change of the writer's choice -> refused: it refused",
         "The header ../vector.hpp, which the source may include:",
         "use vectors",
-    ):  # fmt: skip
+    ):
         assert expected in prompt.user, expected
     assert "exactly one fenced block of C++17" in prompt.system
 
@@ -111,12 +120,17 @@ def test_reasons_are_one_short_line() -> None:
 def test_what_a_compiler_says_of_other_files_is_not_shown() -> None:
     """It would carry their content off this machine; what it says of the source itself is shown."""
     leak = trial(
-        "a", outcome=Outcome.COMPILE_ERROR, stage="compile", reason="/etc/passwd:1:1: error: 'root' does not name"
+        "a",
+        outcome=Outcome.COMPILE_ERROR,
+        stage="compile",
+        reason="/etc/passwd:1:1: error: 'root'",
     )
     assert trial_lines(leak, OWN, None) == [
         "verdict of the check: compile_error in compile: the compiler complains about another file than the source"
     ]
-    own = trial("a", outcome=Outcome.COMPILE_ERROR, stage="compile", reason=f"{OWN}:6:12: error: expected ';'")
+    own = trial(
+        "a", outcome=Outcome.COMPILE_ERROR, stage="compile", reason=f"{OWN}:6:12: error: expected ';'"
+    )
     assert "error: expected ';'" in trial_lines(own, OWN, None)[0]
 
 

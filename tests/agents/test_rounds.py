@@ -154,7 +154,9 @@ def test_a_dead_endpoint_says_what_is_kept(tmp_path: Path) -> None:
 def test_tokens_cost_and_time_are_recorded(tmp_path: Path) -> None:
     """As the endpoint counts; without a price no cost, without counts no tokens."""
     price = Price(prompt=2.0, completion=10.0, currency="USD", source="made up")
-    drafts, _ = play(tmp_path, Script(coder=[code("once.cpp"), Reply(text="x", counts=False)]), 2, price=price)
+    drafts, _ = play(
+        tmp_path, Script(coder=[code("once.cpp"), Reply(text="x", counts=False)]), 2, price=price
+    )
     used, silent = drafts[0].attempt.asked[-1], drafts[1].attempt.asked[0]
     assert used.prompt_tokens and used.completion_tokens and used.seconds
     assert used.cost == pytest.approx((used.prompt_tokens * 2 + used.completion_tokens * 10) / 1e6)
