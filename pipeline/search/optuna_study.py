@@ -19,7 +19,7 @@ from pipeline.sampling import samplers
 from pipeline.sampling.samplers import Direction, Sampler
 from pipeline.sampling.space import Choice, Parameter, Scalar, Space, Steps
 from pipeline.search.allocation import shares
-from pipeline.search.lattice import Field, Lattice, Vector
+from pipeline.search.lattice import Field, Vector
 from pipeline.search.space import Point
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def ask(field: Field, history: Sequence[Trial], count: int, plan: Plan, judge: J
     points: list[Point] = []
     for name, share in shares(field, history, count).items():
         known = [trial for trial in history if trial.point[0] == name]
-        searched = _Searched(field.lattices[name], plan, field.budget.seed)
-        if searched.can_search(len(field.lattices[name].axes)):
-            for vector in searched.ask(known, judge(known), share, field.budget.round):
+        searched = _Searched(field, name, plan)
+        if searched.can_search:
+            for vector in searched.ask(known, judge(known), share):
                 points.append(field.take(name, vector))
     # One implementation may have no more points: then any others.
     return points + field.draw(count - len(points)) if len(points) < count else points
@@ -59,10 +59,11 @@ def ask(field: Field, history: Sequence[Trial], count: int, plan: Plan, judge: J
 class _Searched:
     """One implementation's study."""
 
-    def __init__(self, lattice: Lattice, plan: Plan, seed: int) -> None:
-        self._lattice = lattice
+    def __init__(self, field: Field, name: str, plan: Plan) -> None:
+        self._field = field
+        self._name = name
+        self._lattice = lattice = field.lattices[name]
         self._plan = plan
-        self._seed = seed
         self._space = Space(
             parameters=tuple(
                 _parameter(axis.name, len(axis.values), plan.all_ordered or axis.ordered)
@@ -71,13 +72,12 @@ class _Searched:
         )
         self._taken: set[Vector] = set()
 
-    def can_search(self, axes: int) -> bool:
+    @property
+    def can_search(self) -> bool:
         """Whether there is anything to model: CMA-ES needs two axes, all need one."""
-        return axes >= (2 if self._plan.all_ordered else 1)
+        return len(self._lattice.axes) >= (2 if self._plan.all_ordered else 1)
 
-    def ask(
-        self, known: Sequence[Trial], values: list[Values | None], count: int, round_number: int
-    ) -> list[Vector]:
+    def ask(self, known: Sequence[Trial], values: list[Values | None], count: int) -> list[Vector]:
         """New points after all that is known."""
         with _quiet():
             study = self._study(len(known))
@@ -86,13 +86,14 @@ class _Searched:
             else:
                 for trial, value in zip(known, values, strict=True):
                     self._add(study, self._lattice.vector(trial.point[1]), value)
-            return [vector for vector, _ in self._ask(study, count, round_number)]
+            self._taken |= self._field.taken[self._name]
+            return [vector for vector, _ in self._ask(study, count, self._field.budget.round)]
 
     def _study(self, told: int) -> "Study":
         import optuna
 
         directions: tuple[Direction, ...] = tuple("minimize" for _ in range(self._plan.objectives))
-        seed = int(digest([self._seed, self._lattice.subspace.implementation])[:8], 16)
+        seed = int(digest([self._field.budget.seed, self._name])[:8], 16)
         sampler = Sampler(name=self._plan.sampler.name, seed=seed, settings=self._plan.sampler.settings)
         # A replay begins its random numbers where the search began; a model goes on from where it is.
         built = samplers.build(sampler, self._space, directions, 0 if self._plan.generations else told)
@@ -115,7 +116,7 @@ class _Searched:
 
     def _ask(self, study: "Study", count: int, round_number: int) -> "list[tuple[Vector, Asked]]":
         """Points that are new with the trials that asked for them, or for what they stand in for."""
-        generator = random.Random(f"{self._seed} {round_number} {self._lattice.subspace.implementation}")
+        generator = random.Random(f"{self._field.budget.seed} {round_number} {self._name}")
         found: list[tuple[Vector, Asked]] = []
         for _ in range(count):
             trial = study.ask(self._space.distributions())
