@@ -1,7 +1,7 @@
 """Kernel Tuner's cache files. In: their text. Out: a RecordedSpace.
 
-A cache grows while Kernel Tuner runs: a file whose run ended early lacks its last two brackets, or ends within
-an entry. Times are milliseconds. The layout: Kernel Tuner's documentation, `process_cache`.
+A cache grows while Kernel Tuner runs: a file whose run ended early lacks its last two brackets, or ends
+within an entry. Times are milliseconds. The layout: Kernel Tuner's documentation, `process_cache`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""How other tuners mark what failed. In: a marker or T4's `invalidity`. Out: our outcome; and the way back."""
+"""How other tuners mark what failed. In: a marker, T4's `invalidity`. Out: our outcome, and back."""
 
 import math
 
@@ -37,9 +37,8 @@ def marked(value: object) -> tuple[Outcome, str] | None:
         return None if outcome is None else (outcome, value)
     if value is None:
         return Outcome.LAUNCH_ERROR, "no value"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if math.isnan(value) or abs(value) >= NO_TIME:
-            return Outcome.LAUNCH_ERROR, f"{value:g} in place of a value"
+    if isinstance(value, float) and (math.isnan(value) or abs(value) >= NO_TIME):
+        return Outcome.LAUNCH_ERROR, f"{value:g} in place of a value"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Read a file of another tool as plain JSON values. In: a path, plain or gzip. Out: a mapping, and typed parts.
+"""Read a file of another tool as plain JSON. In: a path, plain or gzip. Out: a mapping, and its parts, typed.
 
 What is not as it should be becomes a FormatError of one line: file, place, what was expected, what is there.
 """

@@ -1,4 +1,4 @@
-"""Read any file of the known kinds. In: a path. Out: a RecordedSpace; the content tells the kind, not the name."""
+"""Read any file of the known kinds. In: a path; its content tells the kind. Out: a RecordedSpace."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """T1, the description of a search space and its kernel. In: its JSON. Out: a RecordedSpace without results.
 
 Schema: KernelTuner/kernel_tuner, `T1/1.0.0/input-schema.json`. Values are Python expressions there
-(`[2**i for i in range(6)]`), conditions too: both are evaluated by a checker of their syntax, never by Python.
+(`[2**i for i in range(6)]`), conditions too: both are evaluated by walking their syntax, never by Python.
 """
 
 from collections.abc import Mapping

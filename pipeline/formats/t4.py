@@ -49,7 +49,7 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
             expected, got = reading.listed(results[0].tunables), reading.listed(results[-1].tunables)
             raise FormatError(f"{place}.configuration: expected {expected} as in results[0], got {got}")
     names = results[0].tunables if results else {}
-    values, _ = with_values({name: () for name in names}, (each.tunables for each in results))
+    values, _ = with_values(dict.fromkeys(names, ()), (each.tunables for each in results))
     return RecordedSpace(
         source=path.name,
         format="T4",

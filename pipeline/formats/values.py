@@ -1,7 +1,7 @@
-"""Lists of values as T1 writes them. In: `[2**i for i in range(6)] + [100]`. Out: the values; nothing is executed.
+"""Lists of values as T1 writes them. In: `[2**i for i in range(6)] + [100]`. Out: the values.
 
-The expression's syntax tree is walked by simpleeval: literals, arithmetic, comprehensions and the few functions
-below, each bounded, and nothing else: no attributes, no names, no other calls.
+The expression's syntax tree is walked by simpleeval: literals, arithmetic, comprehensions and the few
+functions below, each bounded. Nothing else: no attributes, no names, no other calls; Python runs none of it.
 """
 
 import simpleeval

@@ -61,7 +61,7 @@ class RecordedArgument(Record, frozen=True, kw_only=True):
 
 
 class RecordedSpace(Record, frozen=True, kw_only=True):
-    """A search space and what was measured on it: a T1 file has no results, a T4 or cache file no constraints."""
+    """A search space and what was measured on it: T1 has no results, T4 and cache files no constraints."""
 
     source: str
     """Name of the file."""

@@ -58,7 +58,7 @@ class _Walk:
         self._rule = rule
         self._columns = columns
 
-    def value(self, node: ast.expr) -> Column:
+    def value(self, node: ast.expr) -> Column:  # noqa: PLR0911  a return for each kind of node
         match node:
             case ast.Constant(value=bool() | int() | float() | str() as constant):
                 return column([constant])
@@ -126,10 +126,11 @@ class _Walk:
         return _aligned_comparison(comparison, value, self.value(right))
 
     def _called(self, name: str, arguments: Sequence[ast.expr]) -> Column:
-        if name not in FUNCTIONS:
+        function = FUNCTIONS.get(name)
+        if function is None:
             raise unknown_function(self._rule, name)
         values = [self.value(argument) for argument in arguments]
-        found = _elementwise(FUNCTIONS[name], *values)
+        found = _elementwise(function, *values)
         return column(found.ravel().tolist()).reshape(found.shape)
 
 
@@ -219,9 +220,9 @@ def _elementwise(function: Callable[..., Any], *columns: Column) -> Column:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int):
-        if base.bit_length() * exponent > LARGEST_POWER_BITS:
-            raise ValueError(f"{base} ** {exponent} is too large")
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and base.bit_length() * exponent > LARGEST_POWER_BITS:
+        raise ValueError(f"{base} ** {exponent} is too large")
     result = base**exponent
     if isinstance(result, complex):
         raise ValueError(f"{base} ** {exponent} is no real number")

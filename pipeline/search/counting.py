@@ -1,14 +1,15 @@
-"""Count, number and pick the solutions of constraints. In: sizes of variables, tables of allowed combinations.
+"""Count the solutions of constraints. In: sizes of variables, tables of what is allowed. Out: any of them.
 
-Variables are eliminated one after the other (bucket elimination: Dechter, Artificial Intelligence 113, 1999): the
-tables that name a variable are multiplied and summed over it, which leaves a table over its neighbours: how many
-ways there are to set it and all before it. The last sum is the number of solutions. The other way round, these
-tables number the solutions from 0 to that number, and the k-th one is found without visiting any other: to draw
-solutions evenly is to draw numbers, to list them all is to ask for every number. No solution is ever searched for.
+Variables are eliminated one after the other (bucket elimination: Dechter, Artificial Intelligence 113, 1999):
+the tables that name a variable are multiplied and summed over it, which leaves a table over its neighbours:
+in how many ways it and all before it can be set. The last sum is the number of solutions. Backwards,
+these tables number the solutions from 0, and the k-th is found without visiting any other: to draw solutions
+evenly is to draw numbers, to list them is to ask for every number. No solution is ever searched for.
 """
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,12 @@ import numpy.typing as npt
 from pipeline.search.columns import Truth
 
 CELLS = 2**23  # of the largest table: 64 MiB
+ALL: Any = slice(None)
 EXACT_COUNT = 2**62  # beyond it, counts are Python's whole numbers
 
-Counts = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+Counts = npt.NDArray[Any]
+"""int64, or objects where that could overflow."""
+
 Rows = npt.NDArray[np.int64]
 """Solutions x variables: which value each variable has."""
 
@@ -56,7 +60,7 @@ class Solutions:
     def __init__(self, sizes: Sequence[int], factors: Sequence[Factor]) -> None:
         """Raises TooWide."""
         self._sizes = tuple(sizes)
-        self._kind = np.int64 if math.prod(sizes) < EXACT_COUNT else np.object_
+        self._kind = np.dtype(np.int64 if math.prod(sizes) < EXACT_COUNT else np.object_)
         self._buckets: list[_Bucket] = []
         self._roots: list[tuple[int, int]] = []
         open_factors = [(factor, -1) for factor in factors if factor.scope]
@@ -77,7 +81,7 @@ class Solutions:
             rest = rest // count
         found = np.zeros((len(numbers), len(self._sizes)), dtype=np.int64)
         for bucket in reversed(self._buckets):
-            weights = bucket.weights[(slice(None), *(found[:, each] for each in bucket.rest))]
+            weights = bucket.weights[(ALL, *(found[:, each] for each in bucket.rest))]
             if not bucket.rest:
                 weights = weights.reshape(-1, 1)
             _pick(bucket, weights, ranks, found)
@@ -88,7 +92,7 @@ class Solutions:
 
     def _eliminate(self, variable: int, factors: list[tuple[Factor, int]]) -> list[tuple[Factor, int]]:
         scope = _union(variable, factors)
-        if math.prod(self._sizes[each] for each in scope) > CELLS:
+        if len(scope) > 1 and math.prod(self._sizes[each] for each in scope) > CELLS:
             raise TooWide
         weights: Counts = np.ones([self._sizes[each] for each in scope], dtype=self._kind)
         bucket = _Bucket(variable, scope, weights)

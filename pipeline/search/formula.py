@@ -1,13 +1,14 @@
 """Evaluate the expressions of the yamls: dimensions, constraints, costs. In: text and names. Out: a value.
 
-Python's syntax, its tree checked and walked, never run by Python. `hardware.limit` and `workload.dimension` mean
-the same as the bare name; a condition written as a lambda (`lambda p: p["x"] <= 32`) means its body.
+Python's syntax, its tree checked and walked, never run by Python. `hardware.limit` and `workload.dimension`
+mean the same as the bare name; a condition written as a lambda (`lambda p: p["x"] <= 32`) means its body.
 """
 
 import ast
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import simpleeval
 
@@ -29,7 +30,7 @@ def ceil_div(numerator: int, denominator: int) -> int:
     return -(-numerator // denominator)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{"min": min, "max": max, "ceil_div": ceil_div, "abs": abs, "round": round, "int": int, "float": float},
     **{"ceil": math.ceil, "floor": math.floor, "log2": math.log2, "gcd": math.gcd},
 }
@@ -117,7 +118,7 @@ def syntax_tree(expression: str) -> ast.expr:
 class _Bare(ast.NodeTransformer):
     """`hardware.x` becomes `x`, `math.ceil` becomes `ceil`."""
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Anything else stays, and is refused when it is evaluated."""
         self.generic_visit(node)
         owner = node.value.id if isinstance(node.value, ast.Name) else None
@@ -132,7 +133,7 @@ class _Argument(ast.NodeTransformer):
     def __init__(self, function: ast.Lambda) -> None:
         self._arguments = {each.arg for each in function.args.args}
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Only this argument, only a name in quotes."""
         self.generic_visit(node)
         match node:
