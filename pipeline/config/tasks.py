@@ -19,9 +19,11 @@ from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
 from pipeline.config.spec_files import write_spec
 from pipeline.config.specs import Specs, Task, specs_of
-from pipeline.records.kernel import Kernel
+from pipeline.config.transfer import starts
+from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
 from pipeline.records.record import Record, digest
+from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
@@ -73,6 +75,7 @@ class TaskMaker:
             source_digests={name: self._source_digest(kernel, name) for name in implementations},
             reference_digest=reference,
             vendors_digest=vendors,
+            starts=self._starts(settings.search, implementations, cell, problem.element),
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
@@ -83,6 +86,22 @@ class TaskMaker:
             proposed=total if budget is None else min(total, budget),
         )
         return Made(planned=planned, specs=specs)
+
+    def _starts(
+        self, search: Search, implementations: dict[str, Implementation], cell: Cell, dtype: str
+    ) -> tuple[Start, ...]:
+        """Winners that the search begins with; the files belong to what the plan was made from."""
+        if search.strategy != "transfer" or search.transfer is None:
+            return ()
+        wanted = {
+            "kernel": cell.kernel,
+            "workload": cell.workload,
+            "hardware": cell.hardware,
+            "dtype": dtype,
+        }
+        found, files = starts(search.transfer, implementations, wanted, self._root)
+        self._sources.read.update(files)
+        return found
 
     def files(self) -> tuple[str, ...]:
         """Sources that were read."""

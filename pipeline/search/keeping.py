@@ -51,7 +51,7 @@ class Keeper:
             return f"{size:,} bytes, expected at most {LARGEST:,}"
         if not source.text.strip():
             return "the text is empty"
-        if "\0" in source.text or any("\ud800" <= letter <= "\udfff" for letter in source.text):
+        if "\0" in source.text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in source.text):
             return "not a text: it holds characters that no source can have"
         return None
 

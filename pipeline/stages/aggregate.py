@@ -1,8 +1,8 @@
 """aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
-variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants and
-counters as Parquet and CSV; static_facts.md, mutation.md.
+variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
+counters, rounds and ablation as Parquet and CSV; static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from pipeline.analyze.ablation import ablation_table, find_ablations
 from pipeline.analyze.bound.error import find_errors
 from pipeline.analyze.bound.error_table import error_lines, error_table
 from pipeline.analyze.collect import collect
@@ -20,6 +21,7 @@ from pipeline.analyze.diagnosis.table import diagnoses_table
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_markdown, facts_table
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
+from pipeline.analyze.rounds import find_rounds, rounds_table
 from pipeline.analyze.summarize import summarize
 from pipeline.analyze.tables import (
     outcomes_table,
@@ -73,6 +75,8 @@ def aggregate(options: argparse.Namespace) -> None:
         "diagnoses": diagnoses_table(results, collected.declared),
         "mutants": mutants,
         "counters": counters_table(results),
+        "rounds": rounds_table(find_rounds(collected)),
+        "ablation": ablation_table(find_ablations(collected)),
     }
     folder = options.out.parent
     for name, table in tables.items():
