@@ -33,6 +33,7 @@ OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput
     "profile": ProfileOutput,
 }
 """Stages whose outputs name store entries."""
+NOT_STORED = frozenset({Outcome.DEVICE_UNAVAILABLE, Outcome.PRUNED})
 LATER = {
     "generate": ("compile", "verify", "profile"),
     "compile": ("verify", "profile"),
@@ -120,9 +121,9 @@ def mend_entries(root: Path, stage: str, output: Path) -> int:
 
 
 def is_kept(record: object) -> bool:
-    """Whether there is a store entry for it: what could not be measured for want of a device has none."""
+    """Whether there is a store entry for it: what was not tried has none."""
     result = getattr(record, "result", None)
-    return not (isinstance(result, Failure) and result.outcome is Outcome.DEVICE_UNAVAILABLE)
+    return not (isinstance(result, Failure) and result.outcome in NOT_STORED)
 
 
 def remove(path: Path, why: str) -> None:

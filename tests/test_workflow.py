@@ -217,7 +217,11 @@ def test_files_of_a_chain() -> None:
     assert files.compiled_for_profile(wildcards("p-1")) == "artifacts/compile/c-1/round0.json"
     assert files.verified(wildcards("p-1")) == "artifacts/verify/v-1/round0.json"
     assert files.history(wildcards("g-1", 0)) == []
-    assert files.history(wildcards("g-1", 1)) == ["artifacts/profile/p-1/round0.json"]
+    assert files.history(wildcards("g-1", 1)) == [
+        "artifacts/compile/c-1/round0.json",
+        "artifacts/verify/v-1/round0.json",
+        "artifacts/profile/p-1/round0.json",
+    ]
 
 
 def test_who_runs_beside_whom() -> None:

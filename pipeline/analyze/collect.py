@@ -120,15 +120,16 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
     results: list[Result] = []
     generated: list[tuple[TaskRow, Generated]] = []
     for task in spec.tasks:
-        seen: set[str] = set()
+        seen: dict[str, Result] = {}
         for number in range(task.rounds):
             made = reader.output("generate", task.generate, number, Generated)
             generated.append((task, made))
             for result in _round(reader, task, number, made):
-                # A search may propose a variant again in a later round; its result is the same one.
-                if result.id not in seen:
-                    seen.add(result.id)
-                    results.append(result)
+                # A search may propose a variant again in a later round: then its result is the same one, or
+                # the first one was a brief measurement.
+                if result.id not in seen or seen[result.id].outcome is Outcome.SCREENED:
+                    seen[result.id] = result
+        results += seen.values()
     declared = {task.generate: found for task in spec.tasks if (found := reader.generate_spec(task.generate))}
     return Collected(results=tuple(results), generated=tuple(generated), declared=declared)
 

@@ -13,6 +13,7 @@ from pipeline.analyze.columns import COLUMNS
 from pipeline.analyze.mutants import scores
 from pipeline.analyze.page_data import page_data
 from pipeline.analyze.page_inputs import Links, Tables
+from pipeline.analyze.page_searches import ablations, searches
 from pipeline.analyze.page_sections import (
     FACTS,
     causes,
@@ -91,6 +92,8 @@ def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any
         "estimate_errors": tables.read("estimate_error").to_pylist(),
         "bases": WORDS,
         "mutation": scores(tables.read("mutants").to_pylist()),
+        "searches": searches(tables),
+        "ablations": ablations(tables),
         "cells": cells,
         "constraints": constraints,
         "columns": COLUMNS,

@@ -17,6 +17,7 @@ from pipeline.records.search import Search
 from pipeline.records.settings import BASELINES
 from pipeline.records.workload import Workload
 from pipeline.search.formula import names_in
+from pipeline.search.registry import NAMES
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
@@ -216,6 +217,22 @@ def _search(search: Search) -> Iterator[str]:
         yield f"variants_per_round: expected at least 1, got {search.variants_per_round}"
     if search.rounds > 1 and search.variants_per_round is None:
         yield "variants_per_round: several rounds need a number, or the first one takes all"
+    for budget in ("variants", "seconds", "joules"):
+        if (value := getattr(search, budget)) is not None and value <= 0:
+            yield f"{budget}: expected more than 0, got {value:g}"
+    for name in NAMES:
+        if name != search.strategy and getattr(search, name, None) is not None:
+            yield f"{name}: settings of another strategy; got strategy: {search.strategy}"
+    ladder = search.successive_halving
+    if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):
+        yield f"rounds: a bracket has {rungs} rungs, got {search.rounds}: nothing would be measured fully"
+    if search.strategy == "transfer" and (search.transfer is None or search.transfer.winners is None):
+        yield "transfer.winners: missing; expected the path of a winners.csv, as aggregate writes it"
+    yield from _writing(search)
+
+
+def _writing(search: Search) -> Iterator[str]:
+    """Strategies that write sources."""
     if (search.strategy == "candidates") != (search.folder is not None):
         yield "folder: the strategy candidates needs one, and no other strategy knows what to do with it"
     if search.implementation is not None and search.strategy not in _WRITING:

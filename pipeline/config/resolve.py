@@ -150,7 +150,7 @@ class Spaces:
         read = {name: value for name, value in space.constants.items() if name in names}
         key = digest([space.implementation, space.values, space.constraints, read])
         if key not in self._counts:
-            self._counts[key] = len(space.points())
+            self._counts[key] = space.count
         return self._counts[key]
 
 

@@ -15,7 +15,7 @@ from pipeline.records.kernel import Implementation, Kernel, Tunable, Vendor
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.records.search import Search
+from pipeline.records.search import Search, Start
 from pipeline.records.settings import Profile, Verify
 from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec, key_of
 
@@ -38,6 +38,7 @@ class Task(Record, frozen=True, kw_only=True):
     vendors_digest: str | None = None
     brief: Brief | None = None
     files: dict[str, str] = {}
+    starts: tuple[Start, ...] = ()
 
 
 class Specs(Record, frozen=True, kw_only=True):
@@ -76,6 +77,7 @@ def _generate(task: Task, builds: Builds) -> GenerateSpec:
             task.optimization, name="", description="", implementations="all"
         ),
         search=msgspec.structs.replace(task.search, name="", description=""),
+        starts=task.starts,
         build=builds.generate(task.search),
         brief=task.brief,
         files=task.files,

@@ -21,11 +21,12 @@ from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
 from pipeline.config.spec_files import write_spec
 from pipeline.config.specs import Specs, Task, specs_of
+from pipeline.config.transfer import starts
 from pipeline.records.brief import Brief
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
 from pipeline.records.record import Record, digest
-from pipeline.records.search import Search
+from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
@@ -79,6 +80,7 @@ class TaskMaker:
             vendors_digest=vendors,
             files=self._folder(settings.search),
             brief=self._brief(material, cell, implementations, reference),
+            starts=self._starts(settings.search, implementations, cell, problem.element),
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
@@ -89,6 +91,22 @@ class TaskMaker:
             proposed=total if budget is None else min(total, budget),
         )
         return Made(planned=planned, specs=specs)
+
+    def _starts(
+        self, search: Search, implementations: dict[str, Implementation], cell: Cell, dtype: str
+    ) -> tuple[Start, ...]:
+        """Winners that the search begins with; the files belong to what the plan was made from."""
+        if search.strategy != "transfer" or search.transfer is None:
+            return ()
+        wanted = {
+            "kernel": cell.kernel,
+            "workload": cell.workload,
+            "hardware": cell.hardware,
+            "dtype": dtype,
+        }
+        found, files = starts(search.transfer, implementations, wanted, self._root)
+        self._sources.read.update(files)
+        return found
 
     def files(self) -> tuple[str, ...]:
         """Sources that were read."""

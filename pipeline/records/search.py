@@ -58,7 +58,7 @@ class Gp(Record, frozen=True, kw_only=True):
     """Settings of Optuna's Gaussian process."""
 
     startup: int = 8
-    trials_at_most: int = 100
+    trials_at_most: int = 60
     """The model sees so many of the measured points: the best half and the latest; its cost is cubic."""
 
     def __post_init__(self) -> None:

@@ -29,12 +29,12 @@ def _generation(field: Field, history: Sequence[Trial], count: int, settings: Ev
     drawn = max(0, settings.population - len(epoch_trials)) if len(parents) < settings.population else 0
     strangers = count if len(parents) < 2 else min(count, drawn)
     points = field.draw(strangers)
-    while len(points) < count:
+    while parents and len(points) < count:
         child = _child(field, parents, settings)
         if child is None:
-            return points + field.draw(count - len(points))
+            break
         points.append(child)
-    return points
+    return points + field.draw(count - len(points)) if len(points) < count else points
 
 
 def epoch(history: Sequence[Trial], patience: int) -> int:

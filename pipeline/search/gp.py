@@ -1,6 +1,7 @@
 """Gaussian process with expected improvement: Optuna's sampler, told the trials that matter each round."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 from pipeline.records.history import Trial
 from pipeline.records.search import Gp
@@ -25,7 +26,11 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
             value if trial.variant.id in kept else None for trial, value in zip(trials, values, strict=True)
         ]
 
-    return field.defaults_first(lambda count: ask(field, history, count, plan, judge))
+    def one_by_one(count: int) -> list[Point]:
+        with _single_thread():
+            return ask(field, history, count, plan, judge)
+
+    return field.defaults_first(one_by_one)
 
 
 def kept_trials(history: Sequence[Trial], limit: int) -> set[str]:
@@ -40,3 +45,16 @@ def kept_trials(history: Sequence[Trial], limit: int) -> set[str]:
             break
         kept.add(each.trial.variant.id)
     return kept
+
+
+@contextlib.contextmanager
+def _single_thread() -> Iterator[None]:
+    """Matrices of this size are slower on many threads, by far so where others want the cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

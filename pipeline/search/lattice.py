@@ -11,6 +11,8 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pipeline.records.history import Trial
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import from_json, to_json
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 Vector = tuple[int, ...]
 """Step of each tunable that varies."""
 
-ENUMERABLE = 1_000_000  # points before the rules; beyond it, points are drawn and walked to one by one
+ENUMERABLE = 200_000  # valid points; beyond it, points are drawn and walked to one by one
 DRAWS = 200  # from a space that is not enumerated, for one point that is new
 
 
@@ -62,18 +64,27 @@ class Lattice:
         self.axes = tuple(Axis(name, values) for name, values in subspace.values.items() if len(values) > 1)
         self._fixed = {name: values[0] for name, values in subspace.values.items() if len(values) == 1}
 
-    @property
+    @functools.cached_property
     def enumerable(self) -> bool:
         """Whether all its points may be held at once."""
-        return self.subspace.size <= ENUMERABLE
+        return self.subspace.count <= ENUMERABLE
 
     @functools.cached_property
     def vectors(self) -> "np.ndarray":
         """All valid points, one row each."""
         import numpy as np
 
-        rows = [self.vector(tunables) for tunables in self.subspace.points()]
-        return np.array(rows, dtype=np.int32).reshape(len(rows), len(self.axes))
+        names = list(self.subspace.values)
+        blocks = [np.zeros((0, len(names)), dtype=np.int64), *self.subspace.solver.blocks()]
+        places = np.concatenate(blocks)
+        columns = [
+            np.array([axis.step(value) for value in self.subspace.values[axis.name]])[
+                places[:, names.index(axis.name)]
+            ]
+            for axis in self.axes
+        ]
+        rows = np.stack(columns, axis=1) if columns else np.zeros((len(places), 0), dtype=np.int64)
+        return rows[np.lexsort(rows.T[::-1])] if columns else rows
 
     @functools.cached_property
     def rows(self) -> dict[Vector, int]:
@@ -122,7 +133,7 @@ class Lattice:
             return generator.sample(left, min(count, len(left)))
         found: dict[Vector, None] = {}
         for _ in range(DRAWS):
-            for tunables in self.subspace.sample(generator, count - len(found)):
+            for _, tunables in Space(subspaces=(self.subspace,)).sample(generator, count - len(found)):
                 vector = self.vector(tunables)
                 if vector not in taken:
                     found[vector] = None
@@ -177,12 +188,20 @@ class Lattice:
 
 def lattice(subspace: Subspace) -> Lattice:
     """The lattice of a subspace; an equal one is enumerated once."""
-    return _lattice(to_json(subspace))
+    return _lattice(to_json(subspace), tuple(subspace.values))
 
 
 @functools.lru_cache(maxsize=64)
-def _lattice(content: bytes) -> Lattice:
-    return Lattice(from_json(content, Subspace))
+def _lattice(content: bytes, order: tuple[str, ...]) -> Lattice:
+    found = from_json(content, Subspace)
+    # Sorted JSON loses the order in which the tunables are declared.
+    return Lattice(
+        msgspec.structs.replace(
+            found,
+            values={name: found.values[name] for name in order},
+            default={name: found.default[name] for name in order},
+        )
+    )
 
 
 class Field:
@@ -247,6 +266,4 @@ class Field:
         return [vector for vector in self.lattices[name].rows if vector not in self.taken[name]]
 
     def _size(self, name: str) -> int:
-        """Points of an implementation; before the rules, where they are too many to be looked at."""
-        each = self.lattices[name]
-        return len(each.rows) if each.enumerable else each.subspace.size
+        return self.lattices[name].subspace.count

@@ -7,6 +7,7 @@ asks for and the rules exclude, or what was proposed before, gives way to the ne
 """
 
 import contextlib
+import functools
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +20,15 @@ from pipeline.sampling import samplers
 from pipeline.sampling.samplers import Direction, Sampler
 from pipeline.sampling.space import Choice, Parameter, Scalar, Space, Steps
 from pipeline.search.allocation import shares
-from pipeline.search.lattice import Field, Lattice, Vector
+from pipeline.search.lattice import Field, Vector
 from pipeline.search.space import Point
 
 if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import Trial as Asked
+
+KEPT = 8
+"""Studies of implementations that wait for the next round of a search in the same process."""
 
 Values = tuple[float, ...]
 Judge = Callable[[Sequence[Trial]], list[Values | None]]
@@ -48,77 +52,137 @@ def ask(field: Field, history: Sequence[Trial], count: int, plan: Plan, judge: J
     points: list[Point] = []
     for name, share in shares(field, history, count).items():
         known = [trial for trial in history if trial.point[0] == name]
-        searched = _Searched(field.lattices[name], plan, field.budget.seed)
-        if searched.can_search(len(field.lattices[name].axes)):
-            for vector in searched.ask(known, judge(known), share, field.budget.round):
-                points.append(field.take(name, vector))
+        # CMA-ES needs two axes, all need one.
+        if len(field.lattices[name].axes) >= (2 if plan.all_ordered else 1):
+            with _quiet():
+                wanted = _generations if plan.generations else _model
+                for vector in wanted(field, name, plan, judge, known).ask(share, field):
+                    points.append(field.take(name, vector))
     # One implementation may have no more points: then any others.
     return points + field.draw(count - len(points)) if len(points) < count else points
+
+
+def _model(field: Field, name: str, plan: Plan, judge: Judge, known: Sequence[Trial]) -> "_Searched":
+    """A study that was told all that is known."""
+    searched = _Searched(field, name, plan, told=len(known))
+    for trial, value in zip(known, judge(known), strict=True):
+        searched.add(searched.vector(trial), value)
+    return searched
+
+
+def _generations(field: Field, name: str, plan: Plan, judge: Judge, known: Sequence[Trial]) -> "_Searched":
+    """A study that went through all rounds: asked for what was proposed, then told what came of it.
+
+    Going through all of them again takes time that grows with the square of the rounds, so a process that has
+    just gone through all but the last continues from there: the outcome is the same.
+    """
+    numbers = sorted({trial.round for trial in known})
+    identity = [field.budget.seed, name, plan, field.lattices[name].subspace]
+    searched = _Searched(field, name, plan, told=0)
+    begin = 0
+    if numbers:
+        earlier = [trial for trial in known if trial.round < numbers[-1]]
+        kept = _kept().pop(_key(identity, earlier), None)
+        if kept is not None and kept.awaits([trial for trial in known if trial.round == numbers[-1]]):
+            searched, begin = kept, len(numbers) - 1
+    for number in numbers[begin:]:
+        # As it was then: what a failure counts as depends on what was measured until then.
+        until = [trial for trial in known if trial.round <= number]
+        searched.catch_up(until, judge(until), number)
+    while len(_kept()) >= KEPT:
+        _kept().pop(next(iter(_kept())))
+    _kept()[_key(identity, known)] = searched
+    return searched
+
+
+@functools.cache
+def _kept() -> "dict[str, _Searched]":
+    """The studies that were asked last; without them the same comes out, later."""
+    return {}
+
+
+def _key(identity: list[object], known: Sequence[Trial]) -> str:
+    return digest([*identity, [[trial.variant.id, trial.round, trial.seconds] for trial in known]])
 
 
 class _Searched:
     """One implementation's study."""
 
-    def __init__(self, lattice: Lattice, plan: Plan, seed: int) -> None:
-        self._lattice = lattice
+    def __init__(self, field: Field, name: str, plan: Plan, *, told: int) -> None:
+        self._name = name
+        self._seed = field.budget.seed
+        self._lattice = field.lattices[name]
         self._plan = plan
-        self._seed = seed
         self._space = Space(
             parameters=tuple(
                 _parameter(axis.name, len(axis.values), plan.all_ordered or axis.ordered)
-                for axis in lattice.axes
+                for axis in self._lattice.axes
             )
         )
+        self._distributions = self._space.distributions()
         self._taken: set[Vector] = set()
+        self._pending: list[tuple[Vector, Asked]] = []
+        self._study = self._create(told)
 
-    def can_search(self, axes: int) -> bool:
-        """Whether there is anything to model: CMA-ES needs two axes, all need one."""
-        return axes >= (2 if self._plan.all_ordered else 1)
+    def vector(self, trial: Trial) -> Vector:
+        """Where a trial stands."""
+        return self._lattice.vector(trial.point[1])
 
-    def ask(
-        self, known: Sequence[Trial], values: list[Values | None], count: int, round_number: int
-    ) -> list[Vector]:
-        """New points after all that is known."""
-        with _quiet():
-            study = self._study(len(known))
-            if self._plan.generations:
-                self._replay(study, known, values)
-            else:
-                for trial, value in zip(known, values, strict=True):
-                    self._add(study, self._lattice.vector(trial.point[1]), value)
-            return [vector for vector, _ in self._ask(study, count, round_number)]
+    def ask(self, count: int, field: Field) -> list[Vector]:
+        """New points of this round."""
+        self._taken |= field.taken[self._name]
+        self._pending = self._ask(self._study, count, field.budget.round)
+        return [vector for vector, _ in self._pending]
 
-    def _study(self, told: int) -> "Study":
+    def awaits(self, trials: Sequence[Trial]) -> bool:
+        """Whether these are what it was asked for last, with or without the default."""
+        default = self._lattice.vector(self._lattice.subspace.default)
+        vectors = {self.vector(trial) for trial in trials}
+        return {vector for vector, _ in self._pending} == vectors - {default} and bool(self._pending)
+
+    def catch_up(self, until: Sequence[Trial], values: list[Values | None], number: int) -> None:
+        """Ask for the points of a round, unless they are awaited, then tell what came of them."""
+        value_of = {self.vector(trial): value for trial, value in zip(until, values, strict=True)}
+        vectors = [self.vector(trial) for trial in until if trial.round == number]
+        default = self._lattice.vector(self._lattice.subspace.default)
+        self._taken |= {default} & set(vectors)
+        if not self._pending:
+            self._pending = self._ask(self._study, len(vectors) - (default in vectors), number)
+        asked = {vector for vector, _ in self._pending}
+        for vector, trial in self._pending:
+            self._tell(self._study, trial, value_of.get(vector))
+        for vector in vectors:
+            if vector not in asked:
+                self.add(vector, value_of[vector])
+        self._pending = []
+
+    def add(self, vector: Vector, value: Values | None) -> None:
+        """Tell what came of a point that the study was not asked for."""
+        import optuna
+
+        self._taken.add(vector)
+        if value is not None:
+            self._study.add_trial(
+                optuna.trial.create_trial(
+                    params=self._params(vector), distributions=self._distributions, values=list(value)
+                )
+            )
+
+    def _create(self, told: int) -> "Study":
         import optuna
 
         directions: tuple[Direction, ...] = tuple("minimize" for _ in range(self._plan.objectives))
-        seed = int(digest([self._seed, self._lattice.subspace.implementation])[:8], 16)
+        seed = int(digest([self._seed, self._name])[:8], 16)
         sampler = Sampler(name=self._plan.sampler.name, seed=seed, settings=self._plan.sampler.settings)
-        # A replay begins its random numbers where the search began; a model goes on from where it is.
-        built = samplers.build(sampler, self._space, directions, 0 if self._plan.generations else told)
+        built = samplers.build(sampler, self._space, directions, told)
         return optuna.create_study(directions=list(directions), sampler=built)
-
-    def _replay(self, study: "Study", known: Sequence[Trial], values: list[Values | None]) -> None:
-        """Round by round: ask for what was proposed, then tell what came of it."""
-        value_of = {
-            self._lattice.vector(trial.point[1]): value for trial, value in zip(known, values, strict=True)
-        }
-        for number in sorted({trial.round for trial in known}):
-            vectors = [self._lattice.vector(trial.point[1]) for trial in known if trial.round == number]
-            default = self._lattice.vector(self._lattice.subspace.default)
-            self._taken |= {default} & set(vectors)
-            asked = self._ask(study, len(vectors) - (default in vectors), number)
-            for vector, trial in asked:
-                self._tell(study, trial, value_of.get(vector))
-            for vector in set(vectors) - {vector for vector, _ in asked}:
-                self._add(study, vector, value_of[vector])
 
     def _ask(self, study: "Study", count: int, round_number: int) -> "list[tuple[Vector, Asked]]":
         """Points that are new with the trials that asked for them, or for what they stand in for."""
-        generator = random.Random(f"{self._seed} {round_number} {self._lattice.subspace.implementation}")
+        generator = random.Random(f"{self._seed} {round_number} {self._name}")
         found: list[tuple[Vector, Asked]] = []
         for _ in range(count):
-            trial = study.ask(self._space.distributions())
+            trial = study.ask(self._distributions)
             wanted = tuple(int(trial.params[axis.name]) for axis in self._lattice.axes)
             vector = self._lattice.nearest(wanted, self._taken, generator)
             if vector is None:
@@ -140,17 +204,6 @@ class _Searched:
         else:
             study.tell(trial, list(value))
 
-    def _add(self, study: "Study", vector: Vector, value: Values | None) -> None:
-        import optuna
-
-        self._taken.add(vector)
-        if value is not None:
-            study.add_trial(
-                optuna.trial.create_trial(
-                    params=self._params(vector), distributions=self._space.distributions(), values=list(value)
-                )
-            )
-
     def _add_running(self, study: "Study", vector: Vector) -> None:
         import optuna
 
@@ -158,7 +211,7 @@ class _Searched:
             optuna.trial.create_trial(
                 state=optuna.trial.TrialState.RUNNING,
                 params=self._params(vector),
-                distributions=self._space.distributions(),
+                distributions=self._distributions,
             )
         )
 

@@ -2,7 +2,7 @@
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
 variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
-counters and attempts as Parquet and CSV; static_facts.md, mutation.md.
+counters, rounds, ablation and attempts as Parquet and CSV; static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.analyze.ablation import ablation_table, find_ablations
 from pipeline.analyze.attempts import agent_uses, attempts_table
 from pipeline.analyze.bound.error import find_errors
 from pipeline.analyze.bound.error_table import error_lines, error_table
@@ -23,6 +24,7 @@ from pipeline.analyze.diagnosis.table import diagnoses_table
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_markdown, facts_table
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
+from pipeline.analyze.rounds import find_rounds, rounds_table
 from pipeline.analyze.summarize import summarize
 from pipeline.analyze.tables import (
     outcomes_table,
@@ -77,6 +79,8 @@ def aggregate(options: argparse.Namespace) -> None:
         "mutants": mutants,
         "counters": counters_table(results),
         "attempts": attempts_table(collected),
+        "rounds": rounds_table(find_rounds(collected)),
+        "ablation": ablation_table(find_ablations(collected)),
     }
     folder = options.out.parent
     for name, table in tables.items():

@@ -21,6 +21,7 @@ import msgspec
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
+from pipeline.measure.screening import screened, share_of, shortened
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
@@ -93,6 +94,8 @@ def profile_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, ProfileSpec)
     verified = read_record(options.verified, VerifyOutput)
     compiled = read_record(options.compiled, CompileOutput)
+    share = share_of(spec.screening, verified.round)
+    spec = msgspec.structs.replace(spec, settings=shortened(spec.settings, share), screening=())
     passed = _passed(spec, verified, compiled)
     plans = passed.plans
     bring_entries(options.root, "profile", (plan.entry for plan in plans))
@@ -106,7 +109,7 @@ def profile_round(options: argparse.Namespace) -> None:
         made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
-    records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
+    records = tuple(screened(found[plan.entry] or made[plan.entry], share) for plan in plans)
     output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
     put_output(options.out, "profile", output, spec=options.spec)
     command.report(

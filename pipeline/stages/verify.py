@@ -39,6 +39,8 @@ from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.search.prune_static import is_measured_anyway
+from pipeline.search.prune_static import reason as prune_reason
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
@@ -81,7 +83,9 @@ def verify_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, VerifySpec)
     compiled = read_record(options.compiled, CompileOutput)
-    plans = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
+    every = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
+    dropped = {plan.entry: why for plan in every if (why := _dropped(spec, plan)) is not None}
+    plans = [plan for plan in every if plan.entry not in dropped]
     bring_entries(options.root, "verify", (plan.entry for plan in plans))
     found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
     missing = [plan for plan in plans if found[plan.entry] is None]
@@ -89,15 +93,46 @@ def verify_round(options: argparse.Namespace) -> None:
     for plan in missing if where_run(spec) != "interpreter" else ():  # which runs the sources
         require_entry(options.root, "compile", plan.compiled.entry, options.compiled)
     made = _judge_all(spec, missing, options) if missing else {}
-    records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
+    records = tuple(
+        _not_judged(spec, plan, dropped[plan.entry])
+        if plan.entry in dropped
+        else found[plan.entry] or made[plan.entry]
+        for plan in every
+    )
     output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
     put_output(options.out, "verify", output, spec=options.spec)
     where = _where(spec, records)
     command.report(
         f"verify {spec.problem.kernel} for {spec.target.architecture} {where}",
         [record.result for record in records],
-        cached=len(records) - len(missing),
+        cached=len(plans) - len(missing),
         seconds=time.monotonic() - started,
+    )
+
+
+def _dropped(spec: VerifySpec, plan: _Plan) -> str | None:
+    """Why the search does not want a variant measured, unless it is among those that show what this loses."""
+    result = plan.compiled.result
+    if spec.prune is None or not isinstance(result, Compiled):
+        return None
+    if is_measured_anyway(plan.compiled.variant, spec.prune):
+        return None
+    return prune_reason(result.facts, spec.prune)
+
+
+def _not_judged(spec: VerifySpec, plan: _Plan, reason: str) -> VerifyRecord:
+    """Not stored: nothing was found out about it."""
+    variant = plan.compiled.variant
+    return VerifyRecord(
+        variant=variant,
+        entry=plan.entry,
+        result=Failure(outcome=Outcome.PRUNED, reason=reason),
+        where=where_run(spec),
+        checks=(),
+        shapes=(),
+        seeds=(),
+        seconds=0.0,
+        provenance=provenance(spec.builds[variant.backend]),
     )
 
 

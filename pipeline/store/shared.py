@@ -60,8 +60,9 @@ class _Ended(msgspec.Struct):
 
     @property
     def is_stored(self) -> bool:
-        """Whether it has an entry: an absent device leaves nothing to keep."""
-        return self.result is None or self.result.outcome != Outcome.DEVICE_UNAVAILABLE
+        """Whether it has an entry: what was not tried leaves nothing to keep."""
+        not_tried = (Outcome.DEVICE_UNAVAILABLE, Outcome.PRUNED)
+        return self.result is None or self.result.outcome not in not_tried
 
 
 class _Output(msgspec.Struct):

@@ -59,8 +59,8 @@ def test_pruned_counts_add_up() -> None:
 
 
 def test_pruned_of_a_large_space_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where counting would take long, the count is absent, not zero."""
-    monkeypatch.setattr("pipeline.search.space.ENUMERABLE", 10)
+    """Where a rule is wide, what it excludes is absent, not zero."""
+    monkeypatch.setattr("pipeline.search.counting.CELLS", 2)
     assert [each.count for each in subspace("cpp", IMPLEMENTATION, FULL, CONSTANTS).pruned()] == [None, None]
 
 

@@ -7,29 +7,17 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.records.kernel import Constraint
+from pipeline.records.outcome import Outcome
+from pipeline.records.search import Search
 from pipeline.search import registry
-from pipeline.search.space import Point, Space, Subspace
-from pipeline.search.strategy import Budget
+from pipeline.search.space import Point, Space
+from pipeline.search.strategy import Budget, identity
+from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
 
-CPP = Subspace(
-    implementation="cpp",
-    values={"A": (1, 2, 3, 4), "B": (False, True), "C": ("x", "y", "z")},
-    default={"A": 2, "B": False, "C": "y"},
-    constraints=(Constraint(rule="A > 1 or not B", reason=""),),
-    constants={},
-)
-OTHER = msgspec.structs.replace(CPP, implementation="other", constraints=())
-SPACE = Space(subspaces=(CPP, OTHER))
-SIZE = 21 + 24
-WHOLE = Budget(round=0, rounds=1, variants=None, seed=0)
-
-
-def rounds(name: str, budget: Budget) -> list[list[Point]]:
-    """All rounds of a search."""
-    return [
-        registry.strategy(name)(SPACE, [], msgspec.structs.replace(budget, round=number))
-        for number in range(budget.rounds)
-    ]
+REPEATING = ("successive_halving",)
+"""Strategies that have a point measured again, longer."""
+PARTIAL = ("ablation",)
+"""Strategies whose last round has an end of its own."""
 
 
 @pytest.fixture(params=registry.NAMES)
@@ -38,50 +26,156 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def budget(name: str, *, rounds: int, variants: int | None, seed: int = 3) -> Budget:
+    """A budget with the strategy's own defaults."""
+    search = Search(
+        name="", description="", strategy=name, rounds=rounds, variants_per_round=variants, seed=seed
+    )
+    return Budget(
+        round=0, rounds=rounds, variants=variants, variants_per_round=variants, seed=seed, search=search
+    )
+
+
+def check(name: str, space: Space, judge: Judge, given: Budget) -> list[Point]:
+    """What holds for every search; returns all its points."""
+    proposed = play(name, space, judge, given)
+    points = [point for each in proposed for point in each]
+    valid = {identity(point) for point in space.points()}
+    assert {identity(point) for point in points} <= valid
+    assert all(len(each) <= (given.variants or len(valid)) for each in proposed)
+    for each in proposed:
+        assert len({identity(point) for point in each}) == len(each), "twice in one round"
+    if name not in REPEATING:
+        assert len({identity(point) for point in points}) == len(points), "twice over the rounds"
+    return points
+
+
 def test_signature(name: str) -> None:
     """One function with the interface's arguments."""
     assert list(inspect.signature(registry.strategy(name)).parameters) == ["space", "history", "budget"]
 
 
 def test_no_budget_is_the_whole_space(name: str) -> None:
-    """Without a limit every valid point is proposed once."""
-    (points,) = rounds(name, WHOLE)
-    assert len(points) == SIZE
-    assert all(point in points for point in SPACE.points())
+    """Without a limit every valid point is proposed once; an ablation has its own."""
+    points = check(name, SPACE, easy, budget(name, rounds=1, variants=None))
+    assert len(points) == SIZE or name in PARTIAL
 
 
-@pytest.mark.parametrize(("count", "number"), [(1, 3), (5, 2), (7, 3), (30, 2), (100, 2)])
-def test_rounds_are_disjoint_and_within_budget(name: str, count: int, number: int) -> None:
-    """No point twice, no more than allowed, all valid, defaults first."""
-    proposed = rounds(name, Budget(round=0, rounds=number, variants=count, seed=3))
-    points = [point for each in proposed for point in each]
-    assert max(len(each) for each in proposed) <= count
-    assert len(points) == min(count * number, SIZE)
-    assert all(points.count(point) == 1 for point in points)
-    assert all(point in SPACE.points() for point in points)
-    assert all(point in points for point in SPACE.defaults()[: count * number])
+@pytest.mark.parametrize(("count", "rounds"), [(1, 3), (5, 2), (7, 3), (30, 2), (100, 2)])
+def test_rounds_are_disjoint_and_within_budget(name: str, count: int, rounds: int) -> None:
+    """No point twice, no more than allowed, all valid, and no round is left empty while points are left."""
+    points = check(name, SPACE, easy, budget(name, rounds=rounds, variants=count))
+    if name not in (*REPEATING, *PARTIAL):
+        assert len(points) == min(count * rounds, SIZE)
+
+
+def test_the_defaults_come_first(name: str) -> None:
+    """The default of each implementation shows what tuning gained."""
+    first, *_ = play(name, SPACE, easy, budget(name, rounds=3, variants=6))
+    assert all(identity(point) in {identity(each) for each in first} for point in SPACE.defaults())
 
 
 def test_repeatable(name: str) -> None:
     """The same arguments give the same points in the same order."""
-    budget = Budget(round=0, rounds=2, variants=4, seed=1)
-    assert rounds(name, budget) == rounds(name, budget)
+    given = budget(name, rounds=3, variants=6)
+    assert play(name, WIDE, valley, given) == play(name, WIDE, valley, given)
+
+
+def test_only_failures(name: str) -> None:
+    """A history in which nothing ever passed is a history like any other."""
+    points = check(name, SPACE, fails, budget(name, rounds=3, variants=5))
+    assert points
+
+
+def test_some_failures(name: str) -> None:
+    """Points that crash are in the history, and not proposed again."""
+    check(name, WIDE, valley, budget(name, rounds=4, variants=6))
+
+
+def test_nothing_could_be_measured(name: str) -> None:
+    """The device is not here: all is proposed as if nothing were known."""
+    check(name, SPACE, lambda _: Outcome.DEVICE_UNAVAILABLE, budget(name, rounds=2, variants=5))
+
+
+def test_one_point(name: str) -> None:
+    """A space of one point has one variant, then nothing."""
+    single = msgspec.structs.replace(
+        CPP, values={"A": (2,), "B": (False,), "C": ("y",)}, default={"A": 2, "B": False, "C": "y"}
+    )
+    points = check(name, Space(subspaces=(single,)), easy, budget(name, rounds=2, variants=4))
+    assert [identity(point) for point in points][:1] == [identity(("cpp", {"A": 2, "B": False, "C": "y"}))]
+    assert len(points) == (2 if name in REPEATING else 1)
+
+
+def test_no_point(name: str) -> None:
+    """A space that the rules leave empty has no variant."""
+    closed = msgspec.structs.replace(CPP, constraints=(Constraint(rule="A > 9", reason=""),))
+    assert check(name, Space(subspaces=(closed,)), easy, budget(name, rounds=2, variants=4)) == []
 
 
 def test_an_invalid_default_is_not_proposed(name: str) -> None:
     """A default that a constraint excludes on this problem is left out."""
     closed = msgspec.structs.replace(CPP, constraints=(Constraint(rule="A > 2", reason=""),))
-    points = registry.strategy(name)(
-        Space(subspaces=(closed,)), [], msgspec.structs.replace(WHOLE, variants=3)
-    )
-    assert len(points) == 3
+    points = check(name, Space(subspaces=(closed,)), easy, budget(name, rounds=1, variants=3))
+    assert len(points) == 3 or name in PARTIAL
     assert all(tunables["A"] in (3, 4) for _, tunables in points)
 
 
-def test_the_seed_matters_to_random_search() -> None:
+@pytest.mark.parametrize("learner", ["tpe", "nsga2", "evolution", "basin_hopping", "transfer"])
+def test_learning_helps(learner: str) -> None:
+    """Over some seeds a strategy that learns ends nearer to the best point than random search does."""
+    best = {
+        each: sorted(
+            min(
+                seconds
+                for points in play(each, WIDE, valley, budget(each, rounds=8, variants=8, seed=seed))
+                for point in points
+                if isinstance(seconds := valley(point), float)
+            )
+            for seed in range(5)
+        )[2]
+        for each in (learner, "random")
+    }
+    assert best[learner] < best["random"]
+
+
+def test_the_seed_matters() -> None:
     """Another seed is another sample."""
-    budget = Budget(round=0, rounds=1, variants=10, seed=1)
-    assert rounds("random", budget) != rounds("random", msgspec.structs.replace(budget, seed=2))
+    one, other = (
+        play("random", SPACE, easy, budget("random", rounds=1, variants=10, seed=s)) for s in (1, 2)
+    )
+    assert one != other
+
+
+def test_no_implementation_is_forgotten() -> None:
+    """A model has a study for each implementation; the one that is ahead gets half, no other one nothing."""
+    proposed = play("tpe", SPACE, easy, budget("tpe", rounds=4, variants=8))
+    last = [implementation for implementation, _ in proposed[-1]]
+    assert last.count("cpp") == last.count("other") == 4
+
+
+def test_halving_measures_survivors_longer() -> None:
+    """Nine briefly, the best three of them longer, the best one fully; what was brief is no result."""
+    given = budget("successive_halving", rounds=3, variants=9)
+    first, second, third = play("successive_halving", WIDE, valley, given)
+    assert (len(first), len(second), len(third)) == (9, 3, 1)
+    measured = [point for point in first if isinstance(valley(point), float)]
+    assert second == sorted(measured, key=valley)[:3]
+    assert third == second[:1]
+    assert given.search is not None
+    assert given.search.screening() == (1 / 9, 1 / 3, 1.0)
+    assert trial(first[0], valley, 0, 1 / 9).seconds is None
+
+
+def test_nsga2_says_what_it_goes_without() -> None:
+    """Nothing was measured of energy here: it says so, and searches by the rest."""
+    say = registry.remarks("nsga2")
+    assert say is not None
+    history = [trial(point, easy, 0) for point in SPACE.points()[:5]]
+    assert say(history, budget("nsga2", rounds=2, variants=5)) == (
+        "nsga2: nothing was measured of joules; it searches by seconds, error",
+    )
+    assert say([], budget("nsga2", rounds=2, variants=5)) == ()
 
 
 def test_unknown_strategy() -> None:
