@@ -1,9 +1,9 @@
-"""What each technique is worth. In: measured results. Out: the best variant against itself without one technique.
+"""What each technique is worth. In: measured results. Out: the best variant against itself without one.
 
-A row needs both variants measured: a search `ablation` sees to that, a grid has them anyway. The interval is a
-percentile bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife", Ann.
-Statist. 7(1), 1979); the two were measured one after the other, so a drift of the machine between them is not
-in it.
+A row needs both variants measured: a search `ablation` sees to that, a grid has them anyway. The interval is
+a percentile bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife",
+Ann. Statist. 7(1), 1979); the two were measured one after the other, so a drift of the machine between them
+is not in it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -27,10 +27,12 @@ def starts(
     Raises
     ------
     ConfigError
-        No file is there, one cannot be read, or none holds a winner that this kernel has a use for.
+        No path is given, no file is there, one cannot be read, or none holds a winner that this kernel has a use for.
     """
+    if transfer.winners is None:
+        raise ConfigError("search.transfer.winners: missing; expected a winners.csv, as aggregate writes it")
     where = f"search.transfer.winners={transfer.winners}"
-    pattern = Path(transfer.winners or "")
+    pattern = Path(transfer.winners)
     top = Path(pattern.anchor) if pattern.is_absolute() else root
     below = pattern.relative_to(pattern.anchor) if pattern.is_absolute() else pattern
     files = tuple(sorted(path for path in top.glob(str(below)) if path.is_file()))
@@ -93,7 +95,7 @@ def _tunables(configuration: str, declared: Implementation) -> dict[str, Tunable
 
 
 def _number(text: str) -> int | float | None:
-    """A value that is not among the declared ones any more: the nearest of them will do, if it is a number."""
+    """A value that is not declared any more: the nearest that is will do, if it is a number."""
     for kind in (int, float):
         try:
             return kind(text)

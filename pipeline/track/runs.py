@@ -24,7 +24,7 @@ from pipeline.track.tasks import Task
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 """Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
 
-LAYOUT = 2
+LAYOUT = 3
 """Raise it when what is written here changes: runs are then logged again, traceably."""
 
 
@@ -114,6 +114,7 @@ def _metrics(result: Result) -> Iterator[tuple[str, float | None]]:
         yield "estimate/occupancy", names.number(facts.occupancy_bound)
         bound = ceiling_bound(result) or declared_bound(result)
         yield "estimate/least_us", names.number(bound.seconds * 1e6) if bound else None
+    yield "search/round", float(result.round)
     for name, value in result.variant.tunables.items():
         yield f"tunable/{name}", names.number(value)
 
