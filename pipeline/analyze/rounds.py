@@ -46,7 +46,7 @@ class Round(Record, frozen=True, kw_only=True):
     round: int
     proposed: int
     screened: int
-    """Measured briefly, and not fully in a later round."""
+    """Measured briefly."""
     failed: int
     measured: int
     """Fully."""
@@ -65,7 +65,7 @@ class Round(Record, frozen=True, kw_only=True):
 def find_rounds(collected: Collected) -> list[Round]:
     """All rounds, task by task."""
     of_task: dict[str, dict[int, list[Result]]] = {}
-    for result in collected.results:
+    for result in (*collected.results, *collected.repeated):
         of_task.setdefault(result.task.task, {}).setdefault(result.round, []).append(result)
     made: dict[str, list[tuple[TaskRow, Generated]]] = collections.defaultdict(list)
     for task, generated in collected.generated:

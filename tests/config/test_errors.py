@@ -67,7 +67,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/optimization/full.yaml", "all}", "all, implementations: [cuda]}", "implementations: no kernel has 'cuda' (known: cpp, triton)"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: gird", "strategy: expected one of grid, random, latin_hypercube, tpe, gp, cma_es, nsga2"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: grid\ntpe: {startup: 4}", "tpe: settings of another strategy; got strategy: grid"),
-        ("conf/search/grid.yaml", "strategy: grid", "strategy: tpe\ntpe: {start: 4}", "tpe: unknown key 'start' (known: startup, candidates, multivariate)"),
+        ("conf/search/grid.yaml", "strategy: grid", "strategy: tpe\ntpe: {start: 4}", "unknown key 'start' in tpe (known: startup, candidates, multivariate); did you mean 'startup'?"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: tpe\nseconds: 0", "seconds: expected more than 0, got 0"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: successive_halving\nvariants_per_round: 9", "rounds: a bracket has 3 rungs, got 1: nothing would be measured fully"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: grid\nrounds: 2", "variants_per_round: several rounds need a number, or the first one takes all"),
