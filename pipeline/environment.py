@@ -87,6 +87,11 @@ def use_shared_store(url: str) -> None:
     os.environ[SHARED_STORE] = url
 
 
+def api_key(name: str) -> str | None:
+    """The variable that a search names: the key of a language model's endpoint; never written anywhere."""
+    return os.environ.get(name) or None
+
+
 EMULATE_CUDA = "KERNELMILL_EMULATE_CUDA"
 
 

@@ -1,6 +1,7 @@
 """The one error tree: a class for each thing that a user can fix.
 
 KernelmillError
+├── AgentError         a language model cannot be asked: names the endpoint, the cause and what is kept
 ├── ConfigError        a yaml or an override is wrong: names the file, the key and the known names
 ├── FormatError        a file of another tool is not of its kind: names the file, the place, got and expected
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
@@ -33,6 +34,10 @@ REMEDIES = {
 
 class KernelmillError(Exception):
     """Base of every error that a user can act on; its text is one line."""
+
+
+class AgentError(KernelmillError):
+    """The endpoint of a language model is not there, or does not let us in."""
 
 
 class ConfigError(KernelmillError):

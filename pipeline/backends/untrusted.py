@@ -1,6 +1,6 @@
 """Compile a source that somebody wrote, in a confined process that serves nothing else.
 
-In: a job and the folder of the written sources. Out: `Compiled` or `Failure`, and the files that belong to it.
+In: a job and the folder of the written sources. Out: `Compiled` or `Failure`, and the files that go with it.
 To compile Triton is to run its host code, so that process may write to one scratch folder, reaches no
 network, and ends with its variant. What it leaves is believed as far as it is plain files under plain names,
 and those that its answer names; the static facts of Triton are what that process says.

@@ -11,7 +11,7 @@ from pipeline.records.hardware import Target
 from pipeline.records.record import digest
 from pipeline.records.search import Search
 from pipeline.records.specs import Build
-from pipeline.search.registry import OF_OPTUNA, members, strategy
+from pipeline.search.registry import OF_OPTUNA, members, module
 
 
 class Builds:
@@ -32,7 +32,7 @@ class Builds:
     def generate(self, search: Search) -> Build:
         """Of generate with one search strategy, and the one that it may have search for it."""
         names = members(search)
-        code = self._code("pipeline.stages.generate", *(strategy(name).__module__ for name in names))
+        code = self._code("pipeline.stages.generate", *(module(name) for name in names))
         versions = library_versions("generate")
         if set(names) & set(OF_OPTUNA):
             versions |= library_versions("sampling")

@@ -158,6 +158,8 @@ def _code_folder() -> Path:
 def _file_digest(path: Path) -> str:
     try:
         return digest_bytes(path.read_bytes())
+    except IsADirectoryError:
+        return digest(sorted(entry.name for entry in path.iterdir()))
     except OSError:
         return "absent"
 

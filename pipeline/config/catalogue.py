@@ -88,6 +88,10 @@ class Catalogue:
         """Every hardware target that is declared, without overrides."""
         return self._declared("hardware", Hardware)
 
+    def all_kernels(self) -> dict[str, Kernel]:
+        """Every kernel that is declared, without overrides."""
+        return self._declared("kernel", Kernel)
+
     def optimizations(self, names: Iterable[str], kernels: Collection[Kernel]) -> dict[str, Optimization]:
         """The chosen optimizations; what they name exists in a chosen kernel, or at least in some kernel."""
         found = self._axis("optimization", names, Optimization)

@@ -43,6 +43,8 @@ class Material(Record, frozen=True, kw_only=True):
     optimizations: dict[str, Optimization]
     presets: dict[str, Verify]
     """Those by which mutants are judged."""
+    every_kernel: dict[str, Kernel] = {}
+    """All that are declared, where a language model learns from them."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,7 @@ def _material(each: _Alike, root: Path, machine: Machine) -> Material:
             settings.mutation.presets,
             f"{option_file(conf, 'mutation', settings.mutation.name)}: presets",
         ),
+        every_kernel=catalogue.all_kernels() if settings.search.agent is not None else {},
     )
 
 

@@ -23,6 +23,7 @@ DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
+_WRITING = ("candidates", "inductor", "mutate")
 NATIVE = "native"  # the architecture of a hardware target that is read from the machine
 
 
@@ -225,6 +226,14 @@ def _search(search: Search) -> Iterator[str]:
     ladder = search.successive_halving
     if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):
         yield f"rounds: a bracket has {rungs} rungs, got {search.rounds}: nothing would be measured fully"
+    if (search.strategy == "candidates") != (search.folder is not None):
+        yield "folder: the strategy candidates needs one, and no other strategy knows what to do with it"
+    if search.implementation is not None and search.strategy not in _WRITING:
+        yield f"implementation: only {', '.join(_WRITING)} write sources"
+    if (search.strategy == "llm") != (search.agent is not None):
+        yield "agent: the strategy llm needs one, and no other strategy knows what to do with it"
+    if search.strategy == "llm" and search.rounds < 2:
+        yield f"rounds: llm needs at least 2, the first one measures where it starts; got {search.rounds}"
 
 
 def _experiment(experiment: Experiment) -> Iterator[str]:

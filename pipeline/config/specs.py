@@ -9,6 +9,7 @@ import msgspec
 
 from pipeline.config.builds import Builds
 from pipeline.config.resolve import limits_named
+from pipeline.records.brief import Brief
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Kernel, Tunable, Vendor
 from pipeline.records.optimization import Optimization
@@ -35,6 +36,8 @@ class Task(Record, frozen=True, kw_only=True):
     source_digests: dict[str, str]
     reference_digest: str
     vendors_digest: str | None = None
+    brief: Brief | None = None
+    files: dict[str, str] = {}
     starts: tuple[Start, ...] = ()
 
 
@@ -76,6 +79,8 @@ def _generate(task: Task, builds: Builds) -> GenerateSpec:
         search=msgspec.structs.replace(task.search, name="", description=""),
         starts=task.starts,
         build=builds.generate(task.search),
+        brief=task.brief,
+        files=task.files,
     )
 
 

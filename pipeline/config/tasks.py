@@ -5,7 +5,9 @@ One maker serves all jobs of a sweep: what tasks share is read, solved and hashe
 
 from pathlib import Path
 
+from pipeline.config.briefs import Subject, brief_of
 from pipeline.config.builds import Builds
+from pipeline.config.folders import files_of
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, kernel_file
 from pipeline.config.resolve import (
@@ -20,6 +22,7 @@ from pipeline.config.sources import Sources
 from pipeline.config.spec_files import write_spec
 from pipeline.config.specs import Specs, Task, specs_of
 from pipeline.config.transfer import starts
+from pipeline.records.brief import Brief
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
 from pipeline.records.record import Record, digest
@@ -75,6 +78,8 @@ class TaskMaker:
             source_digests={name: self._source_digest(kernel, name) for name in implementations},
             reference_digest=reference,
             vendors_digest=vendors,
+            files=self._folder(settings.search),
+            brief=self._brief(material, cell, implementations, reference),
             starts=self._starts(settings.search, implementations, cell, problem.element),
         )
         budget = settings.search.variants_per_round
@@ -119,6 +124,35 @@ class TaskMaker:
         if key not in self._source_digests:
             self._source_digests[key] = self._sources.implementation(implementation)
         return self._source_digests[key]
+
+    def _brief(
+        self, material: Material, cell: Cell, implementations: dict[str, Implementation], reference: str
+    ) -> Brief | None:
+        """Where a language model is to write."""
+        agent = material.settings.search.agent
+        if agent is None:
+            return None
+        subject = Subject(
+            agent=agent,
+            kernel=material.kernels[cell.kernel],
+            implementations=implementations,
+            hardware=material.devices[cell.hardware].hardware,
+            reference_digest=reference,
+            kernels=material.every_kernel,
+        )
+        brief = brief_of(subject, self._root, self._sources.implementation)
+        if agent.start is not None:
+            self._sources.read.add((self._root / agent.start).resolve())
+        return brief
+
+    def _folder(self, search: Search) -> dict[str, str]:
+        """Files of the folder that a search names; the plan is made anew when one comes or changes."""
+        if search.folder is None:
+            return {}
+        found = files_of(search.folder, self._root)
+        folder = (self._root / search.folder).resolve()
+        self._sources.read |= {folder, *(folder / name for name in found)}
+        return found
 
     def _modules(self, kernel: Kernel, where: str) -> tuple[str, str | None]:
         """Digests of the reference's modules and of the vendors'."""

@@ -38,6 +38,7 @@ from pipeline.measure.costs import examine
 from pipeline.measure.hosting import Hosted, load
 from pipeline.measure.memory import peak_of
 from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
+from pipeline.records.hardware import BackendKind
 from pipeline.workers.channel import Channel
 from pipeline.workers.confine import confine
 
@@ -76,18 +77,12 @@ class Host:
 
     def __init__(self, set_up: SetUp) -> None:
         self._set_up = set_up
-        untrusted = isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written
-        if untrusted and set_up.kind != "cpu":
-            confine(Path.cwd())  # before the device's driver starts threads
+        if isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written:
+            _confine(set_up.kind)
         self.timer: Timer = timer_for(
             set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
         )
         self.timer.prepare()
-        if untrusted and set_up.kind == "cpu":
-            from pipeline.backends.cpp.launch import share_openmp
-
-            share_openmp()
-            confine(Path.cwd())  # afterwards it could neither raise its priority nor see its libraries
         if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.
@@ -216,6 +211,17 @@ class Host:
             return Ran(seconds=self.timer.batch(self.call, command.calls), lead_seconds=lead)
         latencies = self.timer.latencies(self.call, command.gaps)
         return Ran(seconds=sum(latencies), latencies=latencies)
+
+
+def _confine(kind: BackendKind) -> None:
+    """Before any thread starts; what a confined process may not do and the others do comes first."""
+    if kind == "cpu":
+        from pipeline.backends.cpp.launch import share_openmp
+        from pipeline.measure.timer_cpu import raise_priority
+
+        share_openmp()
+        raise_priority()
+    confine(Path.cwd())
 
 
 def _limit_memory() -> None:

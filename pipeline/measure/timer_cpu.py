@@ -45,7 +45,7 @@ class CpuTimer:
         os.sched_setaffinity(0, self._cores)
         torch.set_num_threads(len(self._cores))
         _keep_freed_memory()
-        self._priority = _raise_priority()
+        self._priority = raise_priority()
 
     def settle(self, call: Call, seconds: float) -> None:
         """Untimed calls; then the threads that they started are pinned."""
@@ -124,7 +124,7 @@ def _keep_freed_memory() -> None:
         mallopt(mmap_max, 0)
 
 
-def _raise_priority() -> int:
+def raise_priority() -> int:
     """Go before other processes where that is allowed (root, or a limit allows it); the nice value reached.
 
     Threads inherit it. Where the kernel groups processes by session, the group's value counts.

@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     UNSTABLE_TIMING = "unstable_timing"
     OVER_ROOFLINE = "over_roofline"
     DEVICE_UNAVAILABLE = "device_unavailable"
+    NOT_WRITTEN = "not_written"
+    """Who was to write the source did not: a language model's answer without one, or none at all."""
     SCREENED = "screened"
     """Measured briefly by a search, and not among those that were then measured fully."""
     BAD_PROBLEM = "bad_problem"

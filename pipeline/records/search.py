@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipeline.records.agent import Agent
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record
 
@@ -18,6 +19,10 @@ StrategyName = Literal[
     "successive_halving",
     "ablation",
     "transfer",
+    "llm",
+    "candidates",
+    "inductor",
+    "mutate",
 ]
 """Modules of `pipeline.search`."""
 
@@ -224,6 +229,12 @@ class Search(Record, frozen=True, kw_only=True):
     successive_halving: SuccessiveHalving | None = None
     ablation: Ablation | None = None
     transfer: Transfer | None = None
+    folder: str | None = None
+    """Of the strategy `candidates`: path from the repository to a folder of sources."""
+    implementation: str | None = None
+    """Strategies that write: whose source they replace; None: that of each implementation that they can."""
+    agent: Agent | None = None
+    """Of the strategy `llm`."""
 
     def screening(self) -> tuple[float, ...]:
         """Round -> share of a full measurement; empty where every round measures fully."""

@@ -4,6 +4,7 @@ A spec holds all that its stage's result depends on and nothing else. The key of
 spec and of its parent's key, so tasks that differ only in what a later stage reads share the earlier work.
 """
 
+from pipeline.records.brief import Brief
 from pipeline.records.hardware import BackendKind, Quantity, Target
 from pipeline.records.kernel import Cost, GradientOf, Implementation, Tolerance, Vendor
 from pipeline.records.mutated import Mutation
@@ -38,8 +39,12 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     starts: tuple[Start, ...] = ()
     """Winners of other tasks that the search begins with, the most similar task first."""
     build: Build
+    files: dict[str, str] = {}
+    """Of the search's folder: name -> digest."""
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
+    brief: Brief | None = None
+    """Where a language model writes: what it is told."""
 
 
 class CompileSpec(Record, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """One concrete candidate of a task: source plus tunable values."""
 
+from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Stop
@@ -44,11 +45,13 @@ class Generated(Record, frozen=True, kw_only=True):
     pruned: tuple[Pruned, ...]
     space: dict[str, int]
     """Implementation -> number of points before the constraints."""
-    stop: Stop | None = None
-    """Why the round proposes nothing."""
-    remarks: tuple[str, ...] = ()
-    """What the search has to say about the round, one sentence each."""
     records: tuple[SourceRecord, ...] = ()
     """The sources that this round's variants bring along, each in a store entry of its own."""
     unfit: tuple[Unfit, ...] = ()
     """Texts that were proposed and cannot be a variant."""
+    attempts: tuple[Attempt, ...] = ()
+    """What was asked of a language model in this round, and what came of it."""
+    stop: Stop | None = None
+    """Why the round proposes nothing."""
+    remarks: tuple[str, ...] = ()
+    """What the search has to say about the round, one sentence each."""

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_bytes
@@ -46,6 +47,8 @@ class Proposal(Record, frozen=True, kw_only=True):
     tunables: dict[str, TunableValue]
     source: WrittenSource | None = None
     """None: the declared one."""
+    attempt: Attempt | None = None
+    """Of a language model that wrote it."""
 
 
 class Unfit(Record, frozen=True, kw_only=True):
@@ -54,6 +57,8 @@ class Unfit(Record, frozen=True, kw_only=True):
     implementation: str | None
     author: Author
     failure: Failure
+    attempt: Attempt | None = None
+    """Of a language model that was to write it."""
 
 
 class KeptSource(Record, frozen=True, kw_only=True):

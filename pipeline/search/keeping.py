@@ -46,13 +46,16 @@ class Keeper:
         if implementation.call is not None:
             function = implementation.call.function
             return f"the implementation calls {function} of an installed package: it has no source to replace"
-        size = len(source.text.encode(errors="replace"))
+        try:
+            size = len(source.text.encode())
+        except UnicodeEncodeError as error:
+            return f"not a text: {error.reason}"
         if size > LARGEST:
             return f"{size:,} bytes, expected at most {LARGEST:,}"
         if not source.text.strip():
             return "the text is empty"
-        if "\0" in source.text or any(0xD800 <= ord(letter) <= 0xDFFF for letter in source.text):
-            return "not a text: it holds characters that no source can have"
+        if "\0" in source.text:
+            return "not a text: it holds a null byte"
         return None
 
     def _files(self, implementation: Implementation, text: str) -> KeptSource:

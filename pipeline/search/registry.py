@@ -6,10 +6,12 @@ from pipeline.errors import ConfigError
 from pipeline.records.history import Trial
 from pipeline.records.search import Search
 from pipeline.search.strategy import Budget, Strategy
+from pipeline.search.writer import Writer
 
 NAMES = (
     *("grid", "random", "latin_hypercube", "tpe", "gp", "cma_es", "nsga2"),
     *("evolution", "basin_hopping", "successive_halving", "ablation", "transfer"),
+    *("llm", "candidates", "inductor", "mutate"),
 )
 
 OF_OPTUNA = ("tpe", "gp", "cma_es", "nsga2")
@@ -76,6 +78,24 @@ def strategy(name: str) -> Strategy:  # noqa: PLR0911  (one line and one case fo
 
             return transfer.propose
     raise ConfigError(f"search: got '{name}', expected one of {', '.join(NAMES)}")
+
+
+def writer(name: str) -> Writer | None:
+    """The strategy of that name, where it is one that writes sources."""
+    if name == "llm":
+        from pipeline.search import llm
+
+        return llm.propose
+    if name == "candidates":
+        from pipeline.search import candidates
+
+        return candidates.propose
+    return None
+
+
+def module(name: str) -> str:
+    """Where the strategy of that name stands."""
+    return (writer(name) or strategy(name)).__module__
 
 
 def members(search: Search) -> tuple[str, ...]:

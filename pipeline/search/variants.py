@@ -7,6 +7,9 @@ declared variant.
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from pipeline.records.attempt import Attempt
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Variant
@@ -21,6 +24,8 @@ class Made(Record, frozen=True, kw_only=True):
     variants: tuple[Variant, ...]
     records: tuple[SourceRecord, ...]
     unfit: tuple[Unfit, ...]
+    attempts: tuple[Attempt, ...]
+    """Of a language model, with the variants that came of them."""
 
 
 def variants_of(
@@ -36,22 +41,33 @@ def variants_of(
     variants: dict[str, Variant] = {}
     records: dict[str, SourceRecord] = {}
     unfit: list[Unfit] = []
+    attempts: list[Attempt] = []
     with keeper(repository, store) as kept:
         for proposal in proposals:
+            attempt = None if isinstance(proposal, tuple) else proposal.attempt
             if isinstance(proposal, Unfit):
                 unfit.append(proposal)
+                attempts += [attempt] if attempt is not None else []
                 continue
             point, source = _parts(proposal)
             name = point[0]
             found = kept.keep(name, spec.implementations[name], source) if source else None
             if isinstance(found, Unfit):
                 unfit.append(found)
+                attempts += [attempt] if attempt is not None else []
                 continue
             variant = _variant(spec, point, found.entry if found else None)
+            if attempt is not None:
+                attempts.append(msgspec.structs.replace(attempt, variant=variant.id))
             variants.setdefault(variant.id, variant)
             if found is not None and variant.written:
                 records.setdefault(found.entry, found)
-    return Made(variants=tuple(variants.values()), records=tuple(records.values()), unfit=tuple(unfit))
+    return Made(
+        variants=tuple(variants.values()),
+        records=tuple(records.values()),
+        unfit=tuple(unfit),
+        attempts=tuple(attempts),
+    )
 
 
 def _parts(proposal: Point | Proposal) -> tuple[Point, WrittenSource | None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.errors import StoreError
+from pipeline.records.attempt import Attempt
 from pipeline.records.history import Trial
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec
@@ -24,6 +25,8 @@ class Workshop(Record, frozen=True, kw_only=True):
     spec: GenerateSpec
     repository: str
     store: str
+    attempts: tuple[tuple[Attempt, ...], ...] = ()
+    """Of a language model, round by round from the first one on."""
 
     def declared(self, implementation: str) -> str:
         """Text of an implementation's declared source.

@@ -12,17 +12,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.records.attempt import Attempt
 from pipeline.records.history import Trial
 from pipeline.records.record import read_record
 from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
+from pipeline.records.written import Proposal, Unfit
 from pipeline.search.history import read_history
-from pipeline.search.registry import remarks, strategy
-from pipeline.search.space import space_of
+from pipeline.search.registry import remarks, strategy, writer
+from pipeline.search.space import Point, Space, space_of
 from pipeline.search.stopping import left, stop
 from pipeline.search.strategy import Budget
 from pipeline.search.variants import variants_of
+from pipeline.search.writer import Workshop
+from pipeline.store.layout import output_path
 from pipeline.store.outputs import put_output
 from pipeline.workers import command
 
@@ -73,17 +77,21 @@ def generate(
         starts=tuple((start.implementation, start.tunables) for start in spec.starts),
     )
     ended = stop(spec.search, history, round_number)
-    points = [] if ended else strategy(spec.search.strategy)(space, history, budget)
-    if not points and ended is None:
+    workshop = Workshop(
+        spec=spec, repository=str(Path.cwd()), store=str(store), attempts=_attempts(store, key, round_number)
+    )
+    proposals = [] if ended else _propose(space, history, budget, workshop)
+    if not proposals and ended is None:
         ended = Stop(kind="exhausted", reason=f"{spec.search.strategy} has nothing more to propose")
     say = remarks(spec.search.strategy)
-    made = variants_of(spec, points, repository=Path.cwd(), store=store)
+    made = variants_of(spec, proposals, repository=Path.cwd(), store=store)
     return Generated(
         key=key,
         round=round_number,
         variants=made.variants,
         records=made.records,
         unfit=made.unfit,
+        attempts=made.attempts,
         pruned=tuple(pruned for subspace in space.subspaces for pruned in subspace.pruned()),
         space={subspace.implementation: subspace.size for subspace in space.subspaces},
         stop=ended,
@@ -91,10 +99,29 @@ def generate(
     )
 
 
+def _propose(
+    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+) -> Sequence[Point | Proposal | Unfit]:
+    name = workshop.spec.search.strategy
+    writes = writer(name)
+    return (
+        strategy(name)(space, history, budget) if writes is None else writes(space, history, budget, workshop)
+    )
+
+
+def _attempts(store: Path, key: str, round_number: int) -> tuple[tuple[Attempt, ...], ...]:
+    """Those of the earlier rounds, where there are any: only a language model's search makes some."""
+    paths = (output_path(store, "generate", key, number) for number in range(round_number))
+    return tuple(read_record(path, Generated).attempts if path.is_file() else () for path in paths)
+
+
 def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     count, size = len(generated.variants), sum(generated.space.values())
     plural = "" if count == 1 else "s"
     later = f", round {generated.round}" if generated.round else ""
+    for each in generated.unfit:
+        outcome, reason = each.failure.outcome, each.failure.reason
+        print(f"generate {spec.kernel}{later}: {each.author.name}: {outcome}: {reason}", file=sys.stderr)
     for remark in generated.remarks:
         print(f"generate {spec.kernel}{later}: {remark}", file=sys.stderr)
     if generated.stop is not None:

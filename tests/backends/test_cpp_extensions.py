@@ -43,6 +43,7 @@ def test_least_extension(line, expected):
     [
         (("push   %rbp", "push   %r12", "sub    $0x4480,%rsp"), 16 + 0x4480),
         (("add    $0xffffffffffffff80,%rsp",), 128),
+        (("sub    $0x40,%rsp", "sub    $0xffffffffffffff80,%rsp"), 64),  # gives 128 back
         (("stp\tx29, x30, [sp, #-48]!", "sub\tsp, sp, #0x20"), 48 + 0x20),
         (("sub    $0x8,%rax", "add    $0x80,%rsp"), 0),
     ],

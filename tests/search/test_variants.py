@@ -109,7 +109,8 @@ def test_ids_of_declared_variants_are_what_they_were() -> None:
     ("text", "reason"),
     [
         (" \n", "the text is empty"),
-        ("int x;\0", "not a text: it holds characters that no source can have"),
+        ("int x;\0", "not a text: it holds a null byte"),
+        ("\ud800", "not a text: surrogates not allowed"),
         ("x" * (LARGEST + 1), f"{LARGEST + 1:,} bytes, expected at most {LARGEST:,}"),
         ('#include "/etc/passwd"\n', "kernels/toy/toy.cpp: includes /etc/passwd, which is outside"),
         ('#include "../../../../../../../../../etc/passwd"\n', "includes /etc/passwd, which is outside"),

@@ -41,7 +41,7 @@ _SCALAR_FLOAT = re.compile(
 )
 # What a function takes from the stack before it computes; what a callee takes is not in it.
 _FRAME = re.compile(
-    r"sub\s+\$0x([0-9a-f]+),%rsp|sub\s+sp, sp, #0x([0-9a-f]+)|add\s+\$0x(f{8}[0-9a-f]{8}),%rsp"
+    r"sub\s+\$0x(?!f{8})([0-9a-f]+),%rsp|sub\s+sp, sp, #0x([0-9a-f]+)|add\s+\$0x(f{8}[0-9a-f]{8}),%rsp"
 )
 _PRE_INDEX = re.compile(r"\[sp, #-(\d+)\]!")
 _PUSH = 8  # bytes

@@ -1,0 +1,1 @@
+"""Agents: models that write sources (coder) and say what to change next (judge). Verdicts are not theirs."""
