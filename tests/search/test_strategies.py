@@ -20,7 +20,8 @@ PARTIAL = ("ablation",)
 """Strategies whose last round has an end of its own."""
 
 
-TUNING = tuple(name for name in registry.NAMES if registry.writer(name) is None)
+WRITING = ("llm", "candidates", "inductor", "mutate")
+TUNING = tuple(name for name in registry.NAMES if name not in WRITING)
 """Those that write sources propose something else, and have tests of their own."""
 
 
