@@ -60,8 +60,10 @@ def searches(tables: Tables) -> list[SearchRows]:
 
 def _pruned(row: Row) -> str:
     told = f"Static pruning dropped {row['dropped']} of {row['compiled']} compiled variants"
+    if row["best_kept_seconds"] is None:
+        return f"{told}; nothing that it keeps was measured."
     if row["loss"] is None:
-        return f"{told}; what this loses is not known: {row['measured_anyway']} of the kind were measured."
+        return f"{told}; what this loses is not known: none of the kind was measured."
     return (
         f"{told}; of what it would drop {row['measured_anyway']} were measured all the same, "
         f"and without it the best would be {row['loss']:.3g} times faster."

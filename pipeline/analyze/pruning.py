@@ -60,8 +60,10 @@ class Pruning(Record, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """For the terminal and the report."""
         told = f"static pruning dropped {self.dropped} of {self.compiled} compiled variants"
+        if self.best_kept is None:
+            return f"{told}; nothing that it keeps was measured"
         if self.loss is None:
-            return f"{told}; what this loses is not known: {self.measured_anyway} of the kind were measured"
+            return f"{told}; what this loses is not known: none of the kind was measured"
         lost = "no faster than the best that it keeps" if self.loss == 1 else f"{self.loss:.3g} times faster"
         return f"{told}; the best of {self.measured_anyway} that were measured all the same is {lost}"
 

@@ -25,8 +25,8 @@ def pruning(kept: float | None, dropped: float | None, measured: int) -> Pruning
     [
         (1e-3, 2e-3, 3, 1.0, "the best of 3 that were measured all the same is no faster than the best that"),
         (1e-3, 8e-4, 3, 1.25, "the best of 3 that were measured all the same is 1.25 times faster"),
-        (1e-3, None, 0, None, "what this loses is not known: 0 of the kind were measured"),
-        (None, 1e-3, 2, None, "what this loses is not known"),
+        (1e-3, None, 0, None, "what this loses is not known: none of the kind was measured"),
+        (None, 1e-3, 2, None, "nothing that it keeps was measured"),
     ],
 )
 def test_the_loss(
