@@ -13,7 +13,7 @@ def test_one_round_of_each_task(collected: Collected) -> None:
     assert len(rounds) == len(collected.generated)
     for each in rounds:
         results = [result for result in collected.results if result.task == each.task]
-        assert each.proposed == each.screened + each.failed + each.measured == len(results)
+        assert each.proposed == each.screened + each.pruned + each.failed + each.measured == len(results)
         measured = [result.profiled for result in results if result.profiled]
         best = min((each.timing.median.value for each in measured), default=None)
         assert best == (each.best.profiled.timing.median.value if each.best and each.best.profiled else None)
