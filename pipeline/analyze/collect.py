@@ -104,6 +104,8 @@ class Collected(Record, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     """By task, in the order of the plan, then in the order in which the variants were proposed."""
     generated: tuple[tuple[TaskRow, Generated], ...]
+    repeated: tuple[Result, ...] = ()
+    """Brief measurements of variants that a later round measured fully: they are no results."""
     declared: dict[str, GenerateSpec] = {}
     """Key of generate -> shapes and space of the task, where the plan's spec is at hand."""
 
@@ -119,19 +121,23 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
     reader = _Reader(root, spec.origin)
     results: list[Result] = []
     generated: list[tuple[TaskRow, Generated]] = []
+    repeated: list[Result] = []
     for task in spec.tasks:
         seen: dict[str, Result] = {}
+        # A search may propose a variant again: then its result is the same one, or the first was brief.
         for number in range(task.rounds):
             made = reader.output("generate", task.generate, number, Generated)
             generated.append((task, made))
             for result in _round(reader, task, number, made):
-                # A search may propose a variant again in a later round: then its result is the same one, or
-                # the first one was a brief measurement.
-                if result.id not in seen or seen[result.id].outcome is Outcome.SCREENED:
+                earlier = seen.get(result.id)
+                if earlier is None or earlier.outcome is Outcome.SCREENED:
+                    repeated += [earlier] if earlier is not None else []
                     seen[result.id] = result
         results += seen.values()
     declared = {task.generate: found for task in spec.tasks if (found := reader.generate_spec(task.generate))}
-    return Collected(results=tuple(results), generated=tuple(generated), declared=declared)
+    return Collected(
+        results=tuple(results), generated=tuple(generated), repeated=tuple(repeated), declared=declared
+    )
 
 
 def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:

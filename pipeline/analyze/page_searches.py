@@ -33,9 +33,12 @@ class AblationRows(Record, frozen=True, kw_only=True):
 def searches(tables: Tables) -> list[SearchRows]:
     """Searches of several rounds, and those that ended early or have something to say."""
     found = []
-    for rows in _by_task(tables, "rounds").values():
+    lost = {task: rows[0] for task, rows in _by_task(tables, "pruning").items()}
+    for task, rows in _by_task(tables, "rounds").items():
         stopped = next((row["reason"] for row in rows if row["reason"] is not None), None)
         remarks = dict.fromkeys(row["remarks"] for row in rows if row["remarks"] is not None)
+        if task in lost:
+            remarks[_pruned(lost[task])] = None
         if len(rows) == 1 and stopped is None and not remarks:
             continue
         first = next((row["best_seconds"] for row in rows if row["best_seconds"] is not None), None)
@@ -53,6 +56,18 @@ def searches(tables: Tables) -> list[SearchRows]:
             )
         )
     return found
+
+
+def _pruned(row: Row) -> str:
+    told = f"Static pruning dropped {row['dropped']} of {row['compiled']} compiled variants"
+    if row["best_kept_seconds"] is None:
+        return f"{told}; nothing that it keeps was measured."
+    if row["loss"] is None:
+        return f"{told}; what this loses is not known: none of the kind was measured."
+    return (
+        f"{told}; of what it would drop {row['measured_anyway']} were measured all the same, "
+        f"and without it the best would be {row['loss']:.3g} times faster."
+    )
 
 
 def ablations(tables: Tables) -> list[AblationRows]:

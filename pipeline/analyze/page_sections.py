@@ -93,11 +93,11 @@ def _facts_table(rows: list[Row], workloads: Sequence[str]) -> FactsTable:
 
 
 def causes(tables: Tables, links: Links) -> list[Cause]:
-    """Failures by cause, the most frequent first; an absent device is no failure of a kernel."""
+    """Failures by cause, the most frequent first; neither an absent device nor a brief measurement is one."""
     names = ["kernel", "workload", "hardware", "stage", "outcome", "reason", "log", "configuration"]
     groups: dict[tuple[str, str], dict[str, list[Row]]] = collections.defaultdict(dict)
     for row in tables.read("variants", names).to_pylist():
-        if row["outcome"] not in ("passed", "device_unavailable"):
+        if row["outcome"] not in ("passed", "device_unavailable", "screened"):
             group = groups[(row["stage"], row["outcome"])]
             row["reason"] = row["reason"] or "no reason was recorded"
             group.setdefault(NUMBER.sub("0", row["reason"]), []).append(row)

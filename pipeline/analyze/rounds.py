@@ -26,6 +26,7 @@ SCHEMA: dict[str, ColumnType] = {
     "round": "int64",
     "proposed": "int64",
     "screened": "int64",
+    "pruned": "int64",
     "failed": "int64",
     "measured": "int64",
     "variants": "int64",
@@ -46,7 +47,9 @@ class Round(Record, frozen=True, kw_only=True):
     round: int
     proposed: int
     screened: int
-    """Measured briefly, and not fully in a later round."""
+    """Measured briefly."""
+    pruned: int
+    """By the facts of the binary, before verify."""
     failed: int
     measured: int
     """Fully."""
@@ -65,7 +68,7 @@ class Round(Record, frozen=True, kw_only=True):
 def find_rounds(collected: Collected) -> list[Round]:
     """All rounds, task by task."""
     of_task: dict[str, dict[int, list[Result]]] = {}
-    for result in collected.results:
+    for result in (*collected.results, *collected.repeated):
         of_task.setdefault(result.task.task, {}).setdefault(result.round, []).append(result)
     made: dict[str, list[tuple[TaskRow, Generated]]] = collections.defaultdict(list)
     for task, generated in collected.generated:
@@ -83,12 +86,14 @@ def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list
         variants += len(each.variants)
         spent += sum(record.seconds for result in now for record in result.records.values())
         screened = sum(result.outcome is Outcome.SCREENED for result in now)
+        pruned = sum(result.outcome is Outcome.PRUNED for result in now)
         yield Round(
             task=task,
             round=each.round,
             proposed=len(each.variants),
             screened=screened,
-            failed=len(now) - len(measured) - screened,
+            pruned=pruned,
+            failed=len(now) - len(measured) - screened - pruned,
             measured=len(measured),
             variants=variants,
             spent=spent,
@@ -123,6 +128,7 @@ def _row(each: Round) -> dict[str, object]:
         "round": each.round,
         "proposed": each.proposed,
         "screened": each.screened,
+        "pruned": each.pruned,
         "failed": each.failed,
         "measured": each.measured,
         "variants": each.variants,

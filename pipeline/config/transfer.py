@@ -27,7 +27,8 @@ def starts(
     Raises
     ------
     ConfigError
-        No path is given, no file is there, one cannot be read, or none holds a winner that this kernel has a use for.
+            No path is given, no file is there, one cannot be read, or none holds a winner that this kernel
+        has a use for.
     """
     if transfer.winners is None:
         raise ConfigError("search.transfer.winners: missing; expected a winners.csv, as aggregate writes it")

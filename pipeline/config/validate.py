@@ -56,12 +56,14 @@ def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
     elif origin is tuple and isinstance(value, list):
         for number, item in enumerate(value):
             yield from _problems(item, typing.get_args(kind)[0], f"{path}[{number}]")
+    elif isinstance(value, dict) and (inner := _optional_record(kind)) is not None:
+        yield from _struct_problems(value, inner, path)
     elif not _fits(value, kind):
         yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
 
 
 def _struct_of(kind: Any) -> Any:
-    """The one struct among the members of a union, whose keys a mapping is looked through for; else the kind."""
+    """The one struct of a union, in which a mapping can only be meant; any other kind as it is."""
     structs = [
         each for each in typing.get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)
     ]
@@ -83,6 +85,16 @@ def _struct_problems(value: object, kind: type[msgspec.Struct], path: str) -> It
             yield from _problems(value[name], field.type, f"{path}.{name}" if path else name)
         elif field.required:
             yield f"missing key '{name}'{inside} (expected {_expected(field.type)})"
+
+
+def _optional_record(kind: Any) -> type[msgspec.Struct] | None:
+    """The record of `Record | None`: what is wrong in it is told as precisely as elsewhere."""
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return None
+    records = [
+        each for each in typing.get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)
+    ]
+    return records[0] if len(records) == 1 else None
 
 
 def _dict_problems(value: object, kind: Any, path: str) -> Iterator[str]:

@@ -44,9 +44,9 @@ def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
         where = f"{place}.TuningParameters[{number}]"
         parameter = reading.mapping(each, where)
         name = reading.text(reading.part(parameter, "Name", where), f"{where}.Name")
-        if name in tunables:
-            raise FormatError(f"{where}.Name: expected another name, got '{name}' a second time")
-        tunables[name] = _values(parameter, where)
+        if name in tunables:  # Kernel Tuner takes the last one too
+            notes.append(f"{name} is declared twice: the last declaration counts")
+        tunables[name] = _values(parameter, where, notes)
         _take_default(name, parameter, tunables[name], (defaults, notes))
     constants = _constants(content, tunables)
     kernel = reading.mapping(content.get("KernelSpecification", {}), f"{path}: KernelSpecification")
@@ -70,7 +70,7 @@ def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     )
 
 
-def _values(parameter: Mapping[str, Any], place: str) -> tuple[TunableValue, ...]:
+def _values(parameter: Mapping[str, Any], place: str, notes: list[str]) -> tuple[TunableValue, ...]:
     values = reading.part(parameter, "Values", place)
     if isinstance(values, str):
         try:
@@ -84,6 +84,9 @@ def _values(parameter: Mapping[str, Any], place: str) -> tuple[TunableValue, ...
     found = reading.sequence(values, f"{place}.Values")
     if not found:
         raise FormatError(f"{place}.Values: expected at least one value, got none")
+    if kind in ("int", "uint") and any(isinstance(value, float) for value in found):
+        notes.append(f"{parameter['Name']} is declared {kind} and has values with a fraction")
+        types = TYPES["float"]
     for value in found:
         fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
         if not fits or (kind == "uint" and value < 0):

@@ -53,8 +53,8 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     return RecordedSpace(
         source=path.name,
         format="T4",
-        kernel=None,
-        device=None,
+        kernel=_said(content, "kernel"),
+        device=_said(content, "device"),
         unit=unit,
         objective=objective,
         tunables=values,
@@ -64,10 +64,14 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
 
 
 def t4_of(space: RecordedSpace) -> dict[str, Any]:
-    """The content of a T4 file, in milliseconds, as other tools of the kind read it."""
+    """The content of a T4 file, in milliseconds, as other tools of the kind read it.
+
+    The schema leaves `metadata` open: ours says of which kernel and device, which T4 itself does not.
+    """
+    said = {key: value for key, value in (("kernel", space.kernel), ("device", space.device)) if value}
     return {
         "schema_version": VERSION,
-        "metadata": {"timeunit": MILLISECONDS},
+        "metadata": {"timeunit": MILLISECONDS, **said},
         "results": [_entry(result, space.objective) for result in space.results],
     }
 
@@ -85,6 +89,11 @@ def _unit(content: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]]
             place = f"{path}: metadata.{key}"
             return unit_of_time(reading.text(metadata[key], place), place), ()
     return MILLISECONDS, ("no unit of time is given: taken as milliseconds, which Kernel Tuner writes",)
+
+
+def _said(content: Mapping[str, Any], key: str) -> str | None:
+    value = (content.get("metadata") or {}).get(key)
+    return value if isinstance(value, str) and value else None
 
 
 def _objective(entries: list[Any]) -> str:

@@ -40,7 +40,10 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
 
 def without_each(subspace: Subspace, tunables: Tunables) -> Iterator[Tunables]:
     """The same point without one technique each, then with one other tunable each at its default."""
-    techniques = dict.fromkeys(name for name, _ in subspace.techniques.values())
+    # In the order in which the tunables are declared.
+    techniques = dict.fromkeys(
+        subspace.techniques[tunable][0] for tunable in subspace.values if tunable in subspace.techniques
+    )
     for technique in techniques:
         off = {
             tunable: value

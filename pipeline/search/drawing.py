@@ -11,6 +11,7 @@ from pipeline.errors import FormulaError
 from pipeline.search.space import Point, Space
 
 DRAWS = 2**22  # points that are drawn at most
+TOGETHER = 64  # numbers that are drawn at once, at least, where some of them may be dropped
 ALL = 2**18  # so few are shuffled rather than drawn
 
 
@@ -25,15 +26,16 @@ def draw(space: Space, generator: random.Random, count: int) -> list[Point]:
     found: list[Point] = []
     drawn = 0
     total = sum(each.solver.solutions.count for each in space.subspaces)
-    for numbers in _numbers(generator, total, count):
+    wide = any(each.solver.wide for each in space.subspaces)
+    for numbers in _numbers(generator, total, max(count, TOGETHER) if wide else count):
         found.extend(_valid(space, numbers))
         drawn += len(numbers)
         if len(found) >= count:
             break
         if drawn >= DRAWS:
-            wide = next(rule for each in space.subspaces for rule in each.solver.wide)
+            rule = next(rule for each in space.subspaces for rule in each.solver.wide)
             text = f"{len(found)} of {drawn} points drawn keep it: state it over fewer tunables"
-            raise FormulaError(f"`{wide}`: too rare to sample: {text}")
+            raise FormulaError(f"`{rule}`: too rare to sample: {text}")
     return found[:count]
 
 
@@ -46,9 +48,9 @@ def _numbers(generator: random.Random, total: int, count: int) -> Iterator[list[
             yield everything[start : start + max(count, 1)]
         return
     seen: set[int] = set()
-    while len(seen) < total:
+    while count and len(seen) < total:
         fresh: dict[int, None] = {}
-        while len(fresh) < min(max(count, 64), total - len(seen)):
+        while len(fresh) < min(count, total - len(seen)):
             number = generator.randrange(total)
             if number not in seen:
                 fresh[number] = None
@@ -66,8 +68,8 @@ def _valid(space: Space, numbers: Sequence[int]) -> list[Point]:
         mine = [(place, number - first) for place, number in enumerate(numbers) if first <= number < beyond]
         first = beyond
         rows = solver.solutions.rows([number for _, number in mine])
-        keep = solver.allows(rows) if solver.wide else [True] * len(rows)
-        for (place, _), point, valid in zip(mine, each.named(rows), keep, strict=True):
-            if valid:
-                placed[place] = (each.implementation, point)
+        keep = solver.keeps_wide(rows)
+        places = [place for (place, _), kept in zip(mine, keep, strict=True) if kept]
+        for place, point in zip(places, each.named(rows[keep]), strict=True):
+            placed[place] = (each.implementation, point)
     return [placed[place] for place in sorted(placed)]

@@ -58,24 +58,27 @@ class Solver:
     def blocks(self) -> Iterator[Rows]:
         """All valid points, in an order without meaning."""
         for start in range(0, self.solutions.count, BLOCK):
-            yield self.valid(self.solutions.rows(range(start, min(start + BLOCK, self.solutions.count))))
-
-    def valid(self, solutions: Rows) -> Rows:
-        """Those solutions that keep the wide rules too."""
-        for rule in self._wide:
-            named = {name: self._columns[number][solutions[:, number]] for name, number in self._named(rule)}
-            truth = holds(rule, {**self._constants, **named})
-            solutions = solutions[np.broadcast_to(truth, len(solutions))]
-        return solutions
+            rows = self.solutions.rows(range(start, min(start + BLOCK, self.solutions.count)))
+            yield rows[self.keeps_wide(rows)] if self._wide else rows
 
     def allows(self, rows: Rows) -> Truth:
         """Which of these rows are valid points."""
         keep = np.ones(len(rows), dtype=np.bool_)
         for _, factor in self._tables:
             keep &= factor.table[tuple(rows[:, number] for number in factor.scope)].astype(np.bool_)
-        if self._wide:
-            places = np.flatnonzero(keep)
-            keep[places] = [len(self.valid(rows[place : place + 1])) == 1 for place in places]
+        places = np.flatnonzero(keep)
+        keep[places] = self.keeps_wide(rows[places])
+        return keep
+
+    def keeps_wide(self, rows: Rows) -> Truth:
+        """Which of these solutions keep the wide rules too."""
+        places = np.arange(len(rows))
+        for rule in self._wide:
+            left = rows[places]
+            named = {name: self._columns[number][left[:, number]] for name, number in self._named(rule)}
+            places = places[np.broadcast_to(holds(rule, {**self._constants, **named}), len(left))]
+        keep = np.zeros(len(rows), dtype=np.bool_)
+        keep[places] = True
         return keep
 
     def _solved(self) -> Solutions:

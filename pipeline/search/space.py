@@ -122,7 +122,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         return [dict(zip(names, point, strict=True)) for point in zip(*columns, strict=True)]
 
     def _counts(self) -> list[int | None]:
-        if self.solver.wide:
+        if self.solver.wide or not self.constraints:
             return [None] * len(self.constraints)
         left = [self.size]
         for number in range(1, len(self.constraints)):

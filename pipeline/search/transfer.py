@@ -41,4 +41,5 @@ def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:
     settings = budget.settings(Transfer, "transfer")
     count = min(len(budget.starts), settings.at_most)
     where = f" in {settings.winners}" if settings.winners else ""
-    return (f"transfer: {count} winners of other tasks{where} to begin with",)
+    plural = "" if count == 1 else "s"
+    return (f"transfer: {count} winner{plural} of other tasks{where} to begin with",)

@@ -2,7 +2,7 @@
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
 variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
-counters, rounds, ablation and attempts as Parquet and CSV; static_facts.md, mutation.md.
+counters, rounds, ablation, pruning and attempts as Parquet and CSV; static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -24,6 +24,7 @@ from pipeline.analyze.diagnosis.table import diagnoses_table
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_markdown, facts_table
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
+from pipeline.analyze.pruning import find_prunings, pruning_table
 from pipeline.analyze.rounds import find_rounds, rounds_table
 from pipeline.analyze.summarize import summarize
 from pipeline.analyze.tables import (
@@ -65,6 +66,7 @@ def aggregate(options: argparse.Namespace) -> None:
     winners = find_winners(results)
     chosen = choose(results)
     errors = find_errors(results)
+    prunings = find_prunings(collected)
     mutants = mutants_table(collect_mutants(spec, options.root))
     tables = {
         "variants": variants_table(results),
@@ -81,6 +83,7 @@ def aggregate(options: argparse.Namespace) -> None:
         "attempts": attempts_table(collected),
         "rounds": rounds_table(find_rounds(collected)),
         "ablation": ablation_table(find_ablations(collected)),
+        "pruning": pruning_table(prunings),
     }
     folder = options.out.parent
     for name, table in tables.items():
@@ -95,7 +98,7 @@ def aggregate(options: argparse.Namespace) -> None:
     reseal(folder)
     write_sealed(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)
-    for line in error_lines(errors):
+    for line in (*error_lines(errors), *(each.sentence for each in prunings)):
         print(f"  {line}", file=sys.stderr)
 
 

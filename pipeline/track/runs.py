@@ -25,7 +25,7 @@ from pipeline.track.tasks import Task
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 """Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
 
-LAYOUT = 2
+LAYOUT = 3
 """Raise it when what is written here changes: runs are then logged again, traceably."""
 
 
@@ -115,6 +115,7 @@ def _metrics(result: Result) -> Iterator[tuple[str, float | None]]:
         yield "estimate/occupancy", names.number(facts.occupancy_bound)
         bound = ceiling_bound(result) or declared_bound(result)
         yield "estimate/least_us", names.number(bound.seconds * 1e6) if bound else None
+    yield "search/round", float(result.round)
     if result.attempt:
         yield "agent/prompt_tokens", names.number(result.attempt.prompt_tokens)
         yield "agent/completion_tokens", names.number(result.attempt.completion_tokens)

@@ -61,6 +61,8 @@ def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> No
         described = (f"{name}={value}" for name, value in summary.origin.environment.items())
         tags["environment"] = names.tag(" ".join(described))
     metrics = [Metric(names.key(name), value, now, 0) for name, value in _metrics(summary)]
+    # The step is the round: MLflow draws the curve.
+    metrics += [Metric(names.key(name), value, now, step) for name, value, step in searches(sweep.folder)]
     store.client.log_batch(run, metrics=metrics)
     tag_run(store, run, tags)
     tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.suffix in TABLES)
@@ -90,6 +92,24 @@ def note(sweep: Sweep) -> str:
             for task in sweep.links.tasks
         ]
     return "\n".join(lines)
+
+
+def searches(folder: Path) -> Iterator[tuple[str, float, int]]:
+    """Best so far in microseconds, variants and seconds spent, each by round, of searches with several."""
+    import pyarrow.parquet as pq
+
+    path = folder / "rounds.parquet"
+    rows = pq.read_table(path).to_pylist() if path.is_file() else []
+    several = {row["task"] for row in rows if row["round"] > 0}
+    for row in rows:
+        if row["task"] in several:
+            where = "/".join(
+                row[name] for name in ("search", "kernel", "workload", "hardware", "optimization")
+            )
+            if row["best_seconds"] is not None:
+                yield f"best_us/{where}", 1e6 * row["best_seconds"], row["round"]
+            yield f"variants/{where}", float(row["variants"]), row["round"]
+            yield f"spent_seconds/{where}", row["spent_seconds"], row["round"]
 
 
 def _winners(winners: Sequence[Winner]) -> list[str]:

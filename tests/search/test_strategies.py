@@ -20,7 +20,12 @@ PARTIAL = ("ablation",)
 """Strategies whose last round has an end of its own."""
 
 
-@pytest.fixture(params=registry.NAMES)
+WRITING = ("llm", "candidates", "inductor", "mutate")
+TUNING = tuple(name for name in registry.NAMES if name not in WRITING)
+"""Those that write sources propose something else, and have tests of their own."""
+
+
+@pytest.fixture(params=TUNING)
 def name(request: pytest.FixtureRequest) -> str:
     """Each member of the registry."""
     return str(request.param)
@@ -182,3 +187,35 @@ def test_unknown_strategy() -> None:
     """The error lists the known ones."""
     with pytest.raises(ConfigError, match="search: got 'gird', expected one of grid, random"):
         registry.strategy("gird")
+
+
+def test_an_ablation_switches_one_technique_off_at_a_time() -> None:
+    """From the default in one round: its techniques off, as declared; from the best after a search."""
+    techniques = {"B": ("vectorization", False), "A": ("unrolling", 1)}
+    space = Space(
+        subspaces=(
+            msgspec.structs.replace(
+                CPP, default={"A": 3, "B": True, "C": "x"}, techniques=techniques, constraints=()
+            ),
+        )
+    )
+    (points,) = play("ablation", space, easy, budget("ablation", rounds=1, variants=20))
+    assert [tunables for _, tunables in points] == [
+        {"A": 3, "B": True, "C": "x"},
+        {"A": 1, "B": True, "C": "x"},
+        {"A": 3, "B": False, "C": "x"},
+    ]
+    searched, last = play("ablation", space, easy, budget("ablation", rounds=2, variants=20))
+    _, best = min(searched, key=easy)
+    assert all(sum(tunables[name] != best[name] for name in best) == 1 for _, tunables in last)
+
+
+def test_a_transfer_begins_with_the_winners() -> None:
+    """Winners come after the default; a value that is not here gives way to the nearest."""
+    given = msgspec.structs.replace(
+        budget("transfer", rounds=2, variants=4),
+        starts=(("cpp", {"X": 30, "Y": 8, "Z": 4, "V": True, "ORDER": "tiled"}), ("triton", {"X": 1})),
+    )
+    first, _ = play("transfer", WIDE, valley, given)
+    assert first[1] == ("cpp", {"X": 32, "Y": 8, "Z": 4, "V": True, "ORDER": "tiled"})
+    assert len(first) == 4

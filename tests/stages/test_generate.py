@@ -5,14 +5,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.errors import StoreError
+from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.kernel import Constraint, Implementation, Tensor, Tunable
 from pipeline.records.optimization import Optimization
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import ProfileOutput
+from pipeline.records.provenance import Provenance
 from pipeline.records.record import read_record, to_json
-from pipeline.records.search import Search
+from pipeline.records.search import Search, Stop
 from pipeline.records.specs import Build, GenerateSpec
 from pipeline.records.variant import Generated
+from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.search.history import read_history
 from pipeline.stages.generate import generate, main
 
 IMPLEMENTATION = Implementation(
@@ -43,6 +49,14 @@ SPEC = GenerateSpec(
     optimization=Optimization(name="", description=""),
     search=Search(name="", description="", strategy="grid"),
     build=Build(code="c", toolchain={}),
+)
+PROVENANCE = Provenance(created="2025-03-04T10:20:30+00:00", host="h", toolchain={}, code="c", git=None)
+COMPILED = Compiled(
+    artifact="kernel.so",
+    artifact_digest="0" * 20,
+    functions=("toy",),
+    facts=StaticFacts(code_bytes=100),
+    files=("kernel.so",),
 )
 
 
@@ -76,17 +90,72 @@ def test_rounds_read_their_history(spec_file: Path, tmp_path: Path) -> None:
     """A later round takes the outputs of all earlier ones, and proposes something else."""
     search = msgspec.structs.replace(SPEC.search, rounds=2, variants_per_round=2)
     spec_file.write_bytes(to_json(msgspec.structs.replace(SPEC, search=search)))
-    history = tmp_path / "profile.json"
-    history.write_bytes(to_json(ProfileOutput(key="toy-9", round=0, records=())))
+    generated = tmp_path / "round0.json"
     proposed = []
     for number in range(2):
         out = tmp_path / f"round{number}.json"
-        given = [str(history)] * number
+        given = round_files(read_record(generated, Generated), tmp_path) if number else []
         arguments = ["--spec", str(spec_file), "--history", *given, "--round", str(number), "--out", str(out)]
         assert main(arguments) == 0
         proposed.append({variant.id for variant in read_record(out, Generated).variants})
     assert [len(each) for each in proposed] == [2, 1]
     assert not proposed[0] & proposed[1]
+
+
+def round_files(generated: Generated, folder: Path) -> list[str]:
+    """What the stages write of a round in which the first variant does not compile, the others are wrong."""
+    compiled, verified = [], []
+    for number, variant in enumerate(generated.variants):
+        common = {"variant": variant, "entry": "e", "seconds": 2.0, "provenance": PROVENANCE}
+        failure = Failure(outcome=Outcome.COMPILE_ERROR, reason="no such header")
+        compiled.append(CompileRecord(result=COMPILED if number else failure, **common))
+        if number:
+            wrong = Failure(outcome=Outcome.WRONG_VALUE, reason="got 1, expected 2")
+            verified.append(VerifyRecord(result=wrong, where="cpu", checks=(), shapes=(), seeds=(), **common))
+    outputs = (
+        CompileOutput(key="toy-1", round=0, records=tuple(compiled)),
+        VerifyOutput(key="toy-2", round=0, records=tuple(verified)),
+        ProfileOutput(key="toy-3", round=0, records=()),
+    )
+    paths = [folder / f"{type(output).__name__}.json" for output in outputs]
+    for path, output in zip(paths, outputs, strict=True):
+        path.write_bytes(to_json(output))
+    return [str(path) for path in paths]
+
+
+def test_failures_are_history(tmp_path: Path) -> None:
+    """A trial says at which stage a variant ended, why, and what evaluating it took."""
+    made = generate(SPEC, [], key="toy-123", round_number=0, store=tmp_path)
+    first, second, _ = read_history([Path(path) for path in round_files(made, tmp_path)])
+    assert (first.stage, first.outcome, first.reason) == ("compile", Outcome.COMPILE_ERROR, "no such header")
+    assert (second.stage, second.outcome, second.spent) == ("verify", Outcome.WRONG_VALUE, 4.0)
+    assert second.facts == COMPILED.facts
+    assert (first.seconds, first.screened, first.samples, first.facts) == (None, None, (), None)
+
+
+def test_a_history_of_two_files(tmp_path: Path) -> None:
+    """A round without its verdicts is no history."""
+    with pytest.raises(StoreError, match="compile, verify and profile of each earlier round, got 2 files"):
+        read_history([tmp_path / "a.json", tmp_path / "b.json"])
+
+
+def test_a_spent_budget_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], spec_file: Path) -> None:
+    """The round proposes nothing, records why, and says so; nothing fails."""
+    search = msgspec.structs.replace(SPEC.search, rounds=2, variants_per_round=2, variants=2)
+    spec_file.write_bytes(to_json(msgspec.structs.replace(SPEC, search=search)))
+    first = generate(
+        msgspec.structs.replace(SPEC, search=search), [], key="toy-123", round_number=0, store=tmp_path
+    )
+    out = tmp_path / "round1.json"
+    history = round_files(first, tmp_path)
+    arguments = ["--spec", str(spec_file), "--history", *history, "--round", "1", "--out", str(out)]
+    assert main([*arguments, "--root", str(tmp_path)]) == 0
+    generated = read_record(out, Generated)
+    assert generated.variants == ()
+    assert generated.stop == Stop(kind="variants", reason="the budget of 2 variants is spent")
+    assert capsys.readouterr().err.endswith(
+        "generate toy, round 1: nothing: the budget of 2 variants is spent\n"
+    )
 
 
 def test_ids_do_not_depend_on_the_rest_of_the_space() -> None:
