@@ -17,7 +17,7 @@ from pipeline.records.search import Search
 from pipeline.records.settings import BASELINES
 from pipeline.records.workload import Workload
 from pipeline.search.formula import names_in
-from pipeline.search.registry import NAMES
+from pipeline.search.registry import NAMES, members
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
@@ -221,7 +221,7 @@ def _search(search: Search) -> Iterator[str]:
         if (value := getattr(search, budget)) is not None and value <= 0:
             yield f"{budget}: expected more than 0, got {value:g}"
     for name in NAMES:
-        if name != search.strategy and getattr(search, name, None) is not None:
+        if name not in members(search) and getattr(search, name, None) is not None:
             yield f"{name}: settings of another strategy; got strategy: {search.strategy}"
     ladder = search.successive_halving
     if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):

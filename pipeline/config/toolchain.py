@@ -10,7 +10,7 @@ from pipeline.records.record import Record
 
 _PACKAGES = {
     "generate": ("python", "python-constraint2", "simpleeval"),
-    "sampling": ("cmaes", "numpy", "optuna"),
+    "sampling": ("cmaes", "numpy", "optuna", "scipy", "torch"),
     "compile": (),
     "verify": ("numpy", "torch"),
     "judge": ("numpy", "python", "torch"),

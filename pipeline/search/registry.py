@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.errors import ConfigError
 from pipeline.records.history import Trial
-from pipeline.records.search import Search
+from pipeline.records.search import Ablation, Search, SuccessiveHalving, Transfer
 from pipeline.records.specs import GenerateSpec
 from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.writer import Writer
@@ -113,12 +113,13 @@ def module(name: str) -> str:
 
 def members(search: Search) -> tuple[str, ...]:
     """The strategy that a search names, and the one that it has search for it."""
-    names = [search.strategy]
-    if search.strategy == "successive_halving" and search.successive_halving:
-        names.append(search.successive_halving.sampler)
-    for settings in (search.ablation, search.transfer):
-        if settings is not None and search.strategy in ("ablation", "transfer"):
-            names.append(settings.search)
+    names: list[str] = [search.strategy]
+    if search.strategy == "successive_halving":
+        names.append((search.successive_halving or SuccessiveHalving()).sampler)
+    if search.strategy == "ablation":
+        names.append((search.ablation or Ablation()).search)
+    if search.strategy == "transfer":
+        names.append((search.transfer or Transfer()).search)
     return tuple(dict.fromkeys(names))
 
 

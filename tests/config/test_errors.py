@@ -70,6 +70,8 @@ def error(project: Project, *lines: str) -> str:
         ("conf/search/grid.yaml", "strategy: grid", "strategy: tpe\ntpe: {start: 4}", "unknown key 'start' in tpe (known: startup, candidates, multivariate); did you mean 'startup'?"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: tpe\nseconds: 0", "seconds: expected more than 0, got 0"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: successive_halving\nvariants_per_round: 9", "rounds: a bracket has 3 rungs, got 1: nothing would be measured fully"),
+        ("conf/search/grid.yaml", "strategy: grid", "strategy: ablation\nevolution: {patience: 2}", "evolution: settings of another strategy; got strategy: ablation"),
+        ("conf/search/grid.yaml", "strategy: grid", "strategy: ablation\nablation: {search: tpe}\ntpe: {startup: 0}", "startup: expected at least 1, got 0"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: grid\nrounds: 2", "variants_per_round: several rounds need a number, or the first one takes all"),
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small, lareg]", "select[0].workload: unknown workload 'lareg' (known: large, small); did you mean 'large'?"),
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: []", "select[0].workload: expected at least one name"),
