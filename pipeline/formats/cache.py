@@ -18,7 +18,7 @@ from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 
-SECONDS = 1 / PER_SECOND[MILLISECONDS]
+IN_A_SECOND = PER_SECOND[MILLISECONDS]
 COSTS = {
     "compile_time": "compile_seconds",
     "benchmark_time": "benchmark_seconds",
@@ -33,10 +33,10 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The object that a text holds, closed where the run that wrote it was cut off, and what was amended."""
     try:
         return reading.mapping(json.loads(text), f"{path}: top level"), ()
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         pass
     open_end = text.rstrip().removesuffix(",")
-    last = open_end.rfind("},")
+    last = open_end.rfind("}")
     attempts = (
         (f"{open_end}}}}}", "the file was not closed: its run ended early"),
         (
@@ -47,7 +47,7 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     for attempt, note in attempts if '"cache"' in text else ():
         try:
             return reading.mapping(json.loads(attempt), f"{path}: top level"), (note,)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
     return reading.parsed(text, path), ()  # raises, with the place
 
@@ -138,14 +138,14 @@ def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, plac
     tunables = {
         name: reading.tunable_value(reading.part(entry, name, place), f"{place}.{name}") for name in names
     }
-    common = {field: entry[key] * SECONDS for key, field in COSTS.items() if _is_number(entry.get(key))}
+    common = {field: entry[key] / IN_A_SECOND for key, field in COSTS.items() if _is_number(entry.get(key))}
     stamp = entry.get("timestamp")
     failure = _failure(entry, objective, place)
     if failure is not None:
         outcome, reason = failure
         return RecordedResult(tunables=tunables, outcome=outcome, reason=reason, timestamp=stamp, **common)
     samples = tuple(_seconds(entry.get("times") or [], f"{place}.times"))
-    seconds = reading.number(entry["time"], f"{place}.time") * SECONDS if "time" in entry else None
+    seconds = reading.number(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
     measurements = {
         key: value
         for key, value in entry.items()
@@ -187,7 +187,7 @@ def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outc
 
 def _seconds(times: object, place: str) -> Iterable[float]:
     for value in reading.sequence(times, place):
-        yield reading.number(value, place) * SECONDS
+        yield reading.number(value, place) / IN_A_SECOND
 
 
 def _is_number(value: object) -> bool:
