@@ -30,7 +30,7 @@ WIDTH = 13  # of the first column
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     try:
-        for line in _export(arguments[1:]) if arguments[:1] == ["export"] else _show(arguments):
+        for line in _export(arguments[1:]) if list(arguments[:1]) == ["export"] else _show(arguments):
             print(line, flush=True)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
