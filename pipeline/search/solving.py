@@ -50,6 +50,16 @@ class Solver:
         """Number of valid points; visits them only where a rule is wide."""
         return sum(len(rows) for rows in self.blocks()) if self._wide else self.solutions.count
 
+    def counts_by_rule(self) -> list[int] | None:
+        """What is left before the first rule, after it, after the second, …; None where a rule is wide."""
+        if self._wide:
+            return None
+        factors = [table.factor for table in self._tables]
+        try:
+            return [Solutions(self._sizes, factors[:number]).count for number in range(len(factors) + 1)]
+        except TooWide:
+            return None
+
     @property
     def wide(self) -> tuple[str, ...]:
         """The rules that `solutions` knows nothing of."""
