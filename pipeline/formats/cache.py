@@ -64,7 +64,7 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
     names = _names(content, path)
     objective = content.get("objective", "time")
     if not isinstance(objective, str):
-        objective = str(reading.sequence(objective, f"{path}: objective")[0])
+        objective = next((str(each) for each in reading.sequence(objective, f"{path}: objective")), "time")
     results = [
         _result(
             reading.mapping(entry, f"{path}: cache['{key}']"), names, objective, f"{path}: cache['{key}']"
@@ -77,8 +77,8 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
     return RecordedSpace(
         source=path.name,
         format="cache",
-        kernel=_optional(content.get("kernel_name")),
-        device=_optional(content.get("device_name")),
+        kernel=reading.optional_text(content.get("kernel_name")),
+        device=reading.optional_text(content.get("device_name")),
         problem=problem_size(content.get("problem_size")),
         unit=MILLISECONDS,
         objective=objective,
@@ -130,16 +130,14 @@ def _declared(values: object, place: str) -> list[TunableValue]:
     return [reading.tunable_value(value, place) for value in reading.sequence(values, place)]
 
 
-def _optional(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, place: str) -> RecordedResult:
     tunables = {
         name: reading.tunable_value(reading.part(entry, name, place), f"{place}.{name}") for name in names
     }
-    common = {field: entry[key] / IN_A_SECOND for key, field in COSTS.items() if _is_number(entry.get(key))}
-    stamp = entry.get("timestamp")
+    common = {
+        field: entry[key] / IN_A_SECOND for key, field in COSTS.items() if reading.is_number(entry.get(key))
+    }
+    stamp = reading.optional_text(entry.get("timestamp"))
     failure = _failure(entry, objective, place)
     if failure is not None:
         outcome, reason = failure
@@ -149,7 +147,7 @@ def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, plac
     measurements = {
         key: value
         for key, value in entry.items()
-        if _is_number(value) and key not in tunables and key not in COSTS and key != "time"
+        if reading.is_number(value) and key not in tunables and key not in COSTS and key != "time"
     }
     return RecordedResult(
         tunables=tunables,
@@ -188,7 +186,3 @@ def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outc
 def _seconds(times: object, place: str) -> Iterable[float]:
     for value in reading.sequence(times, place):
         yield reading.number(value, place) / IN_A_SECOND
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

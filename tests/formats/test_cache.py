@@ -93,6 +93,8 @@ def test_other_objectives_and_older_files(tmp_path: Path) -> None:
         ),
         ({**ENTRIES["64,True,x"], "time": "fast"}, "cache['k'].time: expected a number, got \"fast\""),
         ({**ENTRIES["64,True,x"], "times": [1.0, "x"]}, "cache['k'].times: expected a number, got \"x\""),
+        ({**ENTRIES["64,True,x"], "times": [float("nan")]}, "cache['k'].times: expected a number, got NaN"),
+        ({**ENTRIES["64,True,x"], "times": [10**400]}, "cache['k'].times: expected a number, got 1000"),
         ({**ENTRIES["64,True,x"], "times": 1.0}, "cache['k'].times: expected a list, got 1.0"),
         (
             {**ENTRIES["64,True,x"], "mode": [1]},
