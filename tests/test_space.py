@@ -84,6 +84,19 @@ def test_our_own_spaces(
     assert "<= shared_memory_per_block  (the tiles in flight must fit shared memory)" in text
 
 
+def test_a_condition_that_cannot_be_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the file, the place and the condition."""
+    parameters = [{"Name": "a", "Type": "int", "Values": "[1, 2]"}]
+    conditions = [{"Expression": "a % (a - 1) == 0", "Parameters": ["a"]}]
+    content = {"ConfigurationSpace": {"TuningParameters": parameters, "Conditions": conditions}}
+    file = written(tmp_path, content)
+    assert space.main([str(file)]) == 1
+    text = (
+        f"error: {file}: ConfigurationSpace.Conditions: `a % (a - 1) == 0`: cannot be evaluated: division by"
+    )
+    assert capsys.readouterr().err.startswith(text)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
