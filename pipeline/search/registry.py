@@ -90,6 +90,10 @@ def writer(name: str) -> Writer | None:
         from pipeline.search import candidates
 
         return candidates.propose
+    if name == "inductor":
+        from pipeline.search import inductor
+
+        return inductor.propose
     return None
 
 
