@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from pipeline.errors import ToolchainError
 from pipeline.records.history import Trial
+from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import from_json, to_json
 from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
@@ -54,7 +55,7 @@ def propose(
     return [Proposal(implementation=name, tunables=points[name]), _generated(name, points, workshop)]
 
 
-def _generated(name: str, points: dict[str, dict[str, object]], workshop: Workshop) -> Proposal | Unfit:
+def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: Workshop) -> Proposal | Unfit:
     spec = workshop.spec
     if spec.reference is None:
         return _unfit("", "the reference of a backward kernel is differentiated: it is not compiled", name)

@@ -46,8 +46,10 @@ def wrap(module: str, problem: Problem, entry: str, macros: Macros) -> str:
     """
     tree = ast.parse(module)
     kernels = dict(_kernels(tree))
-    statements = _call(tree).body
-    body = _Body(problem, kernels, _results(statements, problem))
+    statements = _function(tree, "call").body
+    for statement in statements:
+        _refuse_libraries(statement)
+    body = _Body(problem, kernels, _results(statements, problem), _shapes(tree))
     lines = [line for statement in statements for line in body.line(statement)]
     parts = [
         f"// What torch.compile (torch {macros.version}) generates for the reference, with symbolic sizes.",
@@ -84,13 +86,23 @@ def _kernels(tree: ast.Module) -> Iterator[tuple[str, _Kernel]]:
                 yield name, _Kernel(types=tuple(ast.literal_eval(types)), code=code)
 
 
-def _call(tree: ast.Module) -> ast.FunctionDef:
+def _function(tree: ast.Module, name: str) -> ast.FunctionDef:
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == "call":
+        if isinstance(node, ast.FunctionDef) and node.name == name:
             return node
     raise CannotWrap(
-        "torch.compile generated no function `call`: another version of torch than this one knows"
+        f"torch.compile generated no function `{name}`: a version of torch that is not known here"
     )
+
+
+def _shapes(tree: ast.Module) -> dict[str, tuple[int, ...]]:
+    """Argument -> shape that it had: arguments come in the order in which the graph uses them."""
+    found: dict[str, tuple[int, ...]] = {}
+    for node in _function(tree, "get_args").body:
+        match node:
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(args=[ast.Tuple() as shape, *_])):
+                found[name] = tuple(ast.literal_eval(shape))
+    return found
 
 
 def _renamed(name: str, code: str) -> str:
@@ -124,12 +136,19 @@ def _stride(name: str) -> str:
 class _Body:
     """The statements of the Python wrapper as lines of C++."""
 
-    def __init__(self, problem: Problem, kernels: dict[str, _Kernel], outputs: dict[str, str]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        kernels: dict[str, _Kernel],
+        outputs: dict[str, str],
+        shapes: dict[str, tuple[int, ...]],
+    ) -> None:
         self._problem = problem
         self._kernels = kernels
-        self._inputs = iter(problem.names("input"))
+        self._left = list(problem.names("input"))
         self._known: set[str] = set()
         self._outputs = outputs
+        self._shapes = shapes
 
     def line(self, statement: ast.stmt) -> Iterator[str]:
         match statement:
@@ -154,16 +173,17 @@ class _Body:
             case ast.Return():
                 return
             case _:
-                raise CannotWrap(_why(statement))
+                text = ast.unparse(statement).splitlines()[0]
+                raise CannotWrap(f"torch.compile generated a step that is no kernel: {text}")
 
     def _input(self, name: str, size: ast.expr, stride: ast.expr) -> Iterator[str]:
         """Which tensor it is, and what its symbols are called in our ABI."""
-        tensor = next(self._inputs, None)
+        shape = self._shapes.get(name)
+        tensor = next((each for each in self._left if self._problem.shape(each) == shape), None)
         if tensor is None or not (isinstance(size, ast.Tuple) and isinstance(stride, ast.Tuple)):
-            raise CannotWrap("torch.compile generated code with other inputs than the problem's")
+            raise CannotWrap(f"torch.compile's argument {name} is none of the problem's inputs")
+        self._left.remove(tensor)
         declared = self._problem.tensors[tensor]
-        if len(size.elts) != len(declared.shape):
-            raise CannotWrap(f"torch.compile's input {name} has {len(size.elts)} axes, {tensor} has others")
         for axis, symbol in zip(declared.shape, size.elts, strict=True):
             yield from self._symbol(symbol, axis)
         if _strided(self._problem, tensor):
@@ -266,9 +286,7 @@ def _formula(expression: ast.expr) -> str:
     raise CannotWrap(f"a size that is {ast.unparse(expression)}")
 
 
-def _why(statement: ast.stmt) -> str:
+def _refuse_libraries(statement: ast.stmt) -> None:
     text = ast.unparse(statement).splitlines()[0]
-    for library in ("extern_kernels.", "torch.ops.", "aten."):
-        if library in text:
-            return f"torch.compile turns a part of it into a call of a library: {text}"
-    return f"torch.compile generated a step that is no kernel: {text}"
+    if any(library in text for library in ("extern_kernels.", "torch.ops.", "aten.")):
+        raise CannotWrap(f"torch.compile turns a part of it into a call of a library: {text}")
