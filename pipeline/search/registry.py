@@ -94,6 +94,10 @@ def writer(name: str) -> Writer | None:
         from pipeline.search import inductor
 
         return inductor.propose
+    if name == "mutate":
+        from pipeline.search import mutate
+
+        return mutate.propose
     return None
 
 
