@@ -116,13 +116,20 @@ def _only_statement(code: str, loop: _Loop) -> int:
         return -1
     if not body[1]:
         return body.end()
-    inner_end = _closing(code, body.end() + len("for ("))
-    block = re.compile(r"\)\s*\{").match(code, inner_end or len(code))
-    if block is None:
-        return -1
-    closed = _closing(code, block.end())
-    alone = closed is not None and re.match(r"\s*\}", code[closed + 1 :])
-    return body.end() if alone else -1
+    end = _statement_end(code, _closing(code, body.end() + len("for (")))
+    return body.end() if end is not None and re.match(r"\s*\}", code[end:]) else -1
+
+
+def _statement_end(code: str, header_end: int | None) -> int | None:
+    """Where the body of a loop ends: a block, or one statement that is no loop of its own."""
+    if header_end is None:
+        return None
+    block = re.compile(r"\)\s*\{").match(code, header_end)
+    if block is not None:
+        closed = _closing(code, block.end())
+        return None if closed is None else closed + 1
+    plain = re.compile(r"\)\s*(?!for\b|if\b|while\b)[^;{}]*;").match(code, header_end)
+    return plain.end() if plain else None
 
 
 def _reads(header: str, variable: str | None) -> bool:
