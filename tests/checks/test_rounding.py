@@ -341,3 +341,12 @@ def test_small_outputs_are_not_excused() -> None:
     x = normal(20, 20) * 1e-6
     (expected,) = expectation(lambda x: x * x, (x,))
     assert not deviation(torch.zeros(20, 20), expected).passed
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinities_say_nothing() -> None:
+    """What opposite infinities add up to is not a number, and no warning on the user's screen."""
+    terms = torch.randn(4, 64)
+    terms[0, 3], terms[0, 9] = math.inf, -math.inf
+    (expected,) = expectation(lambda x: x.cumsum(-1), [terms])
+    assert expected.reference[0, 9:].isnan().all()
