@@ -84,7 +84,7 @@ def _made_by(process: int, seconds: float) -> bool:
 
 
 def _age(process: int) -> float | None:
-    """Seconds since a process started; None where it has ended, buried or not, or where nothing is told of it.
+    """Seconds since a process started; None where it has ended, buried or not, or where nothing is told.
 
     Ids come round again (after 32,768 of them by default), so that an id that is taken is not yet a maker.
     """
