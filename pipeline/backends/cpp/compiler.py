@@ -23,6 +23,8 @@ FLAGS = (
     "-fPIC", "-shared", "-Wl,-z,defs", "-Wno-psabi", "-fmax-errors=20", "-fdiagnostics-color=never",
 )  # fmt: skip
 
+_LINKING = ("-shared", "-Wl,-z,defs")  # of these flags
+
 _LOG_BYTES = 1 << 20  # of a log that is searched for the reason
 _REASONS = (
     (Outcome.OUT_OF_MEMORY, re.compile(r"virtual memory exhausted|out of memory|std::bad_alloc")),
@@ -64,11 +66,28 @@ def toolchain() -> dict[str, str]:
     return versions if objdump is None else versions | {"objdump": _version([objdump])}
 
 
-def run(arguments: list[str], *, folder: Path, log: Path, seconds: float) -> Failure | None:
-    """Compile in `folder`; the command and all that the compiler says go to `log`. None: it worked."""
+def run(
+    arguments: list[str], *, folder: Path, log: Path, seconds: float, header: Path | None = None
+) -> Failure | None:
+    """Compile in `folder`; the command and all that the compiler says go to `log`. None: it worked.
+
+    `header` is read first. It says what the source says itself, so the command in the log has it not.
+    """
     command = [*find(), *_flags(), *arguments]
+    ahead = [] if header is None else ["-include", str(header)]
+    return _run([*command, *ahead], shlex.join(command), folder=folder, log=log, seconds=seconds)
+
+
+def precompile(header: Path, compiled: Path, *, log: Path, seconds: float) -> bool:
+    """Compile a header with the flags of `run`, for GCC to read in place of its text; whether that worked."""
+    flags = [flag for flag in _flags() if flag not in _LINKING]
+    command = [*find(), *flags, "-x", "c++-header", "-o", str(compiled), str(header)]
+    return _run(command, shlex.join(command), folder=header.parent, log=log, seconds=seconds) is None
+
+
+def _run(command: list[str], shown: str, *, folder: Path, log: Path, seconds: float) -> Failure | None:
     with log.open("w") as stream:
-        stream.write(f"{shlex.join(command)}\n")
+        stream.write(f"{shown}\n")
         stream.flush()
         with subprocess.Popen(
             command,
