@@ -37,8 +37,9 @@ class Scripted(Member):
         self._seconds = iter(seconds)
         self._turns = turns
 
-    def batch(self, seed: int) -> Batch:
+    def batch(self, seed: int, *, others: int = 1) -> Batch:
         """The next of the given times."""
+        self.others = others
         self._turns.append((self.name, seed))
         return batch(next(self._seconds))
 
@@ -62,6 +63,14 @@ def members(turns: list[tuple[str, int]] | None = None) -> tuple[Scripted, Scrip
     """A candidate twice as fast as its baseline."""
     told = [] if turns is None else turns
     return Scripted("candidate", [0.01] * 500, told), Scripted("eager", [0.02] * 500, told)
+
+
+def test_members_know_whether_they_are_alone() -> None:
+    """Who shares the device with nobody has no caches to fill again."""
+    both, one = members(), members()[:1]
+    run_rounds(both, SETTINGS, NO_MONITOR)
+    run_rounds(one, SETTINGS, NO_MONITOR)
+    assert [each.others for each in (*both, *one)] == [1, 1, 0]
 
 
 def test_interleaved_in_random_order() -> None:
