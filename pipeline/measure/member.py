@@ -33,6 +33,7 @@ from pipeline.records.record import Record
 from pipeline.records.settings import Profile
 from pipeline.workers import resources
 from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
+from pipeline.workers.waiting import waited_here
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
 SERVER_CALLS = 8  # in one batch, each after an idle gap
@@ -75,7 +76,8 @@ class Batch(Record, frozen=True, kw_only=True):
     seconds: float
     """Of all calls, by the child's clock."""
     unseen: float
-    """What passed outside beyond that and its lead: two messages, and what the child keeps quiet about."""
+    """What passed outside beyond that, its lead, and our own waiting for a core: two messages, and what the
+    child keeps quiet about."""
     computed: float
     """CPU seconds of its main thread meanwhile, by the kernel's account, without those of the lead; 0 where
     that is not told."""
@@ -158,10 +160,11 @@ class Member:
         prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
-            before = self._account()
+            before, ours = self._account(), waited_here()
             start = time.perf_counter()
             ran = self._ask(Go(calls=self.calls, lead=self._lead, gaps=gaps), Ran, self._place.patience)
             outside = time.perf_counter() - start - sum(gaps)
+            ours = waited_here() - ours
             after = self._account()
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
@@ -173,7 +176,7 @@ class Member:
         return Batch(
             calls=self.calls,
             seconds=seconds,
-            unseen=outside - lead - seconds,
+            unseen=max(0.0, outside - lead - seconds - ours),
             computed=max(0.0, after.computed - before.computed - lead),
             waited=max(0.0, after.waited - before.waited),
             queued=queued,
