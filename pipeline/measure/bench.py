@@ -31,6 +31,8 @@ from pipeline.workers.sandbox import ForkServer
 
 PRELOAD = ("numpy", "torch")
 OTHER = "other"  # the baseline of `Bench.against`
+AHEAD_SECONDS = 2.0
+"""How long a process that was started ahead may have waited for its turn."""
 LOG = "log.txt"
 ROUNDS = "rounds.json"
 
@@ -40,6 +42,7 @@ class _Ahead(NamedTuple):
 
     candidate: Candidate
     member: Member
+    since: float
 
 
 class Bench:
@@ -95,7 +98,7 @@ class Bench:
     ) -> Profiled | Failure:
         """Measure one candidate, the device held alone; its log and all rounds are left in `folder`.
 
-        The process of the upcoming one starts while this one's ends, when nothing is timed any more.
+        On a CPU the process of the upcoming one starts while this one's ends, when nothing is timed any more.
         """
         with device_lock(self._device_name):
             return self._profile(candidate, folder, upcoming)
@@ -158,16 +161,20 @@ class Bench:
     def _start(self, candidate: Candidate) -> Member:
         """The process that was started ahead, where it is this candidate's."""
         ahead = self._ahead
-        if ahead is None or ahead.candidate != candidate:
+        # Its time limit runs: it does not pay for another run that had the device meanwhile.
+        late = ahead is not None and time.monotonic() - ahead.since > AHEAD_SECONDS
+        if ahead is None or late or ahead.candidate != candidate:
             self._drop_ahead()
             return self._launch(candidate, self._log(candidate))
         self._ahead = None
         return ahead.member
 
     def _start_ahead(self, upcoming: Candidate | None) -> None:
-        if upcoming is not None:
+        """On a processor, where it touches no memory yet: on a GPU two would hold their tensors at once."""
+        if upcoming is not None and self._spec.target.kind == "cpu":
             self._drop_ahead()
-            self._ahead = _Ahead(upcoming, self._launch(upcoming, self._log(upcoming)))
+            member = self._launch(upcoming, self._log(upcoming))
+            self._ahead = _Ahead(upcoming, member, time.monotonic())
 
     def _drop_ahead(self) -> None:
         if self._ahead is not None:

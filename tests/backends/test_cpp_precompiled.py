@@ -154,6 +154,25 @@ def test_nobody_waits_for_who_makes_them(root: Path):
     assert not header.exists()
 
 
+def test_a_folder_that_cannot_be_written(root: Path):
+    """It is this machine's trouble, and no variant's."""
+    (root / "shared").write_text("in the way")
+    assert isinstance(compiled(root, "one", root / "shared"), Compiled)
+
+
+@needs_gcc
+def test_headers_that_do_not_compile(root: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing is left of what was begun, and the variant is compiled without."""
+
+    def broken(header: Path, made: Path, *, log: Path, seconds: float) -> bool:
+        made.write_text("half")
+        return False
+
+    monkeypatch.setattr(compiler, "precompile", broken)
+    assert isinstance(compiled(root, "one", root / "shared"), Compiled)
+    assert not list((root / "shared").rglob("*.gch"))
+
+
 @pytest.mark.parametrize("source", KERNELS, ids=lambda path: path.stem)
 def test_our_kernels_begin_with_headers(source: Path):
     """All have what is worth being compiled ahead."""

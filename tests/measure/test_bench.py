@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import pytest
 
 from pipeline.backends.backend import CompileJob
@@ -12,6 +13,7 @@ from pipeline.measure.commands import Candidate, SetUp
 from pipeline.measure.member import MemberGone, Place
 from pipeline.measure.roofline import Work
 from pipeline.records.compiled import Compiled, StaticFacts
+from pipeline.records.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.variant import Variant
 from tests.stages.test_profile import IMPLEMENTATION, SPEC, TARGET
@@ -115,3 +117,22 @@ def test_no_process_is_left_over(script: Script, tmp_path: Path) -> None:
         profile(bench, "c", tmp_path, "d")
     expected = ["start a", "time a", "start b", "stop a", "stop b", "start c", "time c", "start d", "stop c"]
     assert script.events == [*expected, "stop d"]
+
+
+def test_one_that_waited_long_is_replaced(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run may hold the device for minutes; the time limit of a process that waits is running."""
+    monkeypatch.setattr(module, "AHEAD_SECONDS", -1.0)
+    with Bench(SPEC, WORK, tmp_path, tmp_path, {}) as bench:
+        profile(bench, "a", tmp_path, "b")
+        profile(bench, "b", tmp_path)
+    assert script.events[2:] == ["start b", "stop a", "stop b", "start b", "time b", "stop b"]
+
+
+def test_nothing_is_started_ahead_on_a_gpu(script: Script, tmp_path: Path) -> None:
+    """Two processes would hold their tensors at once, and profilers want the device alone."""
+    target = Target(kind="cuda", architecture="sm_90", limits={})
+    with Bench(msgspec.structs.replace(SPEC, target=target), WORK, tmp_path, tmp_path, {}) as bench:
+        profile(bench, "a", tmp_path, "b")
+    assert script.events == ["start a", "time a", "stop a"]

@@ -8,6 +8,7 @@ byte. Where macros of the command line would have changed the headers, GCC reads
 manual, "Using Precompiled Headers").
 """
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -28,20 +29,20 @@ _OPENS = ("if", "ifdef", "ifndef")
 def make(source: Path, shared: Path) -> None:
     """Compile what a source begins with, unless somebody did or does; it takes as long as two variants.
 
-    Where that fails everybody does without.
+    Where that fails, on a full disk for example, everybody does without.
     """
     text = beginning(source)
     if not text or not _GCC.search(compiler.toolchain()["c++"]):
         return
     header = _place(text, shared)
-    try:
-        header.parent.mkdir(parents=True)
-    except FileExistsError:
-        return
-    header.write_text(text)
     made = header.with_name("made.gch")
-    if compiler.precompile(header, made, log=header.with_name("log.txt"), seconds=SECONDS):
-        made.rename(_compiled(header))
+    with contextlib.suppress(OSError):  # the folder is there where another worker was first
+        header.parent.mkdir(parents=True)
+        header.write_text(text)
+        if compiler.precompile(header, made, log=header.with_name("log.txt"), seconds=SECONDS):
+            made.rename(_compiled(header))
+        else:
+            made.unlink(missing_ok=True)
 
 
 def find(source: Path, shared: Path) -> Path | None:
