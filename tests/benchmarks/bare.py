@@ -5,7 +5,8 @@
 FOLDER is a checkout in which the pipeline has just done the same work: its specs say what to do, its raw
 rounds how many calls to time. No verification, isolation, statistics, cache, records or ceilings.
 
-It does what an honest user's loop does. Compiling: the backend's own function in one process per core.
+It does what an honest user's loop does. Compiling: the backend's own function in one process per core, each
+variant by itself: that system headers are compiled once per round is the pipeline's doing.
 Timing: in one process, with the pipeline's threads, allocator and OpenMP runtime (a loop that lacks them is
 slower, which would flatter the pipeline); each variant is warmed up for the least time of the settings, and
 each batch is preceded by the same untimed calls as in the pipeline, without which its samples would be worse
