@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.config.catalogue import Catalogue, Settings
-from pipeline.config.compose import Composer, composer
+from pipeline.config.compose import Composer, Compositions, composer
 from pipeline.config.groups import AXES, option_file
 from pipeline.config.machine import Device, Machine, resolve
 from pipeline.config.overrides import Overrides
@@ -56,15 +56,17 @@ class _Alike:
     jobs: list[JobCells]
 
 
-def gather(jobs: Sequence[Lines], root: Path, machine: Machine) -> tuple[Material, ...]:
-    """Compose and check what the jobs' overrides choose.
+def gather(
+    jobs: Sequence[Lines], root: Path, machine: Machine, known: Compositions | None = None
+) -> tuple[Material, ...]:
+    """Compose and check what the jobs' overrides choose; `known` is what was composed already.
 
     Raises
     ------
     ConfigError
         A yaml or an override is wrong.
     """
-    with composer(root / "conf") as hydra:
+    with composer(root / "conf", known) as hydra:
         groups = _group(jobs, hydra, root)
         hydra.prepare(
             {axis: [getattr(cell, axis) for each in groups for cell in _cells(each.jobs)] for axis in AXES}

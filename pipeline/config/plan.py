@@ -6,6 +6,7 @@ The jobs of a sweep are planned together: each distinct task once, one aggregate
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.config.compose import Compositions
 from pipeline.config.labels import Planned, tell_apart
 from pipeline.config.machine import Machine
 from pipeline.config.material import JobCells, Lines, Material, gather
@@ -32,15 +33,19 @@ class Made(Record, frozen=True, kw_only=True):
     toolchains: tuple[Toolchain, ...]
 
 
-def make_plan(jobs: Sequence[Lines], *, root: Path, store: Path, machine: Machine) -> Made:
+def make_plan(
+    jobs: Sequence[Lines], *, root: Path, store: Path, machine: Machine, known: Compositions | None = None
+) -> Made:
     """The plan for the overrides of these jobs; `root` is the repository, `store` the artifact folder.
+
+    What is composed stands in `known` afterwards.
 
     Raises
     ------
     ConfigError
         A yaml or an override is wrong, or no cell of the grid is possible.
     """
-    materials = gather(jobs, root, machine)
+    materials = gather(jobs, root, machine, known)
     planner = _Planner(TaskMaker(machine, root=root, store=store), root=root, store=store)
     for number, material in _in_order(materials):
         planner.add(material, number, jobs[number.number])

@@ -9,6 +9,7 @@ import msgspec
 
 from pipeline.config.builds import Builds
 from pipeline.config.resolve import limits_named
+from pipeline.config.spec_files import SpecFile, spec_file
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Kernel, Tunable, Vendor
 from pipeline.records.optimization import Optimization
@@ -16,7 +17,7 @@ from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Search
 from pipeline.records.settings import Profile, Verify
-from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec, key_of
+from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
 
 
 class Task(Record, frozen=True, kw_only=True):
@@ -45,17 +46,21 @@ class Specs(Record, frozen=True, kw_only=True):
     verify: VerifySpec
     profile: ProfileSpec
 
-    def keys(self) -> dict[str, str]:
-        """Stage -> key."""
-        return {stage: key_of(self.generate.kernel, getattr(self, stage)) for stage in self.__struct_fields__}
+
+class Chain(Record, frozen=True, kw_only=True):
+    """The specs of one task, and their files."""
+
+    specs: Specs
+    files: dict[str, SpecFile]
+    """By stage."""
 
 
-def specs_of(task: Task, builds: Builds) -> Specs:
-    """The specs of a task, chained by their keys."""
+def specs_of(task: Task, builds: Builds) -> Chain:
+    """The specs of a task, chained by their keys; each is encoded once."""
     generate = _generate(task, builds)
     if task.search.rounds > 1:
         # What the later stages find comes back to generate, so it depends on all that they depend on.
-        later = _chain(task, builds, generate)
+        later = _chain(task, builds, generate).specs
         feedback = digest([later.compile, later.verify, later.profile])
         generate = msgspec.structs.replace(generate, feedback=feedback)
     return _chain(task, builds, generate)
@@ -77,8 +82,9 @@ def _generate(task: Task, builds: Builds) -> GenerateSpec:
     )
 
 
-def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
+def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Chain:
     kernel = task.kernel
+    files = {"generate": spec_file(kernel.name, generate)}
     callables = {name: _callable_of(each) for name, each in task.implementations.items()}
     used = {each.backend for each in task.implementations.values()}
     build = {
@@ -86,14 +92,15 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         for stage in ("compile", "verify", "profile")
     }
     compiled = CompileSpec(
-        parent=key_of(kernel.name, generate),
+        parent=files["generate"].key,
         problem=task.problem,
         implementations=callables,
         target=task.target,
         builds=build["compile"],
     )
+    files["compile"] = spec_file(kernel.name, compiled)
     verified = VerifySpec(
-        parent=key_of(kernel.name, compiled),
+        parent=files["compile"].key,
         problem=task.problem,
         implementations=callables,
         reference=kernel.reference,
@@ -108,8 +115,9 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         settings=msgspec.structs.replace(task.verify, description=""),
         builds=build["verify"],
     )
+    files["verify"] = spec_file(kernel.name, verified)
     profiled = ProfileSpec(
-        parent=key_of(kernel.name, verified),
+        parent=files["verify"].key,
         problem=task.problem,
         implementations=callables,
         reference=kernel.reference,
@@ -124,7 +132,9 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         settings=msgspec.structs.replace(task.profile, description=""),
         builds=build["profile"],
     )
-    return Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
+    files["profile"] = spec_file(kernel.name, profiled)
+    specs = Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
+    return Chain(specs=specs, files=files)
 
 
 def _vendors(task: Task) -> dict[str, Vendor]:

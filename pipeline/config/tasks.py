@@ -17,8 +17,8 @@ from pipeline.config.resolve import (
 )
 from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
-from pipeline.config.spec_files import write_spec
-from pipeline.config.specs import Specs, Task, specs_of
+from pipeline.config.spec_files import SpecFiles
+from pipeline.config.specs import Chain, Specs, Task, specs_of
 from pipeline.records.kernel import Kernel
 from pipeline.records.plan import PlannedTask
 from pipeline.records.record import Record, digest
@@ -40,7 +40,7 @@ class TaskMaker:
     def __init__(self, machine: Machine, *, root: Path, store: Path) -> None:
         self._machine = machine
         self._root = root
-        self._store = store
+        self._files = SpecFiles(store)
         self.builds = Builds(store)
         self._spaces = Spaces()
         self._sources = Sources(root)
@@ -76,23 +76,22 @@ class TaskMaker:
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
-        specs = specs_of(task, self.builds)
+        chain = specs_of(task, self.builds)
         planned = PlannedTask(
-            row=_row(cell, task, material, self._written(specs)),
+            row=_row(cell, task, material, self._written(chain)),
             variants=counts,
             proposed=total if budget is None else min(total, budget),
         )
-        return Made(planned=planned, specs=specs)
+        return Made(planned=planned, specs=chain.specs)
 
     def files(self) -> tuple[str, ...]:
         """Sources that were read."""
         return tuple(sorted(str(path) for path in self._sources.read))
 
-    def _written(self, specs: Specs) -> dict[str, str]:
-        keys = specs.keys()
-        for stage, key in keys.items():
-            write_spec(self._store, stage, key, getattr(specs, stage))
-        return keys
+    def _written(self, chain: Chain) -> dict[str, str]:
+        for stage, file in chain.files.items():
+            self._files.put(stage, file)
+        return {stage: file.key for stage, file in chain.files.items()}
 
     def _source_digest(self, kernel: Kernel, name: str) -> str:
         implementation = kernel.implementations[name]
