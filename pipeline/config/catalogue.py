@@ -115,7 +115,8 @@ class Catalogue:
         """Presets of verify by name, without overrides; `where` says who names them."""
         wanted = tuple(names)
         for name in wanted:
-            check_option(self._conf, "verify", name, where)
+            if ("verify", name, ()) not in self._known:
+                check_option(self._conf, "verify", name, where)
         return self._records("verify", wanted, (), Verify)
 
     def _declared(self, group: str, kind: type[R]) -> dict[str, R]:

@@ -11,6 +11,7 @@ from pipeline.config.labels import Planned, tell_apart
 from pipeline.config.machine import Machine
 from pipeline.config.material import JobCells, Lines, Material, gather
 from pipeline.config.mutations import explanations, mutate_specs
+from pipeline.config.once import Once
 from pipeline.config.resolve import Impossible
 from pipeline.config.select import Cell
 from pipeline.config.spec_files import write_spec
@@ -83,6 +84,7 @@ class _Planner:
         self._planned: dict[str, Planned] = {}
         self._specs: dict[str, dict[str, Specs]] = {}
         """How mutants are judged -> task -> its specs."""
+        self._judged = Once(lambda *records: digest(records))
         self._pruned: dict[str, PrunedCell] = {}
         self._jobs: list[PlannedJob] = []
         self._explained: list[MutationRow] = []
@@ -115,11 +117,20 @@ class _Planner:
             return left_out
         identity = made.planned.row.task
         if identity not in self._planned:
-            spec, hardware = made.specs.profile, material.devices[cell.hardware].hardware
-            subject = digest([spec.problem, hardware, made.specs.verify.settings, spec.settings])
-            self._planned[identity] = Planned(task=made.planned, subject=subject, lines=lines)
-        self._specs.setdefault(_judging(material), {})[identity] = made.specs
+            self._planned[identity] = Planned(
+                task=made.planned,
+                problem=made.specs.profile.problem,
+                hardware=material.devices[cell.hardware].hardware,
+                verify=made.specs.verify.settings,
+                profile=made.specs.profile.settings,
+                lines=lines,
+            )
+        self._specs.setdefault(self._judging(material), {})[identity] = made.specs
         return identity
+
+    def _judging(self, material: Material) -> str:
+        settings = material.settings
+        return self._judged(settings.mutation, settings.verify, *material.presets.values())
 
     def tasks(self) -> tuple[PlannedTask, ...]:
         """All of them, in the order of the jobs, under names that tell them apart."""
@@ -136,9 +147,9 @@ class _Planner:
     def mutations(self, materials: Sequence[Material]) -> tuple[PlannedMutation, ...]:
         """Write the specs of mutate, over all tasks so far."""
         planned: dict[str, PlannedMutation] = {}
-        for material in {_judging(material): material for material in materials}.values():
+        for judging, material in {self._judging(each): each for each in materials}.items():
             settings = material.settings
-            tasks = self._specs.get(_judging(material), {}).values()
+            tasks = self._specs.get(judging, {}).values()
             for spec in mutate_specs(tasks, settings, material.presets, self.maker.builds):
                 key = key_of(f"{spec.kernel}-{spec.implementation}", spec)
                 if key in planned:
@@ -168,11 +179,6 @@ class _Planner:
         key = key_of(spec.experiment, spec)
         write_spec(self._store, "aggregate", key, spec)
         return key
-
-
-def _judging(material: Material) -> str:
-    settings = material.settings
-    return digest([settings.mutation, settings.verify, material.presets])
 
 
 def _named(materials: Sequence[Material]) -> str:
