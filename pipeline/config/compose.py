@@ -67,7 +67,7 @@ class _Composed(Record, frozen=True, kw_only=True):
 
 
 class Compositions:
-    """What was composed of one configuration folder: whoever composes of the same files again goes on with it."""
+    """What was composed of one configuration folder: kept for who composes of it again."""
 
     def __init__(self) -> None:
         self.options: dict[tuple[str, str], _Composed] = {}
@@ -167,9 +167,9 @@ class Composer:
         pairs = dict.fromkeys((group, name) for group, names in wanted.items() for name in names)
         pairs = {pair: None for pair in pairs if pair not in self._options}
         for pair in list(pairs):
-            literal = self._literal(*pair)
-            if literal is not None:
-                self._options[pair] = literal
+            written = self._literal(*pair)
+            if written is not None:
+                self._options[pair] = written
                 del pairs[pair]
         if not pairs:
             return

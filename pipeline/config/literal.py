@@ -1,8 +1,8 @@
-"""Options that are written out: a yaml without inheritance or interpolation in, what Hydra composes of it out.
+"""Options that are written out: a yaml that inherits and interpolates nothing in, what Hydra makes of it out.
 
 Hydra takes some 15 ms for an option, to find out that there is nothing to compose. Here libyaml reads the
-file by the rules of OmegaConf's loader; whatever is not plainly a mapping of plain values is left to Hydra, as
-is everything that is wrong, for Hydra says what.
+file by the rules of OmegaConf's loader; what is not plainly a mapping of plain values is left to Hydra, as is
+everything that is wrong, for Hydra says what.
 """
 
 from pathlib import Path
@@ -25,9 +25,11 @@ class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  
 
     yaml_implicit_resolvers = get_yaml_loader().yaml_implicit_resolvers
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         """Raises where a key stands twice."""
-        keys = [key.value for key, _ in node.value if key.tag == yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG]
+        keys = [
+            key.value for key, _ in node.value if key.tag == yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
+        ]
         if len(set(keys)) < len(keys):
             raise yaml.YAMLError("a key stands twice")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
@@ -40,7 +42,7 @@ def read_literal(conf: Path, group: str, name: str) -> Plain | None:
         return None
     try:
         text = (conf / group / f"{name}.yaml").read_text(encoding="utf-8")
-        found = None if any(each in text for each in _COMPOSED) else yaml.load(text, Loader=_Loader)  # noqa: S506
+        found = None if any(each in text for each in _COMPOSED) else yaml.load(text, Loader=_Loader)
     except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError):
         return None
     if not isinstance(found, dict) or any(key in found for key in _HYDRAS) or not _is_plain(found):

@@ -1,4 +1,4 @@
-"""What many tasks share is made once. In: a function of records. Out: the same function, called once for each.
+"""What many tasks share is made once. In: a function of records. Out: the same, called once for each.
 
 Records hold mappings and cannot be hashed, and to encode them costs as much as what is saved. A sweep's tasks
 share the records themselves: so their identity counts. They are kept, so that it stays theirs.

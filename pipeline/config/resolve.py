@@ -153,7 +153,9 @@ class Spaces:
                 for name, each in implementations.items()
             }
             if not any(counts.values()):
-                spaces = (subspace(name, each, optimization, constants) for name, each in implementations.items())
+                spaces = (
+                    subspace(name, each, optimization, constants) for name, each in implementations.items()
+                )
                 raise Impossible("no valid variant: " + "; ".join(map(_why_empty, spaces)))
         except FormulaError as error:
             raise ConfigError(f"{where}: constraints: {error}") from None

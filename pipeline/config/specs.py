@@ -165,7 +165,7 @@ class SpecMaker:
 
 
 def _unnamed(options: R) -> R:
-    """An optimization or a search without what is only for readers; which implementations is decided already."""
+    """An optimization or a search without what is for readers; its implementations are chosen already."""
     plain = msgspec.structs.replace(options, name="", description="")
     return msgspec.structs.replace(plain, implementations="all") if isinstance(plain, Optimization) else plain
 

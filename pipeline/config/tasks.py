@@ -4,6 +4,9 @@ One maker serves all jobs of a sweep: what tasks share is read, solved and hashe
 """
 
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
 
 from pipeline.config.builds import Builds
 from pipeline.config.machine import Machine, fingerprint
@@ -29,6 +32,8 @@ from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
 
+T = TypeVar("T")
+
 
 class Made(Record, frozen=True, kw_only=True):
     """A task with the specs of its stages."""
@@ -47,14 +52,15 @@ class TaskMaker:
         self._specs = SpecMaker(self.builds)
         self._spaces = Spaces()
         self._problem = Once(problem_of)
-        self._fitting = Once(fitting)
-        self._target = Once(target_of)
+        self._fitting = Once(lambda *chosen: self._shared(fitting(*chosen)))
+        self._target = Once(lambda *chosen: self._shared(target_of(*chosen)))
         self._limits = Once(limits_of)
         self._fingerprint = Once(lambda device: fingerprint(device, machine))
         self._cost = Once(_cost)
         self._of_source = Once(self._source_digests_of)
         self._of_modules = Once(self._modules)
         self._sources = Sources(root)
+        self._equals: dict[tuple[type, bytes], Any] = {}
         self._source_digests: dict[str, str] = {}
         self._module_digests: dict[str, tuple[str, str | None]] = {}
 
@@ -98,6 +104,12 @@ class TaskMaker:
     def files(self) -> tuple[str, ...]:
         """Sources that were read."""
         return tuple(sorted(str(path) for path in self._sources.read))
+
+    def _shared(self, value: T) -> T:
+        """The first equal one: a kernel of which an attribute was set has the same implementations."""
+        # Not in canonical form: two orders of the same names are two values.
+        shared: T = self._equals.setdefault((type(value), msgspec.json.encode(value)), value)
+        return shared
 
     def _written(self, chain: Chain) -> dict[str, str]:
         for stage, file in chain.files.items():

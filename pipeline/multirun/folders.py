@@ -4,8 +4,6 @@ Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in mo
 is made once.
 """
 
-from pathlib import Path
-
 from pipeline.config.values import Plain
 from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
 from pipeline.multirun.texts import Texts, list_text

@@ -1,7 +1,7 @@
 """YAML as OmegaConf writes it. In: mappings of plain values. Out: their texts, each shared part made once.
 
 A thousand jobs have a thousand configurations that differ in a number or two. What they share is the same
-object, whose text is kept; what is plainly a name or a number is put down as it is. All else is left to PyYAML.
+object, whose text is kept; what is plainly a name or a number is put down as it is. PyYAML does the rest.
 """
 
 import re
@@ -47,7 +47,7 @@ class Texts:
         simple = _scalar(value)
         if simple is not None:
             return f"{'  ' * depth}{key}: {simple}\n"
-        # Of what is changed a copy is made: an object stands for its content, and kept, its identity is its own.
+        # Nothing is changed in place: an object stands for its content; kept, its identity stays its own.
         known = (key, depth, value if isinstance(value, str) else id(value))
         if known not in self._kept:
             self._kept[known] = (value, self._made(key, value, depth))
