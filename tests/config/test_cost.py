@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.config import resolve, spec_files, tasks
+from pipeline.config import resolve, specs, tasks
 from pipeline.config.builds import Builds
 from pipeline.config.once import Once
 from pipeline.records import record
@@ -40,7 +40,7 @@ def test_a_task_more(project: Project, monkeypatch: pytest.MonkeyPatch, line: st
     """Four specs are encoded and written once each, and little beside; what tasks share is made once."""
     counts: Counter[str] = Counter()
     counted(monkeypatch, counts, record.msgspec.json, "encode")
-    counted(monkeypatch, counts, spec_files, "spec_file")
+    counted(monkeypatch, counts, specs, "spec_file")
     counted(monkeypatch, counts, Files, "_write")
     counted(monkeypatch, counts, Subspace, "points")
     counted(monkeypatch, counts, Builds, "_of_backend")
@@ -66,12 +66,12 @@ def test_once_by_identity() -> None:
     def make(*given: Any) -> int:
         asked.append(given)
         if given[-1] == "bad":
-            raise ValueError
+            raise ValueError("again")
         return len(asked)
 
     once = Once(make)
     assert [once(first, "x"), once(second, "x"), once(first, "".join(["x"]))] == [1, 2, 1]
     for _ in range(2):
-        with pytest.raises(ValueError, match=""):
+        with pytest.raises(ValueError, match="again"):
             once(first, "bad")
     assert len(asked) == 4

@@ -29,7 +29,7 @@ def test_every_option_is_what_hydra_composes() -> None:
         "a: 1e3\nb: 1_0\nc: 0x1f\nd: 1:30\ne: 2020-01-01\nf: .5\ng: 1.e2\nh: +7\ni: 010\nj: 0b1",
         "a: yes\nb: No\nc: ~\nd: null\ne:\nf: 'yes'\noff: 1\ng: ???",
         "a: &x {b: [1, 2]}\nc: *x\nd: {<<: *x, e: 1}",
-        "a: >\n  two\n  lines\nb: |\n  kept\n\nc: \"\\u00e9\"",
+        'a: >\n  two\n  lines\nb: |\n  kept\n\nc: "\\u00e9"',
         "a: .inf\nb: -.INF\nd: 1e400\nf: 12345678901234567890",
         "a.b: {c: 1}",
     ],
@@ -45,9 +45,21 @@ def test_values_are_read_as_hydra_reads_them(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("defaults: [y]\na: 1", "# @package _global_\na: 1", "a: ${b}\nb: 1", "a: ${oc.env:HOME}", "hydra: {}"),
+        *(
+            "defaults: [y]\na: 1",
+            "# @package _global_\na: 1",
+            "a: ${b}\nb: 1",
+            "a: ${oc.env:HOME}",
+            "hydra: {}",
+        ),
         *("a: 1\na: 2", "a: {b: 1, b: 2}", "a: [1", "- 1", "text", "", "1: a", "1.5: a", "null: a", "[1]: a"),
-        *("a: !!set {b}", "a: !!binary aGk=", "a: !!timestamp 2020-01-01", "a: !!python/tuple [1]", "a: \x00"),
+        *(
+            "a: !!set {b}",
+            "a: !!binary aGk=",
+            "a: !!timestamp 2020-01-01",
+            "a: !!python/tuple [1]",
+            "a: \x00",
+        ),
     ],
 )
 def test_what_is_left_to_hydra(tmp_path: Path, text: str) -> None:

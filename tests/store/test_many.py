@@ -22,7 +22,10 @@ def test_written_once(tmp_path: Path) -> None:
     assert path.stat().st_mtime == 0
     files.put("a.json", b"two")
     files.put("empty", b"")
-    assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == {"a.json": b"two", "empty": b""}
+    assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == {
+        "a.json": b"two",
+        "empty": b"",
+    }
 
 
 def test_permissions(tmp_path: Path) -> None:
