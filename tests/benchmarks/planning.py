@@ -143,7 +143,7 @@ class Clock:
 
 
 def child(lines: list[str]) -> None:
-    """Do all that the front door does until it would start Snakemake, and say what CPU time each part took."""
+    """Do all that the front door does until it would start Snakemake, and say what CPU time that took."""
     from pipeline.config import builds, cache, plan, resolve, spec_files, specs, tasks
     from pipeline.multirun import folders, front, jobs, launching, sweeping
 

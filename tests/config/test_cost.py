@@ -1,4 +1,4 @@
-"""What planning a task costs, in counts: encodings, files, solved spaces; no clock that a busy machine disturbs."""
+"""What planning a task costs, in counts (encodings, files, solved spaces): no clock that others disturb."""
 
 from collections import Counter
 from typing import Any

@@ -52,7 +52,7 @@ def test_values_are_read_as_hydra_reads_them(tmp_path: Path, text: str) -> None:
             "a: ${oc.env:HOME}",
             "hydra: {}",
         ),
-        *("a: 1\na: 2", "a: {b: 1, b: 2}", "a: [1", "- 1", "text", "", "1: a", "1.5: a", "null: a", "[1]: a"),
+        *("a: 1\na: 2", "a: {b: 1, b: 2}", "a: [1", "- 1", "text", "1: a", "1.5: a", "null: a", "[1]: a"),
         *(
             "a: !!set {b}",
             "a: !!binary aGk=",
