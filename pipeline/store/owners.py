@@ -5,6 +5,7 @@ end of neighbours whose maker was killed, so that nothing half-made gathers.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
@@ -26,7 +27,8 @@ _NAME = re.compile(r"\.(?P<machine>[0-9a-f]{8})\.(?P<process>[0-9]+)-[^/]*$")
 
 def prefix(name: str) -> str:
     """How the name of something begins that this process makes and that will become `name`."""
-    return f".{name}.{_machine()}.{os.getpid()}-"
+    process = os.getpid()
+    return f".{name}.{_machine(process)}.{process}-"
 
 
 @contextlib.contextmanager
@@ -53,13 +55,14 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
         return False
     with contextlib.suppress(OSError):
         seconds = time.time() - entry.stat(follow_symlinks=False).st_mtime
-        if match["machine"] == _machine():
+        if match["machine"] == _machine(os.getpid()):
             return not _made_by(int(match["process"]), seconds)
         return seconds > ABANDONED_SECONDS
     return False
 
 
-def _machine() -> str:
+@functools.lru_cache(maxsize=1)
+def _machine(process: int) -> str:  # noqa: ARG001  (a fork may have moved to another name space: asked anew)
     """This boot of this machine, and where process ids have their meaning: containers share a kernel."""
     parts = [platform.node()]
     with contextlib.suppress(OSError):
