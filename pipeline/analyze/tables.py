@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.analyze.collect import Collected, Result
+from pipeline.analyze.collect import Result
 from pipeline.analyze.columns import COLUMNS, Column, ColumnType
 from pipeline.analyze.columns.baselines import baseline_columns
-from pipeline.records.specs import AggregateSpec
+from pipeline.records.specs import TaskRow
+from pipeline.records.variant import Generated
 from pipeline.store.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ def outcomes_table(results: Sequence[Result]) -> "pa.Table":
     )
 
 
-def pruned_table(spec: AggregateSpec, collected: Collected) -> "pa.Table":
+def pruned_table(cells: Sequence[str], points: Sequence[tuple[TaskRow, Generated]]) -> "pa.Table":
     """What was left out before anything ran: cells of the grid, and points that a constraint excludes."""
-    rows: list[dict[str, object]] = [{"scope": "cell", "reason": reason} for reason in spec.pruned]
-    for task, generated in collected.generated:
+    rows: list[dict[str, object]] = [{"scope": "cell", "reason": reason} for reason in cells]
+    for task, generated in points:
         for left_out in generated.pruned:
             rows.append(
                 {

@@ -160,7 +160,7 @@ def test_outcomes_count_every_variant_in_every_stage(collected):
 
 def test_pruned_cells_and_points(spec, collected):
     """Both what the plan left out and what constraints exclude are listed with their reasons."""
-    rows = pruned_table(spec, collected).to_pylist()
+    rows = pruned_table(spec.pruned, collected.generated).to_pylist()
     assert [row["reason"] for row in rows if row["scope"] == "cell"] == list(spec.pruned)
     points = [row for row in rows if row["scope"] == "points"]
     assert {(row["count"], row["reason"]) for row in points} == {(12, "the tile does not fit shared memory")}

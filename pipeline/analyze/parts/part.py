@@ -1,0 +1,150 @@
+"""One group's part of the tables: tasks and the store in, tables, winners and counts of these tasks out.
+
+A group are the tasks of one kernel, workload and hardware: winners, effects and choices of facts compare
+variants within it and never beyond. Its part is an entry of the store, `store/aggregate/…`, under a name that
+is derived from the content of every file that it is made from, the tasks, and the code and libraries that
+make it. One that is damaged is removed and made again.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.analyze.bound.error import find_errors
+from pipeline.analyze.bound.error_table import error_table
+from pipeline.analyze.collect import Collected, collect, read_files
+from pipeline.analyze.counters import counters_table
+from pipeline.analyze.diagnosis.table import diagnoses_table
+from pipeline.analyze.effects import effects_table, find_effects
+from pipeline.analyze.facts import choose, facts_table
+from pipeline.analyze.summarize import Tally, tally
+from pipeline.analyze.tables import outcomes_table, pruned_table, samples_table, variants_table
+from pipeline.analyze.winners import find_winners
+from pipeline.errors import StoreError
+from pipeline.records.record import Record, digest, digest_bytes, from_message, read_record, to_json
+from pipeline.records.specs import AggregateSpec, TaskRow
+from pipeline.records.summary import NotMeasured, Winner
+from pipeline.store.atomic import new_folder
+from pipeline.store.entries import RECORD, put_record, remove_damaged
+from pipeline.store.layout import entry_path
+from pipeline.store.seals import SEAL, discard, seal_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STAGE = "aggregate"
+TABLES = "tables.msgpack"
+"""Table -> Arrow's stream format."""
+
+
+class Condensed(Record, frozen=True, kw_only=True):
+    """What of a part is no table."""
+
+    key: str
+    winners: tuple[Winner | NotMeasured, ...]
+    tally: Tally
+
+
+class Part(Record, frozen=True, kw_only=True):
+    """What one group adds."""
+
+    condensed: Condensed
+    tables: Mapping[str, "pa.Table"]
+
+
+def groups(spec: AggregateSpec) -> list[AggregateSpec]:
+    """The spec of each group alone, in the order in which the plan comes to them; says nothing of the rest."""
+    tasks: dict[tuple[str, ...], list[TaskRow]] = {}
+    for task in spec.tasks:
+        tasks.setdefault((task.kernel, task.workload, task.hardware), []).append(task)
+    return [
+        msgspec.structs.replace(spec, tasks=tuple(group), pruned=(), mutations=()) for group in tasks.values()
+    ]
+
+
+def part_of(group: AggregateSpec, root: Path) -> Part:
+    """The group's part: from the store, or made and put there.
+
+    Raises
+    ------
+    StoreError
+        An output of the group is missing or cannot be read, or there is no space.
+    """
+    contents = read_files(group.tasks, root)
+    key = _key(group, root, contents)
+    found = _find(root, key)
+    if found is not None:
+        return found
+    condensed, tables = _make(key, collect(group, root, contents))
+    with new_folder(entry_path(root, STAGE, key)) as folder:
+        put_record(folder, condensed)
+        (folder / TABLES).write_bytes(tables)
+        seal_folder(folder)
+    # As the store holds it, so that a part is the same whether it was made now or earlier.
+    return Part(condensed=condensed, tables=_unpack(tables))
+
+
+def _key(group: AggregateSpec, root: Path, contents: Mapping[Path, bytes]) -> str:
+    files = {path.relative_to(root).as_posix(): digest_bytes(content) for path, content in contents.items()}
+    return digest([group.tasks, group.origin, group.build, files])
+
+
+def _find(root: Path, key: str) -> Part | None:
+    """None where there is none that is whole."""
+    folder = entry_path(root, STAGE, key)
+    if not folder.is_dir() or remove_damaged(root, STAGE, key):
+        return None
+    try:
+        if (folder / SEAL).is_file():
+            condensed = read_record(folder / RECORD, Condensed)
+            if condensed.key == key:
+                return Part(condensed=condensed, tables=_unpack((folder / TABLES).read_bytes()))
+    except (StoreError, OSError, msgspec.DecodeError):
+        pass
+    print(f"{folder}: damaged (not the part of its name), made again", file=sys.stderr)
+    discard(folder)
+    return None
+
+
+def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:
+    results = collected.results
+    tables = {
+        "variants": variants_table(results),
+        "samples": samples_table(results),
+        "outcomes": outcomes_table(results),
+        "pruned": pruned_table((), collected.generated),
+        "effects": effects_table(find_effects(results)),
+        "static_facts": facts_table(choose(results)),
+        "estimate_error": error_table(find_errors(results)),
+        "diagnoses": diagnoses_table(results, collected.declared),
+        "counters": counters_table(results),
+    }
+    condensed = Condensed(key=key, winners=find_winners(results), tally=tally(results))
+    packed = msgspec.msgpack.encode({name: _pack(table) for name, table in tables.items()})
+    # Through JSON, as the store gives it back.
+    return msgspec.json.decode(to_json(condensed), type=Condensed), packed
+
+
+def _pack(table: "pa.Table") -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def _unpack(content: bytes) -> dict[str, "pa.Table"]:
+    import pyarrow as pa
+
+    packed = from_message(content, dict[str, bytes])
+    return {name: pa.ipc.open_stream(pa.py_buffer(stream)).read_all() for name, stream in packed.items()}
+
+
+def no_part() -> Part:
+    """Of no tasks: all tables with their columns, and no rows."""
+    condensed, tables = _make("", Collected(results=(), generated=()))
+    return Part(condensed=condensed, tables=_unpack(tables))
