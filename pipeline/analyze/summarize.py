@@ -1,4 +1,4 @@
-"""Condenses the results of an experiment: results in, what each part counts to, and its Summary record out."""
+"""Condenses the results of an experiment: results in, what a part counts to, and its Summary record out."""
 
 import collections
 from collections.abc import Iterable, Sequence

@@ -11,18 +11,20 @@ store, so that only groups with a changed result are looked at again.
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.analyze.bound.error_table import error_lines
 from pipeline.analyze.facts import facts_markdown
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
-from pipeline.analyze.parts import Part, groups, join_tables, part_of
+from pipeline.analyze.parts import Part, groups, join_tables, parts_of
 from pipeline.analyze.summarize import summarize
-from pipeline.analyze.tables import pruned_table, write_csv, write_parquet
+from pipeline.analyze.tables import pruned_table, to_csv, to_parquet
 from pipeline.analyze.winners import winners_table
-from pipeline.records.record import read_record, to_json
+from pipeline.records.record import digest_bytes, read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Summary, Winner
 from pipeline.store.atomic import write_atomic
@@ -54,24 +56,39 @@ def aggregate(options: argparse.Namespace) -> None:
     """Write the tables, then the summary: where it stands, they are whole."""
     started = time.monotonic()
     spec = read_record(options.spec, AggregateSpec)
-    parts = [part_of(group, options.root) for group in groups(spec)]
+    with ThreadPoolExecutor() as pool:
+        _aggregate(spec, options, started, pool)
+
+
+def _aggregate(spec: AggregateSpec, options: argparse.Namespace, started: float, pool: Executor) -> None:
+    """Threads, because Arrow and the digests leave Python's lock alone."""
+    parts = parts_of(groups(spec), options.root, pool)
     winners = tuple(winner for part in parts for winner in part.condensed.winners)
     tables = _tables(spec, parts, winners, options.root)
     folder = options.out.parent
-    for name, table in tables.items():
-        write_parquet(table, folder / f"{name}.parquet")
-        if name not in PARQUET_ONLY:
-            write_csv(table, folder / f"{name}.csv")
-    write_atomic(folder / "static_facts.md", facts_markdown(tables["static_facts"].to_pylist()).encode())
-    write_atomic(folder / "mutation.md", mutants_markdown(tables["mutants"].to_pylist()).encode())
+    made: dict[str, Callable[[], bytes]] = {
+        f"{name}.parquet": partial(to_parquet, table) for name, table in tables.items()
+    }
+    made |= {
+        f"{name}.csv": partial(to_csv, table) for name, table in tables.items() if name not in PARQUET_ONLY
+    }
+    made["static_facts.md"] = lambda: facts_markdown(tables["static_facts"].to_pylist()).encode()
+    made["mutation.md"] = lambda: mutants_markdown(tables["mutants"].to_pylist()).encode()
+    digests = dict(pool.map(lambda name: (name, _write(folder / name, made[name]())), made))
     files = {name: f"{name}.parquet" for name in tables}
     tallies = [part.condensed.tally for part in parts]
     summary = summarize(spec, tallies, winners, tables=files, provenance=provenance(spec.build))
-    reseal(folder)
+    reseal(folder, digests)
     write_sealed(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)
     for line in error_lines(tables["estimate_error"].to_pylist()):
         print(f"  {line}", file=sys.stderr)
+
+
+def _write(path: Path, content: bytes) -> str:
+    """Its digest."""
+    write_atomic(path, content)
+    return digest_bytes(content)
 
 
 def _tables(

@@ -4,6 +4,6 @@ A part is named after the content of all that it is made from, so it is either r
 """
 
 from pipeline.analyze.parts.join import join_tables
-from pipeline.analyze.parts.part import Part, groups, part_of
+from pipeline.analyze.parts.part import Part, groups, parts_of
 
-__all__ = ["Part", "groups", "join_tables", "part_of"]
+__all__ = ["Part", "groups", "join_tables", "parts_of"]

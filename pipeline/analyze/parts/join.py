@@ -1,8 +1,9 @@
-"""Joins the parts of an experiment: parts in, its tables out, as if all results had been looked at together."""
+"""Joins the parts of an experiment: parts in, its tables out, as if all results had been seen together."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pipeline.analyze.arrays import array
 from pipeline.analyze.columns import COLUMNS
 from pipeline.analyze.parts.part import Part, no_part
 
@@ -96,4 +97,4 @@ def _as(column: "pa.ChunkedArray", kind: "pa.DataType") -> "pa.ChunkedArray":
     if kind != pa.string():
         return column.cast(kind)
     texts = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.chunked_array([pa.array(texts, kind)])
+    return pa.chunked_array([array(texts, "string")])

@@ -7,7 +7,8 @@ make it. One that is damaged is removed and made again.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STAGE = "aggregate"
+CODEC = "zstd"
 TABLES = "tables.msgpack"
-"""Table -> Arrow's stream format."""
+"""Table -> Arrow's stream format, all together compressed."""
 
 
 class Condensed(Record, frozen=True, kw_only=True):
@@ -56,7 +58,7 @@ class Part(Record, frozen=True, kw_only=True):
 
 
 def groups(spec: AggregateSpec) -> list[AggregateSpec]:
-    """The spec of each group alone, in the order in which the plan comes to them; says nothing of the rest."""
+    """The spec of each group alone, in the order in which the plan comes to them."""
     tasks: dict[tuple[str, ...], list[TaskRow]] = {}
     for task in spec.tasks:
         tasks.setdefault((task.kernel, task.workload, task.hardware), []).append(task)
@@ -65,19 +67,22 @@ def groups(spec: AggregateSpec) -> list[AggregateSpec]:
     ]
 
 
-def part_of(group: AggregateSpec, root: Path) -> Part:
-    """The group's part: from the store, or made and put there.
+def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> list[Part]:
+    """Each group's part: from the store, or made and put there.
 
     Raises
     ------
     StoreError
-        An output of the group is missing or cannot be read, or there is no space.
+        An output of a group is missing or cannot be read, or there is no space.
     """
+    # To look at files takes most of the time and leaves Python's lock alone; to make a part does not.
+    found = pool.map(lambda group: _find(root, _key(group, root, read_files(group.tasks, root))), groups)
+    return [part or _new(group, root) for group, part in zip(groups, found, strict=True)]
+
+
+def _new(group: AggregateSpec, root: Path) -> Part:
     contents = read_files(group.tasks, root)
     key = _key(group, root, contents)
-    found = _find(root, key)
-    if found is not None:
-        return found
     condensed, tables = _make(key, collect(group, root, contents))
     with new_folder(entry_path(root, STAGE, key)) as folder:
         put_record(folder, condensed)
@@ -123,7 +128,7 @@ def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:
         "counters": counters_table(results),
     }
     condensed = Condensed(key=key, winners=find_winners(results), tally=tally(results))
-    packed = msgspec.msgpack.encode({name: _pack(table) for name, table in tables.items()})
+    packed = _squeeze({name: _pack(table) for name, table in tables.items()})
     # Through JSON, as the store gives it back.
     return msgspec.json.decode(to_json(condensed), type=Condensed), packed
 
@@ -137,10 +142,26 @@ def _pack(table: "pa.Table") -> bytes:
     return bytes(sink.getvalue())
 
 
+class _Packed(Record, frozen=True, kw_only=True):
+    size: int
+    content: bytes
+
+
+def _squeeze(tables: Mapping[str, bytes]) -> bytes:
+    """Texts that repeat are most of it: a tenth is left, which takes less time to read and to check."""
+    import pyarrow as pa
+
+    content = msgspec.msgpack.encode(tables)
+    squeezed = pa.compress(content, codec=CODEC, asbytes=True)
+    return msgspec.msgpack.encode(_Packed(size=len(content), content=squeezed))
+
+
 def _unpack(content: bytes) -> dict[str, "pa.Table"]:
     import pyarrow as pa
 
-    packed = from_message(content, dict[str, bytes])
+    outer = from_message(content, _Packed)
+    plain = pa.decompress(outer.content, outer.size, codec=CODEC, asbytes=True)
+    packed = from_message(plain, dict[str, bytes])
     return {name: pa.ipc.open_stream(pa.py_buffer(stream)).read_all() for name, stream in packed.items()}
 
 
