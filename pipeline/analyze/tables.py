@@ -123,24 +123,24 @@ def typed_table(
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def to_parquet(table: "pa.Table") -> bytes:
+def to_parquet(table: "pa.Table") -> memoryview:
     """One table as a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
+    return memoryview(sink.getvalue())
 
 
-def to_csv(table: "pa.Table") -> bytes:
+def to_csv(table: "pa.Table") -> memoryview:
     """One table as CSV; null is the empty field."""
     import pyarrow as pa
     import pyarrow.csv
 
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, sink)
-    return bytes(sink.getvalue())
+    return memoryview(sink.getvalue())
 
 
 def _tunables(results: Sequence[Result]) -> list[Column]:

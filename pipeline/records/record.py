@@ -64,7 +64,7 @@ def digest(value: object) -> str:
     return hashlib.sha256(to_json(value)).hexdigest()[:DIGEST_LENGTH]
 
 
-def digest_bytes(content: bytes) -> str:
+def digest_bytes(content: bytes | memoryview) -> str:
     """Identity of a file's content."""
     return hashlib.sha256(content).hexdigest()[:DIGEST_LENGTH]
 

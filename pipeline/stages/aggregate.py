@@ -11,7 +11,7 @@ store, so that only groups with a changed result are looked at again.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -63,10 +63,12 @@ def aggregate(options: argparse.Namespace) -> None:
 def _aggregate(spec: AggregateSpec, options: argparse.Namespace, started: float, pool: Executor) -> None:
     """Threads, because Arrow and the digests leave Python's lock alone."""
     parts = parts_of(groups(spec), options.root, pool)
-    winners = tuple(winner for part in parts for winner in part.condensed.winners)
-    tables = _tables(spec, parts, winners, options.root)
+    condensed = [part.condensed for part in parts]
+    winners = tuple(winner for part in condensed for winner in part.winners)
+    joined = join_tables(_taken(parts))
+    tables = _tables(spec, joined, winners, options.root)
     folder = options.out.parent
-    made: dict[str, Callable[[], bytes]] = {
+    made: dict[str, Callable[[], bytes | memoryview]] = {
         f"{name}.parquet": partial(to_parquet, table) for name, table in tables.items()
     }
     made |= {
@@ -76,7 +78,7 @@ def _aggregate(spec: AggregateSpec, options: argparse.Namespace, started: float,
     made["mutation.md"] = lambda: mutants_markdown(tables["mutants"].to_pylist()).encode()
     digests = dict(pool.map(lambda name: (name, _write(folder / name, made[name]())), made))
     files = {name: f"{name}.parquet" for name in tables}
-    tallies = [part.condensed.tally for part in parts]
+    tallies = [part.tally for part in condensed]
     summary = summarize(spec, tallies, winners, tables=files, provenance=provenance(spec.build))
     reseal(folder, digests)
     write_sealed(options.out, to_json(summary))
@@ -85,24 +87,33 @@ def _aggregate(spec: AggregateSpec, options: argparse.Namespace, started: float,
         print(f"  {line}", file=sys.stderr)
 
 
-def _write(path: Path, content: bytes) -> str:
+def _write(path: Path, content: bytes | memoryview) -> str:
     """Its digest."""
     write_atomic(path, content)
     return digest_bytes(content)
 
 
+def _taken(parts: list[Part]) -> Iterator[Part]:
+    """One after the other, and none is kept."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()
+
+
 def _tables(
-    spec: AggregateSpec, parts: Sequence[Part], winners: Sequence[Winner | NotMeasured], root: Path
+    spec: AggregateSpec,
+    joined: Mapping[str, "pa.Table"],
+    winners: Sequence[Winner | NotMeasured],
+    root: Path,
 ) -> dict[str, "pa.Table"]:
     import pyarrow as pa
 
-    joined = join_tables(parts)
     others = {
         "winners": winners_table(winners),
         "pruned": pa.concat_tables([pruned_table(spec.pruned, ()), joined["pruned"]]).combine_chunks(),
         "mutants": mutants_table(collect_mutants(spec, root)),
     }
-    return {name: (joined | others)[name] for name in NAMES}
+    return {name: others[name] if name in others else joined[name] for name in NAMES}
 
 
 def _print_line(summary: Summary, seconds: float) -> None:
