@@ -6,7 +6,6 @@ is derived from the content of every file that it is made from, the tasks, and t
 make it. One that is damaged is removed and made again.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -24,14 +23,11 @@ from pipeline.analyze.facts import choose, facts_table
 from pipeline.analyze.summarize import Tally, tally
 from pipeline.analyze.tables import outcomes_table, pruned_table, samples_table, variants_table
 from pipeline.analyze.winners import find_winners
-from pipeline.errors import StoreError
-from pipeline.records.record import Record, digest, digest_bytes, from_message, read_record, to_json
+from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import NotMeasured, Winner
-from pipeline.store.atomic import new_folder
-from pipeline.store.entries import RECORD, put_record, remove_damaged
+from pipeline.store.kept import drop_kept, find_kept, keep
 from pipeline.store.layout import entry_path
-from pipeline.store.seals import SEAL, discard, seal_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,12 +78,8 @@ def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> lis
 
 def _new(group: AggregateSpec, root: Path) -> Part:
     contents = read_files(group.tasks, root)
-    key = _key(group, root, contents)
-    condensed, tables = _make(key, collect(group, root, contents))
-    with new_folder(entry_path(root, STAGE, key)) as folder:
-        put_record(folder, condensed)
-        (folder / TABLES).write_bytes(tables)
-        seal_folder(folder)
+    condensed, tables = _make(_key(group, root, contents), collect(group, root, contents))
+    keep(root, STAGE, condensed, {TABLES: tables})
     # As the store holds it, so that a part is the same whether it was made now or earlier.
     return Part(condensed=condensed, tables=_unpack(tables))
 
@@ -99,19 +91,15 @@ def _key(group: AggregateSpec, root: Path, contents: Mapping[Path, bytes]) -> st
 
 def _find(root: Path, key: str) -> Part | None:
     """None where there is none that is whole."""
-    folder = entry_path(root, STAGE, key)
-    if not folder.is_dir() or remove_damaged(root, STAGE, key):
+    condensed = find_kept(root, STAGE, key, Condensed)
+    if condensed is None:
         return None
     try:
-        if (folder / SEAL).is_file():
-            condensed = read_record(folder / RECORD, Condensed)
-            if condensed.key == key:
-                return Part(condensed=condensed, tables=_unpack((folder / TABLES).read_bytes()))
-    except (StoreError, OSError, msgspec.DecodeError):
-        pass
-    print(f"{folder}: damaged (not the part of its name), made again", file=sys.stderr)
-    discard(folder)
-    return None
+        content = (entry_path(root, STAGE, key) / TABLES).read_bytes()
+        return Part(condensed=condensed, tables=_unpack(content))
+    except (OSError, msgspec.DecodeError):  # of another version
+        drop_kept(root, STAGE, key)
+        return None
 
 
 def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:

@@ -180,7 +180,7 @@ def test_a_part_of_another_name_is_not_believed(tmp_path, made, capsys):
     shutil.copytree(other, one)
     assert make(tmp_path) == before
     assert len(made) == 3
-    assert "damaged (not the part of its name), made again" in capsys.readouterr().err
+    assert "damaged (not what its name says), made again" in capsys.readouterr().err
 
 
 def test_another_code_makes_all_again(tmp_path, made):
