@@ -24,6 +24,7 @@ def array(values: Sequence[Any], kind: "ColumnType") -> "pa.Array":
     validity = None if kept.all() else pa.py_buffer(np.packbits(kept, bitorder="little"))
     arrow_type = pa.type_for_alias(kind)
     if kind == "string":
+        _require(values, str)
         content = [b"" if value is None else value.encode() for value in values]
         ends = np.cumsum([0, *map(len, content)], dtype=np.int64)
         if ends[-1] >= 1 << 31:

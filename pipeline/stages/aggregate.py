@@ -9,6 +9,7 @@ store, so that only groups with a changed result are looked at again.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +57,8 @@ def aggregate(options: argparse.Namespace) -> None:
     """Write the tables, then the summary: where it stands, they are whole."""
     started = time.monotonic()
     spec = read_record(options.spec, AggregateSpec)
-    with ThreadPoolExecutor() as pool:
+    # As many as can work: each writes a table, and a large one is some hundred megabytes of text.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         _aggregate(spec, options, started, pool)
 
 
