@@ -97,7 +97,7 @@ def _find(root: Path, key: str) -> Part | None:
     try:
         content = (entry_path(root, STAGE, key) / TABLES).read_bytes()
         return Part(condensed=condensed, tables=_unpack(content))
-    except (OSError, msgspec.DecodeError):  # of another version
+    except (OSError, ValueError):  # of another version; Arrow and msgspec raise kinds of the second
         drop_kept(root, STAGE, key)
         return None
 
