@@ -16,7 +16,7 @@ from pipeline.errors import REMEDIES, StoreError, explained
 from pipeline.store.owners import prefix
 
 
-def write_atomic(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes | memoryview) -> None:
     """Write a file through a temporary neighbour.
 
     Raises
