@@ -188,11 +188,16 @@ def _compose(name: str | None, overrides: Any, where: str, *, with_hydra: bool =
     try:
         return compose(name, overrides=list(overrides), return_hydra_config=with_hydra)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
-        raise ConfigError(f"{where}: {place}: not YAML: {error.problem or error.context}") from None
+        raise ConfigError(f"{where}: {not_yaml(error)}") from None
     except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
         raise ConfigError(f"{where}: {one_line(error)}") from None
+
+
+def not_yaml(error: yaml.MarkedYAMLError) -> str:
+    """Where a file stops to be YAML, and why."""
+    mark = error.problem_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
+    return f"{place}: not YAML: {error.problem or error.context}"
 
 
 def _plain(config: DictConfig, where: str) -> _Composed:

@@ -4,6 +4,8 @@ Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in mo
 is made once.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from omegaconf._utils import get_omega_conf_dumper
 
 from pipeline.config.values import Plain
 from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
+from pipeline.store.atomic import unwritable
 
 
 class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
@@ -25,6 +28,21 @@ class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  
 _Dumper.add_representer(str, get_omega_conf_dumper().str_representer)
 
 
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """What goes wrong with files in here is the user's to mend: the folder is `hydra.sweep.dir`.
+
+    Raises
+    ------
+    StoreError
+        No space, no permission, or a file in the way.
+    """
+    try:
+        yield
+    except OSError as error:  # one of a write that began does not know its file
+        raise unwritable(Path(error.filename or folder), error) from error
+
+
 class Folders:
     """Writes the folders of one sweep's jobs."""
 
@@ -35,15 +53,22 @@ class Folders:
         self._commons: dict[str, str] = {}
 
     def write(self, job: SweepJob) -> None:
-        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null."""
-        job.folder.mkdir(parents=True, exist_ok=True)
-        if self._subdir is None:
-            return
-        folder = Path(job.folder, str(self._subdir))
-        folder.mkdir(exist_ok=True)
-        (folder / "config.yaml").write_text("".join(map(self._text, job.config.plain.items())))
-        (folder / "hydra.yaml").write_text(self._hydra_text(job))
-        (folder / "overrides.yaml").write_text(_dump(list(job.lines)))
+        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null.
+
+        Raises
+        ------
+        StoreError
+            It cannot be written.
+        """
+        with writing(job.folder):
+            job.folder.mkdir(parents=True, exist_ok=True)
+            if self._subdir is None:
+                return
+            folder = Path(job.folder, str(self._subdir))
+            folder.mkdir(exist_ok=True)
+            (folder / "config.yaml").write_text("".join(map(self._text, job.config.plain.items())))
+            (folder / "hydra.yaml").write_text(self._hydra_text(job))
+            (folder / "overrides.yaml").write_text(_dump(list(job.lines)))
 
     def _text(self, item: tuple[str, Any], *above: str) -> str:
         """One part of a configuration; the value is kept, so that its identity stays its own."""
