@@ -40,7 +40,7 @@ def _hydra(arguments: Sequence[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline.config.compose import HYDRA_VERSION, PRIMARY
+    from pipeline.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
     def run(_: DictConfig) -> float | None:
@@ -55,10 +55,10 @@ def _hydra(arguments: Sequence[str]) -> int:
     tracebacks = let_hydra_raise()
     try:
         run()
-    except _mistakes() as error:
+    except (*MISTAKES, KernelmillError) as error:
         if tracebacks:
             raise
-        print(f"error: {_told(error)}", file=sys.stderr)
+        print(f"error: {told(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped: finished results are kept, the same command goes on with the rest", file=sys.stderr)
@@ -66,29 +66,6 @@ def _hydra(arguments: Sequence[str]) -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 1
     return 0
-
-
-def _mistakes() -> tuple[type[Exception], ...]:
-    """What Hydra, which composes the configuration of the whole sweep, and our plugins raise at a user."""
-    import yaml
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    return HydraException, OmegaConfBaseException, yaml.MarkedYAMLError, KernelmillError
-
-
-def _told(error: Exception) -> str:
-    """The error in a line."""
-    import yaml
-
-    from pipeline.config.compose import not_yaml, one_line
-
-    if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark
-        path = Path(mark.name) if mark is not None else Path("conf")
-        here = Path.cwd()
-        return f"{path.relative_to(here) if path.is_relative_to(here) else path}: {not_yaml(error)}"
-    return one_line(error).removeprefix("error: ")
 
 
 def _check_plugins(lines: Sequence[str]) -> None:
