@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from pipeline.records.record import read_record
 from pipeline.records.settings import Tracking
 from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.stages import track
+from pipeline.track import patience
 from pipeline.track.client import open_store
 from tests.track import postgres
 from tests.track.four_writers import assert_whole, ingest_at_once, kill_in_the_middle, sources
@@ -65,9 +67,20 @@ def test_four_writers_after_a_kill(tmp_path: Path, tracking: Tracking, server: p
 
 
 def test_a_database_that_restarts_in_the_middle(
-    tmp_path: Path, tracking: Tracking, server: postgres.Server, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    tracking: Tracking,
+    server: postgres.Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The ingestion waits for it and goes on; no run is there twice."""
+    noticed = threading.Event()
+
+    def wait(seconds: float) -> None:
+        noticed.set()
+        time.sleep(seconds)
+
+    monkeypatch.setattr(patience, "time", SimpleNamespace(sleep=wait))
     space = {"unroll": tuple(range(40)), "vectorize": (False, True)}
     source = write_source(tmp_path, [measured(space=space, failures={})], tracking)
     open_store(tracking, tmp_path)  # tables take seconds to make
@@ -76,7 +89,7 @@ def test_a_database_that_restarts_in_the_middle(
         while _runs(server) < 10:
             time.sleep(0.01)
         server.stop("immediate")
-        time.sleep(1.0)
+        noticed.wait(60.0)  # for a fixed time, a busy machine's ingestion may be elsewhere and notice nothing
         server.start()
 
     restarting = threading.Thread(target=restart)
