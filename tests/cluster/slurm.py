@@ -50,7 +50,7 @@ SwitchType=switch/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 # What the executor asks squeue about may not be forgotten at once.
-MinJobAge=300
+MinJobAge=3600
 KillWait=2
 # A node that the test sets down stays down until the test says otherwise.
 ReturnToService=1
