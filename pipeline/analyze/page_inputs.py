@@ -24,7 +24,8 @@ class Tables(Record, frozen=True, kw_only=True):
 
         # `read_table` would import Arrow's data sets and pandas, for half a second.
         with pq.ParquetFile(self.folder / self.summary.tables[name]) as file:
-            return file.read(columns=columns)
+            # Where no thread can be started any more, Arrow waits for one for ever.
+            return file.read(columns=columns, use_threads=False)
 
     def lists(self, name: str, columns: Sequence[str]) -> list[list[Any]]:
         """Values of some columns: a record per row takes many times as long."""

@@ -31,6 +31,8 @@ from pipeline.records.record import Record
 
 PRIMARY = "config"
 HYDRA_VERSION = "1.3"  # whose defaults we rely on
+MISTAKES = (HydraException, OmegaConfBaseException, yaml.MarkedYAMLError)
+"""What Hydra raises where a user got something wrong."""
 
 
 class Option(Record, frozen=True, kw_only=True):
@@ -206,11 +208,15 @@ def _compose(name: str | None, overrides: Any, where: str, *, with_hydra: bool =
     try:
         return compose(name, overrides=list(overrides), return_hydra_config=with_hydra)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
-        raise ConfigError(f"{where}: {place}: not YAML: {error.problem or error.context}") from None
+        raise ConfigError(f"{where}: {_not_yaml(error)}") from None
     except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
         raise ConfigError(f"{where}: {one_line(error)}") from None
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
+    return f"{place}: not YAML: {error.problem or error.context}"
 
 
 def _plain(config: DictConfig, where: str) -> _Composed:
@@ -233,3 +239,12 @@ def one_line(error: BaseException) -> str:
     if cause is not None and isinstance(cause, OmegaConfBaseException):
         kept.append(f"({str(cause).splitlines()[0]})")
     return " ".join(kept)
+
+
+def told(error: Exception) -> str:
+    """One of the MISTAKES, or an error of ours that came through Hydra, in a line."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        path = Path(error.problem_mark.name if error.problem_mark else "conf")
+        here = Path.cwd()
+        return f"{path.relative_to(here) if path.is_relative_to(here) else path}: {_not_yaml(error)}"
+    return one_line(error).removeprefix("error: ")

@@ -4,9 +4,29 @@ Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in mo
 is made once.
 """
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
 from pipeline.config.values import Plain
 from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
 from pipeline.multirun.texts import Texts, list_text
+from pipeline.store.atomic import unwritable
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """What goes wrong with files in here is the user's to mend: the folder is `hydra.sweep.dir`.
+
+    Raises
+    ------
+    StoreError
+        No space, no permission, or a file in the way.
+    """
+    try:
+        yield
+    except OSError as error:  # one of a write that began does not know its file
+        raise unwritable(Path(error.filename or folder), error) from error
 
 
 class Folders:
@@ -19,15 +39,22 @@ class Folders:
         self._commons: dict[str, str] = {}
 
     def write(self, job: SweepJob) -> None:
-        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null."""
-        if self._subdir is None:
+        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null.
+
+        Raises
+        ------
+        StoreError
+            It cannot be written.
+        """
+        with writing(job.folder):
             job.folder.mkdir(parents=True, exist_ok=True)
-            return
-        folder = job.folder / str(self._subdir)
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(f"{folder}/config.yaml", self._texts.mapping(job.config.plain.items()))
-        _write(f"{folder}/hydra.yaml", self._hydra_text(job))
-        _write(f"{folder}/overrides.yaml", list_text(job.lines))
+            if self._subdir is None:
+                return
+            folder = job.folder / str(self._subdir)
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(f"{folder}/config.yaml", self._texts.mapping(job.config.plain.items()))
+            _write(f"{folder}/hydra.yaml", self._hydra_text(job))
+            _write(f"{folder}/overrides.yaml", list_text(job.lines))
 
     def _hydra_text(self, job: SweepJob) -> str:
         """What is the job's own stands at the end of its part; the rest is the same text for all jobs."""
