@@ -2,6 +2,7 @@
 
 KernelmillError
 ├── ConfigError        a yaml or an override is wrong: names the file, the key and the known names
+├── FormatError        a file of another tool is not of its kind: names the file, the place, got and expected
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
 ├── BundleError        a bundle or a job is damaged, foreign or in conflict: names the file and what to do
 ├── StoreError         a file under artifacts/ cannot be read or written: names the path and the cause
@@ -36,6 +37,10 @@ class KernelmillError(Exception):
 
 class ConfigError(KernelmillError):
     """A configuration is wrong."""
+
+
+class FormatError(KernelmillError):
+    """A file of another tool is not what it should be."""
 
 
 class FormulaError(KernelmillError):

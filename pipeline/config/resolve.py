@@ -166,8 +166,7 @@ class Spaces:
         read = repr([(name, constants[name]) for name in narrowed.names if name in constants])
         key = (narrowed.identity, read)
         if key not in self._counts:
-            space = msgspec.structs.replace(narrowed.space, constants=constants)
-            self._counts[key] = len(space.points())
+            self._counts[key] = msgspec.structs.replace(narrowed.space, constants=constants).count
         return self._counts[key]
 
 

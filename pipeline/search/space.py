@@ -1,34 +1,34 @@
 """The space of a task: tunables narrowed by the optimization, constraints solved. In: records. Out: points.
 
-Constraints are solved with python-constraint2, not filtered by trial: a rule over two tunables of a space of
-eight cuts whole subtrees. A rule is evaluated once per combination of the tunables that it names.
+The rules are not tried point by point: `solving` counts the valid points and numbers them, however many.
 """
 
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import constraint
-
-from pipeline.errors import FormulaError
 from pipeline.records.kernel import Constraint, Implementation, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record
+from pipeline.records.recorded import RecordedSpace
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Pruned
-from pipeline.search.formula import ELEMENT_BYTES, evaluate, names_in
+from pipeline.search.formula import ELEMENT_BYTES
 
-ENUMERABLE = 200_000  # points; above it, how many points each rule excludes is not counted
+if TYPE_CHECKING:
+    from pipeline.search.counting import Rows
+    from pipeline.search.solving import Solver
 
 Tunables = dict[str, TunableValue]
 Point = tuple[str, Tunables]
 """Implementation and the values of its tunables."""
 
 
-class Subspace(Record, frozen=True, kw_only=True):
+class Subspace(Record, frozen=True, kw_only=True, dict=True):
     """What one implementation contributes."""
 
     implementation: str
@@ -44,39 +44,110 @@ class Subspace(Record, frozen=True, kw_only=True):
         """Number of points before the constraints."""
         return math.prod(len(values) for values in self.values.values())
 
+    @property
+    def count(self) -> int:
+        """Number of valid points, exact. Visits no point, unless a rule is wide (docs/spaces.md)."""
+        return self.solver.count
+
+    @functools.cached_property
+    def solver(self) -> "Solver":
+        """Its rules as tables, made once.
+
+        Raises
+        ------
+        FormulaError
+            A rule names what is not there, or cannot be evaluated.
+        """
+        from pipeline.search.solving import Solver
+
+        return Solver(self.values, [each.rule for each in self.constraints], self.constants)
+
     def points(self) -> list[Tunables]:
         """All valid points, in the order of the product of the declared values."""
-        return sorted(_solve(self, self.constraints), key=self._position)
+        import numpy as np
+
+        rows = np.concatenate([*self.solver.blocks(), np.zeros((0, len(self.values)), dtype=np.int64)])
+        ordered = rows[np.lexsort(rows.T[::-1])] if self.values else rows
+        return self.named(ordered)
 
     def has_point(self) -> bool:
-        """Whether any point is valid; much cheaper than all of them."""
-        return next(_solve(self, self.constraints), None) is not None
+        """Whether any point is valid."""
+        return any(len(rows) for rows in self.solver.blocks()) if self.solver.wide else self.count > 0
+
+    def contains(self, tunables: Mapping[str, TunableValue]) -> bool:
+        """Whether it is a valid point: every tunable has one of its values, and the rules hold."""
+        row = self._row(tunables)
+        return row is not None and bool(self.solver.allows(_rows([row]))[0])
+
+    def neighbours(self, tunables: Mapping[str, TunableValue], reach: int | None = None) -> list[Tunables]:
+        """The valid points that differ in one tunable, in the order of tunables and values.
+
+        With `reach` only those whose value is at most so many places away, in the order declared. The point
+        itself need not be valid, but has to have declared values.
+        """
+        row = self._row(tunables)
+        if row is None:
+            return []
+        near = [
+            [*row[:place], number, *row[place + 1 :]]
+            for place, values in enumerate(self.values.values())
+            for number in range(len(values))
+            if number != row[place] and (reach is None or abs(number - row[place]) <= reach)
+        ]
+        rows = _rows(near) if near else _rows([row])[:0]
+        return self.named(rows[self.solver.allows(rows)])
 
     def pruned(self) -> tuple[Pruned, ...]:
         """What each rule excludes of that which the rules before it leave."""
-        counts = self._counts()
+        left = self.solver.counts_by_rule()
+        counts: list[int | None] = [None] * len(self.constraints)
+        if left is not None:
+            counts = [before - after for before, after in itertools.pairwise(left)]
         return tuple(
             Pruned(implementation=self.implementation, rule=rule.rule, reason=rule.reason, count=count)
             for rule, count in zip(self.constraints, counts, strict=True)
             if count != 0
         )
 
-    def _counts(self) -> list[int | None]:
-        if self.size > ENUMERABLE:
-            return [None] * len(self.constraints)
-        left = [self.size]
-        for number in range(len(self.constraints)):
-            left.append(sum(1 for _ in _solve(self, self.constraints[: number + 1])))
-        return [before - after for before, after in itertools.pairwise(left)]
+    def named(self, rows: "Rows") -> list[Tunables]:
+        """The points that rows stand for."""
+        columns = [
+            [values[number] for number in column]
+            for values, column in zip(self.values.values(), rows.T.tolist(), strict=True)
+        ]
+        names = tuple(self.values)
+        if not names:
+            return [{} for _ in rows]
+        return [dict(zip(names, point, strict=True)) for point in zip(*columns, strict=True)]
 
-    def _position(self, point: Tunables) -> tuple[int, ...]:
-        return tuple(values.index(point[name]) for name, values in self.values.items())
+    def _row(self, tunables: Mapping[str, TunableValue]) -> list[int] | None:
+        if tunables.keys() != self.values.keys():
+            return None
+        found = [self._places[name].get(_identity(tunables[name])) for name in self.values]
+        return None if None in found else found  # type: ignore[return-value]
+
+    @functools.cached_property
+    def _places(self) -> dict[str, dict[tuple[bool, TunableValue], int]]:
+        return {
+            name: {_identity(value): number for number, value in enumerate(values)}
+            for name, values in self.values.items()
+        }
 
 
 class Space(Record, frozen=True, kw_only=True):
     """All implementations that take part."""
 
     subspaces: tuple[Subspace, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of points before the constraints."""
+        return sum(each.size for each in self.subspaces)
+
+    @property
+    def count(self) -> int:
+        """Number of valid points."""
+        return sum(each.count for each in self.subspaces)
 
     def points(self) -> list[Point]:
         """All valid points, implementation by implementation."""
@@ -85,6 +156,34 @@ class Space(Record, frozen=True, kw_only=True):
     def defaults(self) -> list[Point]:
         """The default of each implementation; it need not be valid on this problem."""
         return [(each.implementation, each.default) for each in self.subspaces]
+
+    def contains(self, point: Point) -> bool:
+        """Whether it is a valid point of one of the implementations."""
+        return any(each.contains(point[1]) for each in self.subspaces if each.implementation == point[0])
+
+    def neighbours(self, point: Point, reach: int | None = None) -> list[Point]:
+        """The valid points of the same implementation that differ in one tunable; see Subspace."""
+        return [
+            (each.implementation, near)
+            for each in self.subspaces
+            if each.implementation == point[0]
+            for near in each.neighbours(point[1], reach)
+        ]
+
+    def sample(self, generator: random.Random, count: int) -> list[Point]:
+        """So many different valid points, all equally likely; all there are, where there are fewer.
+
+        Numbers are drawn and turned into points, so nothing is enumerated. Where a rule is wide, points that
+        break it are drawn too and dropped, which leaves all valid ones equally likely.
+
+        Raises
+        ------
+        FormulaError
+            A wide rule is broken by nearly every point that is drawn.
+        """
+        from pipeline.search.drawing import draw
+
+        return draw(self, generator, count)
 
 
 def space_of(spec: GenerateSpec) -> Space:
@@ -95,6 +194,17 @@ def space_of(spec: GenerateSpec) -> Space:
             subspace(name, implementation, spec.optimization, constants)
             for name, implementation in spec.implementations.items()
         )
+    )
+
+
+def recorded_space(recorded: RecordedSpace) -> Subspace:
+    """The space of another tuner's file, as that of an implementation called like its kernel."""
+    return Subspace(
+        implementation=recorded.kernel or recorded.source,
+        values=recorded.tunables,
+        default={name: recorded.defaults.get(name, values[0]) for name, values in recorded.tunables.items()},
+        constraints=recorded.constraints,
+        constants=recorded.constants,
     )
 
 
@@ -140,35 +250,11 @@ def narrow(name: str, tunable: Tunable, optimization: Optimization) -> tuple[Tun
     return (tunable.default,)
 
 
-def _solve(space: Subspace, rules: Sequence[Constraint]) -> Iterator[Tunables]:
-    """Valid points in the solver's order; rules over constants alone are decided before it starts."""
-    problem = constraint.Problem()
-    for name, values in space.values.items():
-        problem.addVariable(name, list(values))
-    for rule in rules:
-        _check_names(rule.rule, space)
-        variables = sorted(names_in(rule.rule) & space.values.keys())
-        holds = _memoised(rule.rule, variables, space.constants)
-        if variables:
-            problem.addConstraint(constraint.FunctionConstraint(holds), variables)
-        elif not holds():
-            return
-    if space.values:
-        yield from problem.getSolutionIter()
-    else:
-        yield {}
+def _rows(rows: Sequence[Sequence[int]]) -> "Rows":
+    import numpy as np
+
+    return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
 
 
-def _memoised(rule: str, variables: list[str], constants: Tunables) -> Any:
-    @functools.cache
-    def holds(*values: TunableValue) -> bool:
-        return bool(evaluate(rule, {**constants, **dict(zip(variables, values, strict=True))}))
-
-    return holds
-
-
-def _check_names(rule: str, space: Subspace) -> None:
-    known = space.values.keys() | space.constants.keys()
-    unknown = sorted(names_in(rule) - known)
-    if unknown:
-        raise FormulaError(f"`{rule}`: unknown name '{unknown[0]}' (known: {', '.join(sorted(known))})")
+def _identity(value: TunableValue) -> tuple[bool, TunableValue]:
+    return isinstance(value, bool), value  # 1 and true are two values of a tunable

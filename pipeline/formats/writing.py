@@ -1,0 +1,43 @@
+"""Write T4 files. In: a RecordedSpace. Out: a file that the published schema accepts."""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import FormatError, explained
+from pipeline.formats.t4 import VERSION, t4_of
+from pipeline.records.recorded import RecordedSpace
+
+
+def write_t4(space: RecordedSpace, path: Path) -> None:
+    """Write the results of a space.
+
+    Raises
+    ------
+    FormatError
+        They would not be T4, or the file cannot be written.
+    """
+    content = t4_of(space)
+    check_t4(content, str(path))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    except OSError as error:
+        raise FormatError(f"{path}: {explained(error)}") from None
+
+
+def check_t4(content: dict[str, Any], name: str) -> None:
+    """Compare with the published schema.
+
+    Raises
+    ------
+    FormatError
+        The first thing that it does not allow.
+    """
+    import jsonschema
+
+    schema = resources.files("pipeline.formats").joinpath(f"schemas/T4-{VERSION}-results.json")
+    validator = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
+    for error in validator.iter_errors(content):
+        raise FormatError(f"{name}: {error.json_path}: not T4 {VERSION}: {error.message:.100}")
