@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline import completion
 from pipeline.config.cache import current_plan
+from pipeline.environment import let_hydra_raise
 from pipeline.errors import KernelmillError
 from pipeline.multirun.command import cores, is_looking, run_snakemake
 from pipeline.summary import show
@@ -27,9 +28,15 @@ ASKING = (
 )
 """Flags of Hydra that run nothing."""
 
+CONF = Path("conf")
+NEEDED = "it has conf/, kernels/, workflows/, profiles/ and Snakefile"
+
 
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
+    if not (CONF / "config.yaml").is_file():
+        print(f"error: {Path.cwd()}: no project is here ({NEEDED}): cd to one", file=sys.stderr)
+        return 1
     ours, passed_on = _split(arguments)
     asks = any(argument.split("=")[0] in ASKING for argument in ours)
     if any(argument in MULTIRUN for argument in ours) and not asks:
@@ -76,15 +83,22 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
 
     import hydra
 
-    from pipeline.config.compose import HYDRA_VERSION, PRIMARY
+    from pipeline.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
-    @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
+    @hydra.main(version_base=HYDRA_VERSION, config_path=str(CONF.absolute()), config_name=PRIMARY)
     def answer(_: object) -> None:
         print(f"error: {' '.join(arguments)}: nothing to answer (python -m pipeline --help)", file=sys.stderr)
         sys.exit(2)
 
     sys.argv = ["python -m pipeline", *arguments]
-    answer()
+    tracebacks = let_hydra_raise()
+    try:
+        answer()
+    except MISTAKES as error:
+        if tracebacks:
+            raise
+        print(f"error: {told(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -124,7 +124,7 @@ def jobs_of(config: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     """
     if "sweep" not in config:
         return (overrides_of(config),)
-    beside = sorted(set(config) - {"sweep"})
+    beside = sorted(set(config) - {"sweep", "store", KEY})
     if beside:
         raise ConfigError(f"--config sweep=… {beside[0]}=…: a sweep's file says all (its key: jobs)")
     return read_record(Path(str(config["sweep"])), Sweep).jobs

@@ -196,11 +196,13 @@ def test_snakemake_config_of_another_kind() -> None:
 
 
 def test_snakemake_config_of_a_sweep(tmp_path: Path) -> None:
-    """A file has the jobs; nothing stands beside it."""
+    """A file has the jobs; beside it stands only where they run and what they share."""
     file = tmp_path / "sweep.json"
     file.write_text('{"jobs": [["kernel=a"], ["kernel=b", "workload=w"]]}')
     assert jobs_of({"sweep": str(file)}) == (("kernel=a",), ("kernel=b", "workload=w"))
     assert jobs_of({"overrides": "kernel=a"}) == (("kernel=a",),)
+    both = {"sweep": str(file), "site": {"compile": {}}, "store": "/shared"}
+    assert jobs_of(both) == (("kernel=a",), ("kernel=b", "workload=w"))
     with pytest.raises(ConfigError, match=r"sweep=… overrides=…: a sweep's file says all"):
         jobs_of({"sweep": str(file), "overrides": "kernel=a"})
     file.write_text('{"job": []}')

@@ -1,6 +1,7 @@
 """Attempts of language models: what generate recorded in; the table `attempts` and the use per kernel out."""
 
 import collections
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pipeline.analyze.collect import Collected
@@ -51,6 +52,27 @@ def agent_uses(collected: Collected) -> tuple[AgentUse, ...]:
     for task, _, attempt in _attempts(collected):
         by_kernel[task.kernel].append(attempt)
     return tuple(_use(kernel, attempts) for kernel, attempts in by_kernel.items())
+
+
+def together(uses: Iterable[AgentUse]) -> tuple[AgentUse, ...]:
+    """The use per kernel of several parts of an experiment."""
+    by_kernel: dict[str, list[AgentUse]] = collections.defaultdict(list)
+    for use in uses:
+        by_kernel[use.kernel].append(use)
+    return tuple(
+        AgentUse(
+            kernel=kernel,
+            attempts=sum(use.attempts for use in found),
+            sources=sum(use.sources for use in found),
+            requests=sum(use.requests for use in found),
+            prompt_tokens=total(use.prompt_tokens for use in found),
+            completion_tokens=total(use.completion_tokens for use in found),
+            cost=total(use.cost for use in found),
+            currency=next((use.currency for use in found if use.currency), None),
+            seconds=total(use.seconds for use in found),
+        )
+        for kernel, found in by_kernel.items()
+    )
 
 
 def _use(kernel: str, attempts: list[Attempt]) -> AgentUse:

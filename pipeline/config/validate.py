@@ -27,12 +27,23 @@ def to_record(plain: object, kind: type[R], where: str) -> R:
     if not isinstance(plain, dict):
         raise ConfigError(f"{where}: expected a mapping, got {_got(plain)}")
     named = _with_off(plain)
-    for problem in _problems(named, kind, ""):
-        raise ConfigError(f"{where}: {problem}")
     try:
-        return from_plain(named, kind)
+        record = from_plain(named, kind)
     except (msgspec.ValidationError, ValueError) as error:
+        for problem in _problems(named, kind, ""):
+            raise ConfigError(f"{where}: {problem}") from None
         raise ConfigError(f"{where}: {error}") from None
+    if _is_missing(named):  # a string as good as any to msgspec
+        for problem in _problems(named, kind, ""):
+            raise ConfigError(f"{where}: {problem}")
+    return record
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value somewhere in it is still to be given."""
+    if isinstance(value, dict):
+        return any(map(_is_missing, value.values()))
+    return any(map(_is_missing, value)) if isinstance(value, list) else value == MISSING
 
 
 def _with_off(value: Any) -> Any:
