@@ -241,9 +241,9 @@ def test_a_kill_from_outside_is_tried_again(tmp_path: Path, monkeypatch: pytest.
     ends = iter(["SIGKILL", "fine"])
     compile_once = stage._Driver.compile
 
-    def killed_first(driver: stage._Driver, job: object, folder: Path) -> stage._Done:
+    def killed_first(driver: stage._Driver, job: object, sources: Path, folder: Path) -> stage._Done:
         if next(ends) == "fine":
-            return compile_once(driver, job, folder)
+            return compile_once(driver, job, sources, folder)
         (folder / "log.txt").write_text("half a file")
         failure = Failure(
             outcome=Outcome.CRASHED, reason="the compiler did not finish: SIGKILL", log="log.txt"
