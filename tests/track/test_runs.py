@@ -70,7 +70,7 @@ def test_what_was_only_compiled_has_no_time(results: tuple[Result, ...], folder:
     """Facts, and an estimate that is called one; nothing that looks like a measurement."""
     run = _run(_first(results, on="h200"), folder)
     prefixes = {name.split("/")[0] for name in run.metrics}
-    assert prefixes == {"static", "estimate", "tunable", "check"}
+    assert prefixes == {"static", "estimate", "tunable", "check", "search"}
     assert run.tags["status"] == "compiled_only"
     assert run.tags["verified_on"] == "interpreter"
 
