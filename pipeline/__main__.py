@@ -19,7 +19,7 @@ from pipeline.errors import KernelmillError
 from pipeline.multirun.command import cores, is_looking, run_snakemake
 from pipeline.summary import show
 from pipeline.workers.submit import begin
-from pipeline.workflow import ROOT, Workflow
+from pipeline.workflow import INTERRUPTED, ROOT, Workflow
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
 ASKING = (
@@ -57,6 +57,9 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"error: {INTERRUPTED}", file=sys.stderr)
+        return 130  # as shells have it for SIGINT
     config = ("--config", f"overrides={json.dumps(list(overrides))}") if overrides else ()
     code = run_snakemake([*cores(passed_on), *passed_on, *config]).code
     if code == 0 and not is_looking(passed_on):

@@ -129,3 +129,18 @@ def test_snakemake_gets_the_same_overrides(
     monkeypatch.setattr(front, "run_snakemake", snakemake)
     assert front.main(arguments) == 7
     assert calls == [expected]
+
+
+def test_an_interrupt_while_planning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C is no bug: a line, and the exit code that shells give."""
+
+    def interrupted(*_: object, **__: object) -> Plan:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(front, "current_plan", interrupted)
+    assert front.run(["experiment=smoke"], ["--dry-run"]) == 130
+    assert capsys.readouterr().err == (
+        "error: interrupted while planning: run again, what was written is whole\n"
+    )

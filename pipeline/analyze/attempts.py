@@ -59,19 +59,22 @@ def together(uses: Iterable[AgentUse]) -> tuple[AgentUse, ...]:
     by_kernel: dict[str, list[AgentUse]] = collections.defaultdict(list)
     for use in uses:
         by_kernel[use.kernel].append(use)
-    return tuple(
-        AgentUse(
-            kernel=kernel,
-            attempts=sum(use.attempts for use in found),
-            sources=sum(use.sources for use in found),
-            requests=sum(use.requests for use in found),
-            prompt_tokens=total(use.prompt_tokens for use in found),
-            completion_tokens=total(use.completion_tokens for use in found),
-            cost=total(use.cost for use in found),
-            currency=next((use.currency for use in found if use.currency), None),
-            seconds=total(use.seconds for use in found),
-        )
-        for kernel, found in by_kernel.items()
+    return tuple(_sum(kernel, found) for kernel, found in by_kernel.items())
+
+
+def _sum(kernel: str, uses: list[AgentUse]) -> AgentUse:
+    # Every answer took its time; where there was none, there is nothing to be unknown either.
+    answered = [use for use in uses if use.seconds is not None]
+    return AgentUse(
+        kernel=kernel,
+        attempts=sum(use.attempts for use in uses),
+        sources=sum(use.sources for use in uses),
+        requests=sum(use.requests for use in uses),
+        prompt_tokens=total(use.prompt_tokens for use in answered),
+        completion_tokens=total(use.completion_tokens for use in answered),
+        cost=total(use.cost for use in answered),
+        currency=next((use.currency for use in answered if use.currency), None),
+        seconds=total(use.seconds for use in answered),
     )
 
 

@@ -183,13 +183,13 @@ def _compile_one(driver: "_Driver", each: _Round, variant: Variant) -> CompileRe
 def _compile_surely(driver: "_Driver", job: CompileJob, sources: Path, folder: Path) -> _Done:
     """Once more where the machine may be to blame: only what happens twice is an outcome."""
     done = driver.compile(job, sources, folder)
-    if not resources.is_doubtful(done.result):
+    if not resources.is_doubtful(done.result, folder):
         return done
     resources.require(folder)
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     done = driver.compile(job, sources, folder)
-    if resources.is_doubtful(done.result):
+    if resources.is_doubtful(done.result, folder):
         resources.require(folder)
     return done
 

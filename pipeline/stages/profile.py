@@ -259,7 +259,7 @@ def _measure_one(where: _Bench, plan: _Plan, after: _Plan | None) -> ProfileReco
     started = time.monotonic()
     with new_entry(where.root, "profile", plan.entry) as folder:
         result = where.profile(plan, after, folder)
-        if resources.is_doubtful(result):  # only what happens twice is the candidate's
+        if resources.is_doubtful(result, folder):  # only what happens twice is the candidate's
             resources.require(folder)
             result = where.profile(plan, after, folder)
         record = _record(where.spec, plan, result, time.monotonic() - started)

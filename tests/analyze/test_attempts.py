@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pipeline.analyze.attempts import agent_uses, attempts_table
+from pipeline.analyze.attempts import agent_uses, attempts_table, together
 from pipeline.analyze.collect import Collected
 from pipeline.records.attempt import AnswerOutcome, Asked, Attempt, Template
 from pipeline.records.variant import Generated
@@ -78,3 +78,19 @@ def test_without_a_language_model_there_is_nothing() -> None:
     """No rows, no sums."""
     assert attempts_table(collected()).num_rows == 0
     assert agent_uses(collected()) == ()
+
+
+def test_parts_of_an_experiment_add_up() -> None:
+    """Kernel by kernel; a sum of which a part is unknown is unknown."""
+    (one,) = agent_uses(collected(USED))
+    other = msgspec.structs.replace(one, kernel="other", cost=None, currency=None)
+    both, apart = together([one, one, other])
+    assert (both.kernel, both.attempts, both.requests) == (one.kernel, 2 * one.attempts, 2 * one.requests)
+    assert both.cost == 2 * one.cost
+    assert apart == other
+    (unknown,) = together([one, msgspec.structs.replace(one, cost=None)])
+    assert unknown.cost is None
+    assert unknown.currency == "USD"
+    (silent,) = agent_uses(collected(LOST))
+    (whole,) = together([one, silent])
+    assert (whole.attempts, whole.cost) == (2, one.cost)
