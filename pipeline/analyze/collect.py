@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from pipeline.records.attempt import Attempt
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.origin import Origin
 from pipeline.records.outcome import Failure, Outcome
@@ -38,6 +39,8 @@ class Result(Record, frozen=True, kw_only=True):
     """Who wrote its source, where a search did."""
     origin: Origin | None = None
     """The other machine that made it; None where this checkout did."""
+    attempt: Attempt | None = None
+    """Of the language model that wrote its source."""
     compile: CompileRecord | None = None
     verify: VerifyRecord | None = None
     profile: ProfileRecord | None = None
@@ -143,6 +146,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
     verifies = _by_variant(reader.output("verify", task.verify, number, VerifyOutput).records)
     profiles = _by_variant(reader.output("profile", task.profile, number, ProfileOutput).records)
     sources = {record.entry: record for record in made.records}
+    attempts = {attempt.variant: attempt for attempt in reversed(made.attempts) if attempt.variant}
     for variant in made.variants:
         identity = variant.id
         yield Result(
@@ -154,6 +158,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             architecture=spec.target.architecture if spec else None,
             features=spec.target.features if spec else (),
             source=sources.get(variant.source_digest) if variant.written else None,
+            attempt=attempts.get(identity),
             origin=reader.origin,
             compile=compiles.get(identity),
             verify=verifies.get(identity),

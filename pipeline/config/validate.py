@@ -47,6 +47,7 @@ def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
     if value == MISSING:
         yield f"{path}: missing value (expected {_expected(kind)})"
         return
+    kind = _struct_of(kind) if isinstance(value, dict) else kind
     origin = typing.get_origin(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield from _struct_problems(value, kind, path)
@@ -59,6 +60,15 @@ def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
         yield from _struct_problems(value, inner, path)
     elif not _fits(value, kind):
         yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
+
+
+def _struct_of(kind: Any) -> Any:
+    """The one struct of a union, in which a mapping can only be meant; any other kind as it is."""
+    structs = [
+        each for each in typing.get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)
+    ]
+    is_union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
+    return structs[0] if is_union and len(structs) == 1 else kind
 
 
 def _struct_problems(value: object, kind: type[msgspec.Struct], path: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
 variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
-counters, rounds, ablation and pruning as Parquet and CSV; static_facts.md, mutation.md.
+counters, rounds, ablation, pruning and attempts as Parquet and CSV; static_facts.md, mutation.md.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
@@ -12,7 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
 from pipeline.analyze.ablation import ablation_table, find_ablations
+from pipeline.analyze.attempts import agent_uses, attempts_table
 from pipeline.analyze.bound.error import find_errors
 from pipeline.analyze.bound.error_table import error_lines, error_table
 from pipeline.analyze.collect import collect
@@ -77,6 +80,7 @@ def aggregate(options: argparse.Namespace) -> None:
         "diagnoses": diagnoses_table(results, collected.declared),
         "mutants": mutants,
         "counters": counters_table(results),
+        "attempts": attempts_table(collected),
         "rounds": rounds_table(find_rounds(collected)),
         "ablation": ablation_table(find_ablations(collected)),
         "pruning": pruning_table(prunings),
@@ -90,6 +94,7 @@ def aggregate(options: argparse.Namespace) -> None:
     write_atomic(folder / "mutation.md", mutants_markdown(mutants.to_pylist()).encode())
     files = {name: f"{name}.parquet" for name in tables}
     summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
+    summary = msgspec.structs.replace(summary, agents=agent_uses(collected))
     reseal(folder)
     write_sealed(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)
