@@ -81,7 +81,13 @@ def _generate(task: Task, builds: Builds) -> GenerateSpec:
         build=builds.generate(task.search),
         brief=task.brief,
         files=task.files,
+        reference=task.kernel.reference if _compiles_reference(task) else None,
+        reference_digest=task.reference_digest if _compiles_reference(task) else None,
     )
+
+
+def _compiles_reference(task: Task) -> bool:
+    return task.search.strategy == "inductor" and task.kernel.gradient_of is None
 
 
 def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:

@@ -37,6 +37,8 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     variant: str
     implementation: str
     tunables: dict[str, TunableValue]
+    written_by: str | None = None
+    """Strategy and author of a source that a search wrote; None for the declared one."""
     seconds: Interval
     compared: tuple[Compared, ...]
     absent: tuple[AbsentBaseline, ...]

@@ -94,6 +94,14 @@ def writer(name: str) -> Writer | None:
         from pipeline.search import candidates
 
         return candidates.propose
+    if name == "inductor":
+        from pipeline.search import inductor
+
+        return inductor.propose
+    if name == "mutate":
+        from pipeline.search import mutate
+
+        return mutate.propose
     return None
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
-from pipeline.backends.cpp import compiler, facts
+from pipeline.backends.cpp import compiler, facts, torch_headers
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind, Target
 from pipeline.records.kernel import Implementation
@@ -48,8 +48,9 @@ class Cpp:
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Copy the sources beside the artifact and compile the copy, so that the two belong together."""
         files = copy_sources(self.sources(job.implementation, root), root, folder / SOURCES)
+        source = (folder / SOURCES / files[0]).read_text(errors="replace")
         failure = compiler.run(
-            [*definitions(job), "-o", f"../{ARTIFACT}", str(files[0])],
+            [*definitions(job), "-o", f"../{ARTIFACT}", str(files[0]), *torch_headers.arguments(source)],
             folder=folder / SOURCES,
             log=folder / LOG,
             seconds=TIME_LIMIT,
