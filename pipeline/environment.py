@@ -30,6 +30,11 @@ def jobs_end_with_this() -> None:
     os.environ[RUN] = str(os.getpid())
 
 
+def that_end_with_this() -> dict[str, str]:
+    """All variables for stages that another program than Snakemake starts: they end with this process."""
+    return {**os.environ, RUN: str(os.getpid())}
+
+
 def prefer_programs_in(folder: Path) -> None:
     """$PATH: programs of this folder first, for the processes that this one starts."""
     paths = os.environ.get("PATH", "").split(os.pathsep)
