@@ -97,6 +97,11 @@ def api_key(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
+def api_keys() -> tuple[str, ...]:
+    """Every variable whose name ends with _API_KEY: what must not stand in anything that leaves."""
+    return tuple(value for name, value in os.environ.items() if name.endswith("_API_KEY") and value)
+
+
 EMULATE_CUDA = "KERNELMILL_EMULATE_CUDA"
 
 

@@ -1,7 +1,7 @@
 """One variant through compile, verify and profile. In: a task and a variant. Out: what the stages said of it.
 
-The stages run as under Snakemake, each in a process that the warm worker forks, so that nothing of a candidate
-ever comes near the process that trains. Their store is the checkout's: equal variants are judged once.
+The stages run as under Snakemake, each in a process that the warm worker forks, so that nothing of a
+candidate ever comes near the process that trains. Their store is the checkout's: equal variants are judged once.
 """
 
 import contextlib
@@ -132,9 +132,8 @@ class Chain:
             _end(process)
         if process.returncode != 0:
             lines = said.decode(errors="replace").strip().splitlines()
-            raise WorkerError(
-                f"{stage}: {lines[-1][:_WORDS] if lines else f'exit code {process.returncode}'}"
-            )
+            last = lines[-1][:_WORDS] if lines else f"exit code {process.returncode}"
+            raise WorkerError(f"{stage}: {last}")
         return True
 
     def _command(self, stage: str) -> list[str]:

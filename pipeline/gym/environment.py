@@ -1,7 +1,7 @@
 """The environment: reset and step in; observations, rewards and verdicts out, in the manner of Gymnasium.
 
-A step compiles, verifies and measures one variant in the stages that every run has, in confined processes. The
-reward follows from their verdict and from nothing else.
+A step compiles, verifies and measures one variant in the stages that every run has, in confined processes.
+The reward follows from their verdict and from nothing else.
 """
 
 import collections
@@ -52,7 +52,7 @@ class Info(Record, frozen=True, kw_only=True):
     """Against the environment's baseline."""
     verdict: Verdict | None = None
     result: Result | None = None
-    """All that the stages said; `pipeline.exports` makes a row of it."""
+    """All that the stages said."""
 
 
 class Step(NamedTuple):
@@ -176,8 +176,8 @@ class KernelEnvironment:
         info = self._info(judged) if judged else _refused(found)
         self._now = msgspec.structs.replace(
             self._now,
-            source=source,
-            tunables=tunables if isinstance(found, Variant) else self._now.tunables,
+            source=source if judged else self._now.source,
+            tunables=tunables if judged else self._now.tunables,
             outcome=info.outcome,
             feedback=self._feedback(judged, info),
         )
