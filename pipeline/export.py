@@ -1,12 +1,13 @@
-"""Export what was found out as a data set: rows of reference, kernel, feedback and trace, for those who train models.
+"""Export what was found out as a data set, for those who train models: reference, kernel, feedback and trace.
 
-python -m pipeline.export --out dataset                             what verified, in JSON Lines
-python -m pipeline.export --out dataset --format parquet --failures with what did not verify, and why
-python -m pipeline.export --out dataset --experiment smoke          one experiment, by its name or key
-python -m pipeline.export --out dataset --declare llm=CC0-1.0       you had these sources written: your licence
+python -m pipeline.export --out dataset                            what verified, in JSON Lines
+python -m pipeline.export --out dataset --format parquet           the same in Parquet
+python -m pipeline.export --out dataset --failures                 with what did not verify, and why
+python -m pipeline.export --out dataset --experiment smoke         one experiment, by its name or key
+python -m pipeline.export --out dataset --declare llm=CC0-1.0      the licence that you give what you had written
 
-The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a card
-(README.md). A text without a licence is left out unless --unlicensed is given: docs/data_export.md.
+The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a
+card (README.md). A text without a licence is left out unless --unlicensed is given: docs/data_export.md.
 """
 
 import argparse
@@ -58,7 +59,9 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     print(f"{options.out}: {tables.rows:,} rows, {tables.pairs:,} pairs, {tables.files:,} files")
     print(f"left out  {tables.left_out:,} variants that did not verify", end="")
-    print(f", {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} unfinished tasks")
+    print(
+        f", {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} unfinished tasks"
+    )
     print(f"card      {options.out / 'README.md'}")
     return 0
 

@@ -76,14 +76,14 @@ class Tally:
         yield f"```sh\n{command}\n```\n"
         yield f"- `rows.{tables.form}`: {tables.rows:,} variants, {self.verified:,} of them passed the gate,"
         yield f"  {self.measured:,} were measured; `schema.json` has every field with its meaning."
-        yield f"- `pairs.{tables.form}`: {tables.pairs:,} pairs of rows that compute the same on two platforms."
+        yield f"- `pairs.{tables.form}`: {tables.pairs:,} pairs of rows: one problem on two platforms."
         yield f"- `files.{tables.form}`: {tables.files:,} files that sources include, by digest."
         yield f"- Left out: {tables.left_out:,} variants that did not verify (`--failures` exports them),"
-        yield f"  {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} tasks without"
-        yield "  all of their results.\n"
-        yield "Times were measured on the device that the row names, beside their baselines. Fields whose name"
-        yield "begins with `estimate_` are estimates; no other field is. A verdict holds for the shapes, inputs"
-        yield "and bounds of the gate that judged it (docs/verification.md).\n"
+        yield f"  {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} tasks that have"
+        yield "  not come to their end.\n"
+        yield "Times were measured on the device that the row names, beside their baselines. Fields whose"
+        yield "name begins with `estimate_` are estimates, as are findings whose `basis` says so; nothing else"
+        yield "is. A verdict holds for the shapes, inputs and bounds of the gate that judged it.\n"
         yield from _table("Contents", ("kernel", "hardware", "dtype", "backend", "measured"), self._cells)
         yield from _table("Outcomes", ("outcome",), _keyed(self._outcomes))
         yield from _table("Licences", ("of", "licence", "origin", "text included"), self._licences)

@@ -1,4 +1,4 @@
-"""Write a data set. In: an artifacts folder and what is wanted of it. Out: a folder with tables, schema and card."""
+"""Write a data set. In: an artifacts folder, and what is wanted of it. Out: tables, their schema, a card."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,9 +83,7 @@ def schema() -> bytes:
 
 
 class _Export:
-    def __init__(
-        self, wanted: Wanted, kernels: Mapping[str, Kernel], cleaner: Cleaner, folder: Path
-    ) -> None:
+    def __init__(self, wanted: Wanted, kernels: Mapping[str, Kernel], cleaner: Cleaner, folder: Path) -> None:
         root = Path(wanted.root)
         self._wanted = wanted
         self._texts = Texts(kernels, folder=folder, root=root, licensing=wanted.licensing, cleaner=cleaner)

@@ -1,4 +1,4 @@
-"""What an artifacts folder holds, task by task. In: its path, an experiment perhaps. Out: results in their order.
+"""What an artifacts folder holds, task by task. In: its path, perhaps an experiment. Out: results in order.
 
 Only one task is in memory at a time.
 """
@@ -53,7 +53,9 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
     chosen = [spec for key, spec in found if wanted is None or wanted in (key, spec.experiment)]
     if not chosen:
         names = sorted({spec.experiment for _, spec in found})
-        raise StoreError(f"--experiment {wanted}: not in {root}; there are {', '.join(names)} (or their keys)")
+        raise StoreError(
+            f"--experiment {wanted}: not in {root}; there are {', '.join(names)} (or their keys)"
+        )
     return chosen
 
 

@@ -12,6 +12,7 @@ from pipeline.exports.texts import Texts
 from pipeline.exports.traces import trace_of
 from pipeline.exports.values import facts, setting, settings, sizes, static_fact
 from pipeline.records.attempt import Attempt
+from pipeline.records.compiled import CompileRecord
 from pipeline.records.diagnosed import Finding
 from pipeline.records.exported import (
     AbsentComparison,
@@ -23,18 +24,18 @@ from pipeline.records.exported import (
     Row,
     Source,
     StageEnd,
+    StageName,
     Trace,
     Verification,
 )
 from pipeline.records.kernel import Kernel
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled
+from pipeline.records.profiled import Profiled, ProfileRecord
 from pipeline.records.record import digest
 from pipeline.records.verified import Verified, VerifyRecord
 
-VERIFIED = frozenset(
-    {Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING, Outcome.SCREENED}
-)
+STAGES: tuple[StageName, ...] = ("compile", "verify", "profile")
+VERIFIED = frozenset({Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING, Outcome.SCREENED})
 """Ends of what verified: whatever kept it from being measured says nothing against it."""
 
 
@@ -46,9 +47,7 @@ def is_verified(result: Result) -> bool:
 class RowMaker:
     """Makes the rows of one export."""
 
-    def __init__(
-        self, kernels: Mapping[str, Kernel], texts: Texts, cleaner: Cleaner, root: Path
-    ) -> None:
+    def __init__(self, kernels: Mapping[str, Kernel], texts: Texts, cleaner: Cleaner, root: Path) -> None:
         self._kernels = kernels
         self._texts = texts
         self._clean = cleaner.text
@@ -103,18 +102,19 @@ class RowMaker:
         )
 
     def _stages(self, result: Result) -> tuple[StageEnd, ...]:
-        ends = []
-        for stage, record in result.records.items():
-            failure = record.result if isinstance(record.result, Failure) else None
-            ends.append(
-                StageEnd(
-                    stage=stage,  # type: ignore[arg-type]  (the keys of `records` are these three)
-                    outcome=failure.outcome if failure else Outcome.PASSED,
-                    reason=self._clean(failure.reason) if failure else None,
-                    seconds=record.seconds,
-                )
-            )
-        return tuple(ends)
+        records = {"compile": result.compile, "verify": result.verify, "profile": result.profile}
+        return tuple(
+            self._end(stage, record) for stage in STAGES if (record := records[stage]) is not None
+        )
+
+    def _end(self, stage: StageName, record: CompileRecord | VerifyRecord | ProfileRecord) -> StageEnd:
+        failure = record.result if isinstance(record.result, Failure) else None
+        return StageEnd(
+            stage=stage,
+            outcome=failure.outcome if failure else Outcome.PASSED,
+            reason=self._clean(failure.reason) if failure else None,
+            seconds=record.seconds,
+        )
 
     def _measurement(self, found: Profiled) -> Measurement:
         return Measurement(

@@ -1,6 +1,6 @@
-"""Texts of sources with their licences. In: variants and references. Out: Sources, and the files that they need.
+"""Texts of sources with their licences. In: variants and references. Out: Sources, and files that they need.
 
-A text is the one that was judged: where the checkout has changed since, it comes from the store, or is absent.
+A text is the one that was judged: where the checkout changed since, it comes from the store, or is absent.
 A text without a licence is left out unless it is asked for; who had a text written may declare its licence.
 """
 
@@ -18,7 +18,7 @@ from pipeline.records.record import Record, digest_bytes, digest_parts, read_rec
 from pipeline.records.variant import Variant
 from pipeline.records.written import KeptSource, SourceRecord
 from pipeline.store.layout import entry_path
-from pipeline.store.sources import FILES, STAGE, root_of
+from pipeline.store.sources import STAGE, root_of
 
 LANGUAGES: dict[str, Language] = {"cpp": "C++", "cuda": "CUDA C++", "triton": "Triton"}
 COPIES = "sources"
@@ -47,9 +47,15 @@ class Texts:
     """Reads each source once; `files` yields what they include, each once."""
 
     def __init__(
-        self, kernels: Mapping[str, Kernel], *, folder: Path, root: Path, licensing: Licensing, cleaner: Cleaner
+        self,
+        kernels: Mapping[str, Kernel],
+        *,
+        folder: Path,
+        root: Path,
+        licensing: Licensing,
+        cleaner: Cleaner,
     ) -> None:
-        """`folder` is the checkout, `root` its artifact store, `kernels` those that are declared in it now."""
+        """`folder` is the checkout, `root` its artifact store, `kernels` what it declares now."""
         self._kernels = kernels
         self._folder = folder
         self._root = root
@@ -67,7 +73,7 @@ class Texts:
         yield from new
 
     def reference(self, kernel: str, named: str | None, digest: str | None) -> Source:
-        """The module of the reference, if it is still what was judged against; `named` is `module:function`."""
+        """The reference's module, if it still is what was judged against; `named` is `module:function`."""
         declared = self._kernels.get(kernel)
         key = f"reference {named} {digest}"
         if key not in self._known:
@@ -163,7 +169,9 @@ class Texts:
     def _kept(self, variant: Variant) -> _Found:
         folder = root_of(variant, self._root)
         try:
-            kept = read_record(entry_path(self._root, STAGE, variant.source_digest) / "record.json", KeptSource)
+            kept = read_record(
+                entry_path(self._root, STAGE, variant.source_digest) / "record.json", KeptSource
+            )
         except StoreError:
             return _Found(folder, (), "the store has lost it")
         if any(not (folder / name).is_file() for name in kept.files):

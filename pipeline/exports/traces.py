@@ -13,7 +13,7 @@ from pipeline.store.layout import entry_path
 
 
 def trace_of(attempt: Attempt, root: Path, cleaner: Cleaner, withheld: str | None) -> Trace:
-    """Questions in their order. `withheld` is why the source has no text: then the answers have none either."""
+    """Questions in their order. `withheld`: why the source has no text, which answers would hold."""
     change = None if attempt.change is None else cleaner.text(attempt.change)
     if withheld is not None:
         return Trace(change=change, questions=(), absent=withheld)

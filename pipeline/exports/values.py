@@ -1,4 +1,4 @@
-"""Mappings as lists of named values, which have one type in every format: records in, records of a row out."""
+"""Mappings as lists of named values, which have one type in every format: records in, parts of a row out."""
 
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.exported import Fact, Setting, Size, StaticFact

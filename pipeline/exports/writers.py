@@ -1,20 +1,17 @@
-"""Write tables row by row. In: records. Out: a file in JSON Lines or Parquet, whose rows were never all in memory.
+"""Write tables row by row. In: records. Out: a file in JSON Lines or Parquet, never all of it in memory.
 
 Both formats hold the same: Parquet is written from the cleaned JSON of each row.
 """
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import msgspec
 
 from pipeline.exports.cleaning import Cleaner
 from pipeline.exports.schema import arrow_schema
 from pipeline.records.record import Record
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
 
 Format = Literal["jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet")
@@ -71,7 +68,7 @@ class _Parquet:
         self.rows = 0
         self._cleaner = cleaner
         self._schema = arrow_schema(kind)
-        self._file: pq.ParquetWriter = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._file = pq.ParquetWriter(path, self._schema, compression="zstd")
         self._lines: list[bytes] = []
         self._size = 0
 

@@ -1,7 +1,7 @@
 """One variant through compile, verify and profile. In: a task and a variant. Out: what the stages said of it.
 
-The stages run as under Snakemake, each in a process that the warm worker forks, so that nothing of a
-candidate ever comes near the process that trains. Their store is the checkout's: equal variants are judged once.
+The stages run as under Snakemake, each in a process that the warm worker forks: nothing of a candidate ever
+comes near the process that trains. Their store is the checkout's, so that equal variants are judged once.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from typing import TypeVar
 from pipeline.analyze.collect import Result, is_default
 from pipeline.environment import that_end_with_this
 from pipeline.errors import WorkerError
-from pipeline.records.compiled import Compiled, CompileOutput
+from pipeline.records.compiled import CompileOutput
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import CompileSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
-from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.records.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import spec_path
 
@@ -171,13 +171,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def passed(judged: Judged) -> bool:
-    """Whether the gate passed it, measured or not."""
-    return isinstance(getattr(judged.result.verify, "result", None), Verified)
-
-
-def compiled(judged: Judged) -> bool:
-    """Whether there is machine code of it."""
-    return isinstance(getattr(judged.result.compile, "result", None), Compiled)

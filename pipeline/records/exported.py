@@ -1,7 +1,7 @@
 """A row of an exported data set: a variant with its reference, its source, and all that was found out of it.
 
-No field is a mapping, so that each has one type in JSON Lines and in Parquet. What was estimated has a name that
-begins with `estimate_`.
+No field is a mapping, so that each has one type in JSON Lines and in Parquet. What was estimated has a name
+that begins with `estimate_`.
 """
 
 from typing import Literal
@@ -67,10 +67,13 @@ class Source(Record, frozen=True, kw_only=True):
             raise ValueError("a source has either its text or the reason why that is absent")
 
 
+StageName = Literal["compile", "verify", "profile"]
+
+
 class StageEnd(Record, frozen=True, kw_only=True):
     """How one stage ended for the variant."""
 
-    stage: Literal["compile", "verify", "profile"]
+    stage: StageName
     outcome: Outcome
     reason: str | None
     seconds: float
