@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from pipeline.agents.reading import foreign_file
 from pipeline.analyze.collect import Result
 from pipeline.analyze.diagnosis import diagnose
 from pipeline.analyze.feedback import feedback
@@ -142,6 +143,11 @@ class KernelEnvironment:
         """Kernel, specs and space."""
         return self._task
 
+    @property
+    def start(self) -> Observation:
+        """What a reset shows."""
+        return self._start
+
     def reset(self, *, seed: int | None = None) -> tuple[Observation, Info]:  # noqa: ARG002
         """Begin an episode; nothing in it depends on the seed, which Gymnasium passes.
 
@@ -197,10 +203,19 @@ class KernelEnvironment:
         return self._chain
 
     def _variant(self, source: str, tunables: dict[str, TunableValue]) -> Variant | Failure:
-        """The variant, its source in the store; or why it is none."""
+        """The variant, its source in the store; or why it is none.
+
+        What compilers say of a file that is not the kernel's would come back as feedback.
+        """
         if not self._space.contains(tunables):
             values = " ".join(f"{name}={value}" for name, value in tunables.items())
             return Failure(outcome=Outcome.PRUNED, reason=f"{values}: not a point of the space: see `axes`")
+        foreign = None
+        if self._task.implementation.backend != "triton":
+            foreign = foreign_file(source, self._start.includes)
+        if foreign is not None:
+            reason = f"`{foreign}`: only system headers and what `includes` names may be included"
+            return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
         proposal = Proposal(
             implementation=self._task.name,
             tunables=tunables,

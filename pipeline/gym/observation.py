@@ -40,6 +40,8 @@ class Observation(Record, frozen=True, kw_only=True):
     signature: str
     contract: tuple[str, ...]
     """Rules that a source keeps to: shapes, attributes, includes, what the kernel promises."""
+    includes: tuple[str, ...]
+    """Files in quotes that it may include; beside them system headers, and nothing else."""
     reference: str
     """Module of the PyTorch reference."""
     hardware: tuple[str, ...]
@@ -73,6 +75,7 @@ def start_of(task: Task) -> Observation:
         language=contract.language,
         signature=contract.signature,
         contract=(*contract.lines, *promise_lines(brief)),
+        includes=contract.includes,
         reference=read_text(Path(*module.split(".")).with_suffix(".py")),
         hardware=tuple(device_lines(brief)),
         axes=tuple(
