@@ -4,8 +4,9 @@ A text is the one that was judged: where the checkout changed since, it comes fr
 A text without a licence is left out unless it is asked for; who had a text written may declare its licence.
 """
 
+import collections
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from pipeline.store.sources import STAGE, root_of
 LANGUAGES: dict[str, Language] = {"cpp": "C++", "cuda": "CUDA C++", "triton": "Triton"}
 COPIES = "sources"
 """Folder of a compile entry in which backends keep what they compiled."""
+REMEMBERED = 200  # sources
 UNLICENSED = "no licence is known: --unlicensed exports it, --declare WRITER=LICENCE says one"
 
 
@@ -62,7 +64,7 @@ class Texts:
         self._licensing = licensing
         self._cleaner = cleaner
         self._sources = Sources(folder)
-        self._known: dict[str, Source] = {}
+        self._known: collections.OrderedDict[str, Source] = collections.OrderedDict()
         self._new: list[File] = []
         self._seen: set[str] = set()
         self._licence = project_licence(folder)
@@ -76,19 +78,28 @@ class Texts:
         """The reference's module, if it still is what was judged against; `named` is `module:function`."""
         declared = self._kernels.get(kernel)
         key = f"reference {named} {digest}"
+        return self._once(key, lambda: self._module(declared, named, digest))
+
+    def _once(self, key: str, read: Callable[[], Source]) -> Source:
+        """What was read lately is not read again; all of it would not fit into memory."""
         if key not in self._known:
-            absent = self._why_no_reference(declared, named, digest)
-            path = None if named is None else "/".join(named.partition(":")[0].split(".")) + ".py"
-            text = None if absent or path is None else (self._folder / path).read_text()
-            self._known[key] = Source(
-                text=text,
-                absent=absent,
-                path=path,
-                language="Python",
-                origin="this project",
-                licence=self._licence,
-            )
+            self._known[key] = read()
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
         return self._known[key]
+
+    def _module(self, kernel: Kernel | None, named: str | None, digest: str | None) -> Source:
+        absent = self._why_no_reference(kernel, named, digest)
+        path = None if named is None else "/".join(named.partition(":")[0].split(".")) + ".py"
+        return Source(
+            text=None if absent or path is None else (self._folder / path).read_text(),
+            absent=absent,
+            path=path,
+            language="Python",
+            origin="this project",
+            licence=self._licence,
+        )
 
     def _why_no_reference(self, kernel: Kernel | None, named: str | None, digest: str | None) -> str | None:
         if named is None or digest is None:
@@ -109,9 +120,7 @@ class Texts:
     def source(self, variant: Variant, written: SourceRecord | None, entry: str | None) -> Source:
         """The variant's source; `entry` is that of the stage compile."""
         key = f"{variant.kernel} {variant.implementation} {variant.source_digest}"
-        if key not in self._known:
-            self._known[key] = self._read(variant, written, entry)
-        return self._known[key]
+        return self._once(key, lambda: self._read(variant, written, entry))
 
     def _read(self, variant: Variant, written: SourceRecord | None, entry: str | None) -> Source:
         implementation = self._implementation(variant)
