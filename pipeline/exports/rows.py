@@ -30,7 +30,7 @@ from pipeline.records.exported import (
 )
 from pipeline.records.kernel import Kernel
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled, ProfileRecord
+from pipeline.records.profiled import ProfileRecord
 from pipeline.records.record import digest
 from pipeline.records.verified import Verified, VerifyRecord
 
@@ -93,7 +93,7 @@ class RowMaker:
             stages=self._stages(result),
             verification=_verification(result.verify),
             facts=static_fact(result.compiled.facts) if result.compiled else None,
-            measurement=self._measurement(result.profiled) if result.profiled else None,
+            measurement=self._measurement(result),
             diagnosis=tuple(self._diagnosed(finding) for finding in findings),
             feedback=self._clean("\n".join(feedback(result, findings))),
             trace=self._trace(told.attempts.get(result.id), source),
@@ -116,7 +116,11 @@ class RowMaker:
             seconds=record.seconds,
         )
 
-    def _measurement(self, found: Profiled) -> Measurement:
+    def _measurement(self, result: Result) -> Measurement | None:
+        """No time without a pass."""
+        found = result.profiled if result.failure is None else None
+        if found is None:
+            return None
         return Measurement(
             seconds=found.timing.median,
             batches=len(found.timing.samples),

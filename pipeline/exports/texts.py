@@ -18,6 +18,7 @@ from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.record import Record, digest_bytes, digest_parts, read_record
 from pipeline.records.variant import Variant
 from pipeline.records.written import KeptSource, SourceRecord
+from pipeline.store.entries import RECORD
 from pipeline.store.layout import entry_path
 from pipeline.store.sources import STAGE, root_of
 
@@ -179,7 +180,7 @@ class Texts:
         folder = root_of(variant, self._root)
         try:
             kept = read_record(
-                entry_path(self._root, STAGE, variant.source_digest) / "record.json", KeptSource
+                entry_path(self._root, STAGE, variant.source_digest) / RECORD, KeptSource
             )
         except StoreError:
             return _Found(folder, (), "the store has lost it")

@@ -124,7 +124,8 @@ class KernelEnvironment:
         self._target = target_speedup
         self._steps_at_most = steps_at_most
         self._seconds = seconds_per_step
-        self._store = store
+        self._store = store.absolute()
+        self._folder = Path.cwd()  # of the sources; whoever trains may leave it
         self._steps = 0
         self._known: collections.OrderedDict[str, Judged] = collections.OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="kernelmill-environment-")
@@ -221,7 +222,7 @@ class KernelEnvironment:
             tunables=tunables,
             source=WrittenSource(text=source, author=AUTHOR),
         )
-        made = variants_of(self._task.generate, [proposal], repository=Path.cwd(), store=self._store)
+        made = variants_of(self._task.generate, [proposal], repository=self._folder, store=self._store)
         return made.variants[0] if made.variants else made.unfit[0].failure
 
     def _judged(self, chain: Chain, variant: Variant) -> Judged:

@@ -13,6 +13,7 @@ from pipeline.exports.exporting import Wanted, export
 from pipeline.exports.texts import Licensing, Texts
 from pipeline.records.exported import Row
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record, to_json
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
@@ -58,6 +59,10 @@ def fail_first(root: Path, run: Run, reason: str) -> str:
     failure = Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
     failed = msgspec.structs.replace(first, result=failure)
     write_atomic(path, to_json(msgspec.structs.replace(output, records=(failed, *others))))
+    path = output_path(root, "profile", run.plan.tasks[0].row.profile, 0)
+    measured = read_record(path, ProfileOutput)
+    rest = tuple(each for each in measured.records if each.variant.id != first.variant.id)
+    write_atomic(path, to_json(msgspec.structs.replace(measured, records=rest)))
     return first.variant.id
 
 
