@@ -55,7 +55,7 @@ class RowMaker:
         self._root = root
 
     def row(self, result: Result, told: Told) -> Row:
-        """One variant."""
+        """One variant. Long, because the record has so many fields: each stands here once."""
         task, variant = result.task, result.variant
         kernel = self._kernels.get(task.kernel)
         findings = diagnose(result, told.declared)
@@ -102,7 +102,11 @@ class RowMaker:
         )
 
     def _stages(self, result: Result) -> tuple[StageEnd, ...]:
-        records = {"compile": result.compile, "verify": result.verify, "profile": result.profile}
+        records: dict[StageName, CompileRecord | VerifyRecord | ProfileRecord | None] = {
+            "compile": result.compile,
+            "verify": result.verify,
+            "profile": result.profile,
+        }
         return tuple(
             self._end(stage, record) for stage in STAGES if (record := records[stage]) is not None
         )

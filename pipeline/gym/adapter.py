@@ -78,13 +78,14 @@ def _spaces(axes: tuple[Axis, ...]) -> tuple[Any, Any]:
     def text(at_most: int) -> Any:
         return spaces.Text(at_most, min_length=0, charset=LETTERS)
 
-    def indices() -> dict[str, Any]:  # Gymnasium knows no empty dict
+    def tunables() -> dict[str, Any]:
+        if not axes:  # Gymnasium knows no empty dict
+            return {}
         return {"tunables": spaces.Dict({axis.name: spaces.Discrete(len(axis.values)) for axis in axes})}
 
     observed = {name: text(TEXT_AT_MOST) for name in ("task", "source", "feedback")}
     done = {"source": text(SOURCE_AT_MOST)}
-    more = indices if axes else dict
-    return spaces.Dict(observed | more()), spaces.Dict(done | more())
+    return spaces.Dict(observed | tunables()), spaces.Dict(done | tunables())
 
 
 def _shown(observation: Observation) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from pipeline.records.profiled import Interval, Verdict
 from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 from pipeline.records.written import Author, Proposal, WrittenSource
-from pipeline.search.space import Subspace, space_of
 from pipeline.search.variants import variants_of
 
 AUTHOR = Author(writer="candidates", name="environment")
@@ -117,7 +116,7 @@ class KernelEnvironment:
         lines = (*names, *usual, *overrides)
         wanted = Wanted(lines=lines, implementation=implementation, baseline=baseline, start=start)
         self._task = task_of(wanted, store)
-        self._space = _subspace(self._task)
+        self._space = self._task.space
         self._start = start_of(self._task)
         self._now = self._start
         self._rewards = rewards or Rewards()
@@ -159,7 +158,7 @@ class KernelEnvironment:
         """
         self._open()
         self._steps = 0
-        self._now = self._start
+        self._now = msgspec.structs.replace(self._start, tunables=dict(self._start.tunables))
         return self._now, Info(outcome=None)
 
     def step(self, action: Action | str | Mapping[str, TunableValue]) -> Step:
@@ -271,6 +270,3 @@ def _refused(found: Variant | Failure) -> Info:
     assert isinstance(found, Failure)
     return Info(outcome=found.outcome, stage="generate", reason=found.reason)
 
-
-def _subspace(task: Task) -> Subspace:
-    return next(each for each in space_of(task.generate).subspaces if each.implementation == task.name)

@@ -67,6 +67,7 @@ def start_of(task: Task) -> Observation:
     brief, implementation = brief_of(task), task.implementation
     declared = read_text(Path(implementation.source))
     contract = contract_of(implementation, task.problem, task.default, declared)
+    values = task.space.values
     module = task.verify.reference.partition(":")[0]
     return Observation(
         kernel=task.kernel.name,
@@ -81,7 +82,7 @@ def start_of(task: Task) -> Observation:
         axes=tuple(
             Axis(
                 name=name,
-                values=axis.values,
+                values=values[name],
                 default=task.default[name],
                 technique=axis.technique,
                 description=task.kernel.implementations[task.name].tunables[name].description,

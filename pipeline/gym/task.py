@@ -1,5 +1,6 @@
 """The task of an environment. In: names of a kernel, a workload and a device. Out: specs, space, start."""
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
-from pipeline.search.candidates import default_points
-from pipeline.search.space import space_of
+from pipeline.search.space import Subspace, space_of
 from pipeline.store.layout import spec_path
 
+_PLANNING = threading.Lock()
+"""Hydra has one state for all threads of a process."""
 SETTINGS = ("search=grid", "search.variants_per_round=1", "tracking=disabled")
 
 
@@ -65,7 +67,9 @@ def task_of(wanted: Wanted, store: Path) -> Task:
         A name is unknown, the lines mean several tasks, or no reward could be measured here.
     """
     lines = (*SETTINGS, *wanted.lines)
-    plan = current_plan(lines, root=Path.cwd(), store=store)
+    with _PLANNING:
+        plan = current_plan(lines, root=Path.cwd(), store=store)
+        (material,) = gather((lines,), Path.cwd(), read_machine())
     if len(plan.tasks) != 1:
         raise ConfigError(f"an environment is one task, {' '.join(wanted.lines)} gives {len(plan.tasks)}")
     row = plan.tasks[0].row
@@ -73,7 +77,6 @@ def task_of(wanted: Wanted, store: Path) -> Task:
         raise ConfigError(f"hardware={row.hardware}: no such device here, and a reward is measured on it")
     generate = read_record(spec_path(store, "generate", row.generate), GenerateSpec)
     profile = read_record(spec_path(store, "profile", row.profile), ProfileSpec)
-    (material,) = gather((lines,), Path.cwd(), read_machine())
     name = _implementation(generate, wanted.implementation)
     return Task(
         kernel=material.kernels[row.kernel],
@@ -81,7 +84,7 @@ def task_of(wanted: Wanted, store: Path) -> Task:
         generate=generate,
         verify=read_record(spec_path(store, "verify", row.verify), VerifySpec),
         name=name,
-        default=default_points(space_of(generate))[name],
+        default=_points(generate)[name],
         baseline=_baseline(profile.settings.baselines, wanted.baseline),
         device=material.devices[row.hardware].hardware.facts.get("model"),
         start=wanted.start,
@@ -90,7 +93,7 @@ def task_of(wanted: Wanted, store: Path) -> Task:
 
 def _implementation(spec: GenerateSpec, wanted: str | None) -> str:
     """The one that was asked for, or the first whose source can be replaced."""
-    points = default_points(space_of(spec))
+    points = _points(spec)
     known = [
         name
         for name, each in spec.implementations.items()
@@ -103,6 +106,17 @@ def _implementation(spec: GenerateSpec, wanted: str | None) -> str:
     if wanted not in known:
         raise ConfigError(f"implementation: got '{wanted}', expected one of {', '.join(known)}")
     return wanted
+
+
+def _points(spec: GenerateSpec) -> dict[str, dict[str, TunableValue]]:
+    """The default of each implementation, or its first valid point; none for one that has no valid point."""
+    found = {}
+    for each in space_of(spec).subspaces:
+        if each.contains(each.default):
+            found[each.implementation] = each.default
+        elif each.has_point():
+            found[each.implementation] = each.points()[0]
+    return found
 
 
 def _baseline(known: Sequence[str], wanted: str | None) -> str:
