@@ -129,7 +129,8 @@ class Texts:
         found = self._found(variant, implementation, entry)
         withheld = UNLICENSED if licence is None and not self._licensing.unlicensed else None
         absent = found.absent or withheld
-        parts = () if absent else tuple(self._part(found.folder, name, licence) for name in found.names[1:])
+        own = implementation.licence if implementation else None  # the parts are the repository's, whoever wrote
+        parts = () if absent else tuple(self._part(found.folder, name, own) for name in found.names[1:])
         return Source(
             text=None if absent else self._text(found.folder / found.names[0], clean=variant.written),
             absent=absent,
@@ -223,7 +224,7 @@ class Texts:
     def _part(self, folder: Path, name: str, licence: str | None) -> Part:
         text = self._text(folder / name, clean=False)
         part = Part(path=name, digest=digest_bytes(text.encode()))
-        if part.digest not in self._seen:
+        if part.digest not in self._seen and (licence is not None or self._licensing.unlicensed):
             self._seen.add(part.digest)
             self._new.append(File(digest=part.digest, path=name, text=text, licence=licence))
         return part

@@ -43,6 +43,11 @@ class Task(Record, frozen=True, kw_only=True):
         return self.generate.implementations[self.name]
 
     @property
+    def space(self) -> Subspace:
+        """What its tunables may be here."""
+        return next(each for each in space_of(self.generate).subspaces if each.implementation == self.name)
+
+    @property
     def problem(self) -> Problem:
         """Kernel and workload."""
         return self.generate.problem

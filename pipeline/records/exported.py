@@ -295,4 +295,4 @@ class File(Record, frozen=True, kw_only=True):
     path: str
     text: str
     licence: str | None
-    """Of the first source that includes it."""
+    """Of the declared implementation beside whose source it stands."""

@@ -115,3 +115,23 @@ def test_the_project_states_its_licence(tmp_path: Path) -> None:
     """In pyproject.toml; where that says nothing, none is known."""
     assert project_licence(ROOT) == "Apache-2.0"
     assert project_licence(tmp_path) is None
+
+
+def test_a_part_keeps_its_own_licence(tmp_path: Path) -> None:
+    """Whoever had a source written cannot give away what it includes."""
+    header = "kernels/vector.hpp"
+    files = {MAIN: digest_bytes(b"int e;\n"), header: digest_bytes(b"int f;\n")}
+    entry = digest_parts(files)
+    with new_entry(tmp_path, "generate", entry) as folder:
+        (folder / "files" / MAIN).parent.mkdir(parents=True)
+        (folder / "files" / MAIN).write_text("int e;\n")
+        (folder / "files" / header).write_text("int f;\n")
+        put_record(folder, KeptSource(main=MAIN, files=files))
+    variant = msgspec.structs.replace(DECLARED, source_digest=entry, written=True)
+    author = Author(writer="llm", name="somebody")
+    record = SourceRecord(entry=entry, implementation="cpp", author=author)
+    found = texts(tmp_path, declared={"llm": "CC0-1.0"})
+    source = found.source(variant, record, None)
+    (file,) = found.files()
+    assert (source.licence, source.parts[0].path) == ("CC0-1.0", header)
+    assert (file.path, file.text, file.licence) == (header, "int f;\n", "Apache-2.0")
