@@ -84,6 +84,7 @@ class RowMaker:
             backend=variant.backend,
             tunables=settings(variant.tunables),
             reference=self._texts.reference(task.kernel, told.reference, told.reference_digest),
+            differentiated=kernel is not None and kernel.gradient_of is not None,
             source=source,
             source_digest=variant.source_digest,
             written=variant.written,

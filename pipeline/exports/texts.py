@@ -129,7 +129,7 @@ class Texts:
         found = self._found(variant, implementation, entry)
         withheld = UNLICENSED if licence is None and not self._licensing.unlicensed else None
         absent = found.absent or withheld
-        own = implementation.licence if implementation else None  # the parts are the repository's, whoever wrote
+        own = implementation.licence if implementation else None  # they are the repository's
         parts = () if absent else tuple(self._part(found.folder, name, own) for name in found.names[1:])
         return Source(
             text=None if absent else self._text(found.folder / found.names[0], clean=variant.written),

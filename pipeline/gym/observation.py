@@ -75,7 +75,7 @@ def start_of(task: Task) -> Observation:
         category=task.kernel.category,
         language=contract.language,
         signature=contract.signature,
-        contract=(*contract.lines, *promise_lines(brief)),
+        contract=(*contract.lines, *promise_lines(brief), *_gradient_lines(task)),
         includes=contract.includes,
         reference=read_text(Path(*module.split(".")).with_suffix(".py")),
         hardware=tuple(device_lines(brief)),
@@ -92,6 +92,15 @@ def start_of(task: Task) -> Observation:
         source=task.start if task.start is not None else declared,
         tunables=task.default,
     )
+
+
+def _gradient_lines(task: Task) -> list[str]:
+    """Where the kernel returns gradients of its reference."""
+    found = task.verify.gradient_of
+    if found is None:
+        return []
+    of, given = ", ".join(found.inputs), ", ".join(found.upstream)
+    return [f"the reference is differentiated: the outputs are the gradients of {of}, given {given}"]
 
 
 def brief_of(task: Task) -> Brief:

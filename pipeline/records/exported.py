@@ -245,6 +245,8 @@ class Row(Record, frozen=True, kw_only=True):
     backend: str
     tunables: tuple[Setting, ...]
     reference: Source
+    differentiated: bool
+    """Whether the kernel returns gradients of the reference."""
     source: Source
     source_digest: str
     written: bool
