@@ -4,7 +4,7 @@ python -m pipeline.export --out dataset                            what verified
 python -m pipeline.export --out dataset --format parquet           the same in Parquet
 python -m pipeline.export --out dataset --failures                 with what did not verify, and why
 python -m pipeline.export --out dataset --experiment smoke         one experiment, by its name or key
-python -m pipeline.export --out dataset --declare llm=CC0-1.0      the licence that you give what you had written
+python -m pipeline.export --out dataset --declare llm=CC0-1.0      your licence for what you had written
 
 The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a
 card (README.md). A text without a licence is left out unless --unlicensed is given: docs/data_export.md.

@@ -79,11 +79,11 @@ class Tally:
         yield f"- `pairs.{tables.form}`: {tables.pairs:,} pairs of rows: one problem on two platforms."
         yield f"- `files.{tables.form}`: {tables.files:,} files that sources include, by digest."
         yield f"- Left out: {tables.left_out:,} variants that did not verify (`--failures` exports them),"
-        yield f"  {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} tasks that have"
-        yield "  not come to their end.\n"
+        yield f"  {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} tasks that"
+        yield "  have not come to their end.\n"
         yield "Times were measured on the device that the row names, beside their baselines. Fields whose"
-        yield "name begins with `estimate_` are estimates, as are findings whose `basis` says so; nothing else"
-        yield "is. A verdict holds for the shapes, inputs and bounds of the gate that judged it.\n"
+        yield "name begins with `estimate_` are estimates, as are findings whose `basis` says so; nothing"
+        yield "else is. A verdict holds for the shapes, inputs and bounds of the gate that judged it.\n"
         yield from _table("Contents", ("kernel", "hardware", "dtype", "backend", "measured"), self._cells)
         yield from _table("Outcomes", ("outcome",), _keyed(self._outcomes))
         yield from _table("Licences", ("of", "licence", "origin", "text included"), self._licences)

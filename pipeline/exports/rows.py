@@ -108,9 +108,7 @@ class RowMaker:
             "verify": result.verify,
             "profile": result.profile,
         }
-        return tuple(
-            self._end(stage, record) for stage in STAGES if (record := records[stage]) is not None
-        )
+        return tuple(self._end(stage, record) for stage in STAGES if (record := records[stage]) is not None)
 
     def _end(self, stage: StageName, record: CompileRecord | VerifyRecord | ProfileRecord) -> StageEnd:
         failure = record.result if isinstance(record.result, Failure) else None

@@ -180,9 +180,7 @@ class Texts:
     def _kept(self, variant: Variant) -> _Found:
         folder = root_of(variant, self._root)
         try:
-            kept = read_record(
-                entry_path(self._root, STAGE, variant.source_digest) / RECORD, KeptSource
-            )
+            kept = read_record(entry_path(self._root, STAGE, variant.source_digest) / RECORD, KeptSource)
         except StoreError:
             return _Found(folder, (), "the store has lost it")
         if any(not (folder / name).is_file() for name in kept.files):

@@ -1,7 +1,7 @@
 """An environment for Gymnasium's own tools. In: a KernelEnvironment. Out: the same as a `gymnasium.Env`.
 
-Observations and actions are dicts of texts and of indices into the values of each tunable. Gymnasium is needed
-for this module only, and only when it is called.
+Observations and actions are dicts of texts and of indices into the values of each tunable. Nothing else needs
+Gymnasium.
 """
 
 import importlib.util
@@ -39,7 +39,7 @@ def as_gymnasium(environment: KernelEnvironment) -> Any:
 class _Methods:
     """What Gymnasium calls."""
 
-    metadata = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}
 
     def __init__(self, environment: KernelEnvironment) -> None:
         self._environment = environment

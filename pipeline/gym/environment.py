@@ -269,4 +269,3 @@ def _action(action: Action | str | Mapping[str, TunableValue]) -> Action:
 def _refused(found: Variant | Failure) -> Info:
     assert isinstance(found, Failure)
     return Info(outcome=found.outcome, stage="generate", reason=found.reason)
-

@@ -1,4 +1,4 @@
-"""Artifacts to export: a run of our own kernels as the stages would leave it, and a large one with failures."""
+"""Artifacts to export: a run of our own kernels as the stages leave it, and a large one with failures."""
 
 import json
 from pathlib import Path
