@@ -30,6 +30,11 @@ def jobs_end_with_this() -> None:
     os.environ[RUN] = str(os.getpid())
 
 
+def that_end_with_this() -> dict[str, str]:
+    """All variables for stages that another program than Snakemake starts: they end with this process."""
+    return {**os.environ, RUN: str(os.getpid())}
+
+
 def prefer_programs_in(folder: Path) -> None:
     """$PATH: programs of this folder first, for the processes that this one starts."""
     paths = os.environ.get("PATH", "").split(os.pathsep)
@@ -90,6 +95,11 @@ def use_shared_store(url: str) -> None:
 def api_key(name: str) -> str | None:
     """The variable that a search names: the key of a language model's endpoint; never written anywhere."""
     return os.environ.get(name) or None
+
+
+def api_keys() -> tuple[str, ...]:
+    """Every variable whose name ends with _API_KEY: what must not stand in anything that leaves."""
+    return tuple(value for name, value in os.environ.items() if name.endswith("_API_KEY") and value)
 
 
 EMULATE_CUDA = "KERNELMILL_EMULATE_CUDA"

@@ -69,7 +69,7 @@ def _problem(language: str, source: str, backend: str, includes: Collection[str]
     if len(source) > SOURCE_AT_MOST:
         reason = f"a source of {len(source)} characters, expected at most {SOURCE_AT_MOST}"
         return Unusable(outcome=AnswerOutcome.TOO_LONG, reason=reason)
-    foreign = _foreign_file(source, includes) if backend != "triton" else None
+    foreign = foreign_file(source, includes) if backend != "triton" else None
     if foreign is not None:
         reason = f"`{foreign}`: only system headers and {_listed(includes)} may be included"
         return Unusable(outcome=AnswerOutcome.FORBIDDEN_INCLUDE, reason=reason)
@@ -113,7 +113,7 @@ def _no_block(text: str) -> Unusable:
     return Unusable(outcome=AnswerOutcome.NO_CODE, reason="no block of code")
 
 
-def _foreign_file(source: str, includes: Collection[str]) -> str | None:
+def foreign_file(source: str, includes: Collection[str]) -> str | None:
     """The first directive that would have the compiler read a file which is not the kernel's.
 
     What compilers say of such a file would come back in the next prompt, and leave this machine with it.

@@ -1,0 +1,93 @@
+"""Export what was found out as a data set, for those who train models: reference, kernel, feedback and trace.
+
+python -m pipeline.export --out dataset                            what verified, in JSON Lines
+python -m pipeline.export --out dataset --format parquet           the same in Parquet
+python -m pipeline.export --out dataset --failures                 with what did not verify, and why
+python -m pipeline.export --out dataset --experiment smoke         one experiment, by its name or key
+python -m pipeline.export --out dataset --declare llm=CC0-1.0      your licence for what you had written
+
+The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a
+card (README.md). A text without a licence is left out unless --unlicensed is given: docs/data_export.md.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from pipeline.config.catalogue import Catalogue
+from pipeline.config.compose import composer
+from pipeline.errors import ConfigError, KernelmillError
+from pipeline.exports.exporting import Wanted, export
+from pipeline.exports.texts import Licensing
+from pipeline.exports.writers import FORMATS
+from pipeline.records.kernel import Kernel
+from pipeline.records.written import Writer
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.export", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write")
+    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
+    parser.add_argument("--experiment", metavar="NAME", help="one experiment (default: all)")
+    parser.add_argument("--format", choices=FORMATS, default="jsonl", help="default: jsonl")
+    parser.add_argument("--failures", action="store_true", help="with variants that did not verify")
+    parser.add_argument("--unlicensed", action="store_true", help="with texts whose licence nobody knows")
+    parser.add_argument(
+        "--declare", action="append", default=[], metavar="WRITER=LICENCE", help="for sources of a search"
+    )
+    options = parser.parse_args(list(arguments))
+    try:
+        licensing = Licensing(unlicensed=options.unlicensed, declared=_declared(options.declare))
+        wanted = Wanted(
+            root=str(options.root),
+            out=str(options.out),
+            experiment=options.experiment,
+            form=options.format,
+            failures=options.failures,
+            licensing=licensing,
+            command=shlex.join(["python", "-m", "pipeline.export", *arguments]),
+        )
+        tables = export(wanted, declared_kernels(Path.cwd()), Path.cwd())
+    except KernelmillError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.out}: {tables.rows:,} rows, {tables.pairs:,} pairs, {tables.files:,} files")
+    print(f"left out  {tables.left_out:,} variants that did not verify", end="")
+    print(
+        f", {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} unfinished tasks"
+    )
+    print(f"card      {options.out / 'README.md'}")
+    return 0
+
+
+def declared_kernels(folder: Path) -> dict[str, Kernel]:
+    """Every kernel of a checkout, with origin and licence of its implementations.
+
+    Raises
+    ------
+    ConfigError
+        A yaml is wrong.
+    """
+    with composer(folder / "conf") as hydra:
+        return Catalogue(hydra, hydra.reader.read(()), folder).all_kernels()
+
+
+def _declared(lines: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for line in lines:
+        name, separator, licence = line.partition("=")
+        if not separator or not licence or name not in get_args(Writer):
+            known = ", ".join(get_args(Writer))
+            raise ConfigError(f"--declare {line}: expected WRITER=LICENCE, the writer one of {known}")
+        found[name] = licence
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

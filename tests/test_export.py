@@ -1,0 +1,33 @@
+"""The command line of the export."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline import export
+from tests.exports.made_up import ours, plain
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was written, what was left out, and where the card is."""
+    ours(tmp_path / "artifacts")
+    out = tmp_path / "out"
+    arguments = ["--root", str(tmp_path / "artifacts"), "--out", str(out)]
+    assert export.main(arguments) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"{out}: {len(plain(out)):,} rows, 0 pairs, 1 files")
+    assert said[-1] == f"card      {out / 'README.md'}"
+    card = (out / "README.md").read_text()
+    assert "python -m pipeline.export --root" in card
+    assert str(tmp_path) not in card
+    assert export.main(arguments) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["llm", "llm=", "nobody=MIT"])
+def test_a_declaration_that_says_nothing(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Got, expected, and the known names."""
+    assert export.main(["--out", "x", "--declare", line]) == 1
+    said = capsys.readouterr().err
+    assert f"--declare {line}: expected WRITER=LICENCE" in said
+    assert "candidates, mutate, inductor, llm" in said
