@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError, KernelmillError, StoreError
+from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError
 from pipeline.formats.combining import combined
 from pipeline.formats.registry import read_recorded
 from pipeline.records.outcome import Outcome
@@ -30,7 +30,7 @@ WIDTH = 13  # of the first column
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     try:
-        for line in _export(arguments[1:]) if arguments[:1] == ["export"] else _show(arguments):
+        for line in _export(arguments[1:]) if list(arguments[:1]) == ["export"] else _show(arguments):
             print(line, flush=True)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -54,8 +54,11 @@ def _show(arguments: Sequence[str]) -> Iterator[str]:
 
 def _files(paths: Sequence[Path]) -> Iterator[str]:
     spaces = [read_recorded(path) for path in paths]
-    for space in spaces:
-        yield from _recorded(space)
+    for path, space in zip(paths, spaces, strict=True):
+        try:
+            yield from _recorded(space)
+        except FormulaError as error:
+            raise FormatError(f"{path}: ConfigurationSpace.Conditions: {error}") from None
         yield ""
     described = [space for space in spaces if space.constraints]
     for one in described:

@@ -18,7 +18,7 @@ from pathlib import Path
 from pipeline.errors import BundleError
 from pipeline.records.record import Record
 
-BROUGHT = ("grimp", "hydra-core", "msgspec", "omegaconf", "python-constraint2", "simpleeval")
+BROUGHT = ("grimp", "hydra-core", "msgspec", "omegaconf", "simpleeval")
 """What planning and the stages import and a machine for torch and Triton does not have."""
 EXPECTED = ("numpy", "torch")
 """Modules that the machine has to have: they fit its driver."""

@@ -7,7 +7,6 @@ from pipeline.errors import BundleError
 RECORDS = {"msgspec": "msgspec"}
 """Modules that every command imports, and the libraries that hold them."""
 STAGES = {
-    "constraint": "python-constraint2",
     "grimp": "grimp",
     "hydra": "hydra-core",
     "numpy": "numpy",

@@ -9,7 +9,7 @@ from pipeline.records.hardware import Target
 from pipeline.records.record import Record
 
 _PACKAGES = {
-    "generate": ("python", "python-constraint2", "simpleeval"),
+    "generate": ("numpy", "python", "simpleeval"),
     "sampling": ("cmaes", "numpy", "optuna", "scipy", "torch"),
     "compile": (),
     "verify": ("numpy", "torch"),

@@ -1,1 +1,1 @@
-"""Formats: files of other tuners (Kernel Tuner's T1, T4 and cache files) read as records, and T4 written."""
+"""Formats: files of other tuners (T1, T4, caches of Kernel Tuner, KTT) read as records, and T4 written."""

@@ -18,7 +18,7 @@ from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 
-SECONDS = 1 / PER_SECOND[MILLISECONDS]
+IN_A_SECOND = PER_SECOND[MILLISECONDS]
 COSTS = {
     "compile_time": "compile_seconds",
     "benchmark_time": "benchmark_seconds",
@@ -33,10 +33,10 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The object that a text holds, closed where the run that wrote it was cut off, and what was amended."""
     try:
         return reading.mapping(json.loads(text), f"{path}: top level"), ()
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         pass
     open_end = text.rstrip().removesuffix(",")
-    last = open_end.rfind("},")
+    last = open_end.rfind("}")
     attempts = (
         (f"{open_end}}}}}", "the file was not closed: its run ended early"),
         (
@@ -47,7 +47,7 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     for attempt, note in attempts if '"cache"' in text else ():
         try:
             return reading.mapping(json.loads(attempt), f"{path}: top level"), (note,)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
     return reading.parsed(text, path), ()  # raises, with the place
 
@@ -64,7 +64,7 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
     names = _names(content, path)
     objective = content.get("objective", "time")
     if not isinstance(objective, str):
-        objective = str(reading.sequence(objective, f"{path}: objective")[0])
+        objective = next((str(each) for each in reading.sequence(objective, f"{path}: objective")), "time")
     results = [
         _result(
             reading.mapping(entry, f"{path}: cache['{key}']"), names, objective, f"{path}: cache['{key}']"
@@ -77,8 +77,8 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
     return RecordedSpace(
         source=path.name,
         format="cache",
-        kernel=_optional(content.get("kernel_name")),
-        device=_optional(content.get("device_name")),
+        kernel=reading.optional_text(content.get("kernel_name")),
+        device=reading.optional_text(content.get("device_name")),
         problem=problem_size(content.get("problem_size")),
         unit=MILLISECONDS,
         objective=objective,
@@ -130,26 +130,24 @@ def _declared(values: object, place: str) -> list[TunableValue]:
     return [reading.tunable_value(value, place) for value in reading.sequence(values, place)]
 
 
-def _optional(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, place: str) -> RecordedResult:
     tunables = {
         name: reading.tunable_value(reading.part(entry, name, place), f"{place}.{name}") for name in names
     }
-    common = {field: entry[key] * SECONDS for key, field in COSTS.items() if _is_number(entry.get(key))}
-    stamp = entry.get("timestamp")
+    common = {
+        field: entry[key] / IN_A_SECOND for key, field in COSTS.items() if reading.is_number(entry.get(key))
+    }
+    stamp = reading.optional_text(entry.get("timestamp"))
     failure = _failure(entry, objective, place)
     if failure is not None:
         outcome, reason = failure
         return RecordedResult(tunables=tunables, outcome=outcome, reason=reason, timestamp=stamp, **common)
     samples = tuple(_seconds(entry.get("times") or [], f"{place}.times"))
-    seconds = reading.number(entry["time"], f"{place}.time") * SECONDS if "time" in entry else None
+    seconds = reading.number(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
     measurements = {
         key: value
         for key, value in entry.items()
-        if _is_number(value) and key not in tunables and key not in COSTS and key != "time"
+        if reading.is_number(value) and key not in tunables and key not in COSTS and key != "time"
     }
     return RecordedResult(
         tunables=tunables,
@@ -187,8 +185,4 @@ def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outc
 
 def _seconds(times: object, place: str) -> Iterable[float]:
     for value in reading.sequence(times, place):
-        yield reading.number(value, place) * SECONDS
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        yield reading.number(value, place) / IN_A_SECOND

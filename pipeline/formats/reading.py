@@ -8,13 +8,14 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pipeline.errors import FormatError, explained
 from pipeline.records.kernel import TunableValue
 
 GZIP = b"\x1f\x8b"
 MOST_BYTES = 4 * 2**30  # the largest of the public files unpacks to 0.2 GB
+MOST = 1e300  # what larger numbers in a file could mean, nobody knows
 SHOWN = 60  # characters of a value in an error
 
 
@@ -85,10 +86,20 @@ def text(value: object, place: str) -> str:
 
 
 def number(value: object, place: str) -> float:
-    """The value, if it is a number."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    """The value, if it is a number that says something: no NaN, no infinity."""
+    if is_number(value):
         return value
     raise unexpected(place, "a number", value)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is one; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -MOST < value < MOST
+
+
+def optional_text(value: object) -> str | None:
+    """The value, if it is a string that says something."""
+    return value if isinstance(value, str) and value else None
 
 
 def part(values: Mapping[str, Any], key: str, place: str) -> Any:

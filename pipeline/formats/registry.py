@@ -5,6 +5,7 @@ from pathlib import Path
 from pipeline.errors import FormatError
 from pipeline.formats import reading
 from pipeline.formats.cache import mended, recorded_cache
+from pipeline.formats.ktt import recorded_ktt
 from pipeline.formats.t1 import recorded_t1
 from pipeline.formats.t4 import recorded_t4
 from pipeline.records.recorded import RecordedSpace
@@ -13,12 +14,13 @@ KINDS = {
     "ConfigurationSpace": "T1, a search space",
     "results": "T4, results",
     "cache": "a cache file of Kernel Tuner",
+    "Results": "output of KTT",
 }
 """The key of the top level that tells it."""
 
 
 def read_recorded(path: Path) -> RecordedSpace:
-    """A T1, T4 or Kernel Tuner cache file, plain or gzip.
+    """A T1, T4, Kernel Tuner cache or KTT output file, plain or gzip.
 
     Raises
     ------
@@ -32,5 +34,7 @@ def read_recorded(path: Path) -> RecordedSpace:
         return recorded_t4(content, path)
     if "cache" in content:
         return recorded_cache(content, path, notes)
+    if "Results" in content:
+        return recorded_ktt(content, path)
     known = "; ".join(f"'{key}' ({kind})" for key, kind in KINDS.items())
     raise FormatError(f"{path}: top level: expected one of the keys {known}, got {reading.listed(content)}")

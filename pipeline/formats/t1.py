@@ -54,9 +54,9 @@ def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     return RecordedSpace(
         source=path.name,
         format="T1",
-        kernel=kernel.get("KernelName") or general.get("BenchmarkName"),
+        kernel=reading.optional_text(kernel.get("KernelName") or general.get("BenchmarkName")),
         device=_device(kernel),
-        language=kernel.get("Language"),
+        language=reading.optional_text(kernel.get("Language")),
         problem=problem_size(kernel.get("ProblemSize")),
         arguments=_arguments(kernel, f"{path}: KernelSpecification.Arguments"),
         unit=unit_of_time(str(general["TimeUnit"]), f"{path}: General.TimeUnit")
@@ -106,9 +106,11 @@ def _take_default(
     default = parameter.get("Default")
     if isinstance(default, list) and len(default) == 1:  # gemm's GEMMK
         default = default[0]
-    if default in values:
-        defaults[name] = default
-    elif default is not None:
+    for value in values:
+        if value == default and isinstance(value, bool) == isinstance(default, bool):
+            defaults[name] = value
+            return
+    if default is not None:
         notes.append(f"the default of {name}, {reading.shown(default)}, is not among its values: left out")
 
 
@@ -124,8 +126,7 @@ def _constants(content: Mapping[str, Any], tunables: Mapping[str, object]) -> di
 
 def _device(kernel: Mapping[str, Any]) -> str | None:
     device = kernel.get("Device")
-    name = device.get("Name") if isinstance(device, dict) else None
-    return name if isinstance(name, str) else None
+    return reading.optional_text(device.get("Name")) if isinstance(device, dict) else None
 
 
 def _arguments(kernel: Mapping[str, Any], place: str) -> tuple[RecordedArgument, ...]:
@@ -139,8 +140,8 @@ def _arguments(kernel: Mapping[str, Any], place: str) -> tuple[RecordedArgument,
                 type=reading.text(
                     reading.part(argument, "Type", f"{place}[{number}]"), f"{place}[{number}].Type"
                 ),
-                memory=argument.get("MemoryType"),
-                access=argument.get("AccessType"),
+                memory=reading.optional_text(argument.get("MemoryType")),
+                access=reading.optional_text(argument.get("AccessType")),
                 size=size if isinstance(size, int | str) else None,
             )
         )

@@ -92,8 +92,7 @@ def _unit(content: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]]
 
 
 def _said(content: Mapping[str, Any], key: str) -> str | None:
-    value = (content.get("metadata") or {}).get(key)
-    return value if isinstance(value, str) and value else None
+    return reading.optional_text(content.get("metadata", {}).get(key))
 
 
 def _objective(entries: list[Any]) -> str:
@@ -116,7 +115,7 @@ def _result(entry: Mapping[str, Any], unit: str, objective: str, place: str) -> 
         for key, field in COSTS.items()
         if times.get(key) is not None
     }
-    common["timestamp"] = entry.get("timestamp")
+    common["timestamp"] = reading.optional_text(entry.get("timestamp"))
     measured = _measured(entry, f"{place}.measurements")
     failure = _failure(entry, measured, objective, place)
     if failure is not None:
@@ -124,7 +123,9 @@ def _result(entry: Mapping[str, Any], unit: str, objective: str, place: str) -> 
     runtimes = reading.sequence(times.get("runtimes") or [], f"{place}.times.runtimes")
     samples = tuple(reading.number(each, f"{place}.times.runtimes") / PER_SECOND[unit] for each in runtimes)
     seconds = _time(measured, unit, f"{place}.measurements")
-    numbers = {name: value for name, (value, _) in measured.items() if name != "time" and _is_number(value)}
+    numbers = {
+        name: value for name, (value, _) in measured.items() if name != "time" and reading.is_number(value)
+    }
     return RecordedResult(
         tunables=tunables,
         outcome=Outcome.PASSED,
@@ -177,10 +178,6 @@ def _time(measured: Mapping[str, tuple[Any, str]], unit: str, place: str) -> flo
     if own:
         unit = unit_of_time(own, f"{place}: unit of time")
     return reading.number(value, f"{place}: time") / PER_SECOND[unit]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _entry(result: RecordedResult, objective: str) -> dict[str, Any]:

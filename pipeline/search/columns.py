@@ -21,7 +21,7 @@ Truth = npt.NDArray[np.bool_]
 
 EXACT = 2**53  # whole numbers up to here are the same as float64
 LARGEST_POWER_BITS = 4096
-FAILURES = (ArithmeticError, TypeError, ValueError)
+FAILURES = (ArithmeticError, RecursionError, TypeError, ValueError)
 
 
 def column(values: Sequence[TunableValue]) -> Column:

@@ -57,7 +57,7 @@ def evaluate(expression: str, names: Mapping[str, TunableValue]) -> TunableValue
         raise FormulaError(f"`{expression}`: unknown name '{error.name}' (known: {known})") from None
     except simpleeval.FunctionNotDefined as error:
         raise unknown_function(expression, error.func_name) from None
-    except (simpleeval.InvalidExpression, ArithmeticError, TypeError, ValueError) as error:
+    except (simpleeval.InvalidExpression, ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise FormulaError(f"`{expression}`: cannot be evaluated: {error}") from None
     if not isinstance(value, bool | int | float | str):
         kind = type(value).__name__

@@ -38,6 +38,8 @@ class Solver:
         self._sizes = [len(each) for each in values.values()]
         self._columns = [column(each) for each in values.values()]
         self._constants = {name: column([value]) for name, value in constants.items()}
+        # A tunable with one value is no axis: rules that name dozens of them have small tables too.
+        self._constants |= {name: column(each) for name, each in values.items() if len(each) == 1}
         self._tables: list[_Table] = []
         self._wide: list[str] = []
         for rule in rules:
@@ -49,6 +51,16 @@ class Solver:
     def count(self) -> int:
         """Number of valid points; visits them only where a rule is wide."""
         return sum(len(rows) for rows in self.blocks()) if self._wide else self.solutions.count
+
+    def counts_by_rule(self) -> list[int] | None:
+        """What is left before the first rule, after it, after the second, …; None where a rule is wide."""
+        if self._wide:
+            return None
+        factors = [table.factor for table in self._tables]
+        try:
+            return [Solutions(self._sizes, factors[:number]).count for number in range(len(factors) + 1)]
+        except TooWide:
+            return None
 
     @property
     def wide(self) -> tuple[str, ...]:
@@ -91,8 +103,12 @@ class Solver:
                 self._wide.append(widest.rule)
 
     def _named(self, rule: str) -> list[tuple[str, int]]:
-        """The tunables that a rule names, in their order."""
-        return [(name, number) for name, number in self._numbers.items() if name in names_in(rule)]
+        """The tunables with several values that a rule names, in their order."""
+        return [
+            (name, number)
+            for name, number in self._numbers.items()
+            if self._sizes[number] != 1 and name in names_in(rule)
+        ]
 
     def _take(self, rule: str) -> None:
         named = self._named(rule)

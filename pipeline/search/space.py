@@ -10,8 +10,6 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pipeline.records.kernel import Constraint, Implementation, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
@@ -103,7 +101,10 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
 
     def pruned(self) -> tuple[Pruned, ...]:
         """What each rule excludes of that which the rules before it leave."""
-        counts = self._counts()
+        left = self.solver.counts_by_rule()
+        counts: list[int | None] = [None] * len(self.constraints)
+        if left is not None:
+            counts = [before - after for before, after in itertools.pairwise(left)]
         return tuple(
             Pruned(implementation=self.implementation, rule=rule.rule, reason=rule.reason, count=count)
             for rule, count in zip(self.constraints, counts, strict=True)
@@ -120,15 +121,6 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         if not names:
             return [{} for _ in rows]
         return [dict(zip(names, point, strict=True)) for point in zip(*columns, strict=True)]
-
-    def _counts(self) -> list[int | None]:
-        if self.solver.wide or not self.constraints:
-            return [None] * len(self.constraints)
-        left = [self.size]
-        for number in range(1, len(self.constraints)):
-            left.append(msgspec.structs.replace(self, constraints=self.constraints[:number]).count)
-        left.append(self.count)
-        return [before - after for before, after in itertools.pairwise(left)]
 
     def _row(self, tunables: Mapping[str, TunableValue]) -> list[int] | None:
         if tunables.keys() != self.values.keys():

@@ -137,6 +137,7 @@ def test_numbers_beyond_64_bits_stay_exact() -> None:
         ("[a for a in (1, 2)]", "`[a for a in (1, 2)]`: cannot be evaluated: ListComp is not known here"),
         ("(a := 1) > 0", "`(a := 1) > 0`: cannot be evaluated: NamedExpr is not known here"),
         ("(lambda: 1)() > 0", "`(lambda: 1)() > 0`: cannot be evaluated: Call is not known here"),
+        ("not " * 900 + "a", "`not not"),
         ("a is 1", "`a is 1`: cannot be evaluated: Is is not known"),
     ],
 )

@@ -35,7 +35,7 @@ def made(rules: tuple[str, ...] = RULES, **values: tuple[TunableValue, ...]) -> 
     return Subspace(
         implementation="toy",
         values=changed,
-        default={name: each[0] for name, each in changed.items()},
+        default={},
         constraints=tuple(Constraint(rule=rule, reason="") for rule in rules),
         constants=CONSTANTS,
     )
@@ -211,6 +211,20 @@ def test_neighbours_differ_in_one_tunable(reach: int | None) -> None:
     both = Space(subspaces=(space,))
     assert both.neighbours(("toy", point), reach) == [("toy", each) for each in found]
     assert both.neighbours(("other", point)) == []
+
+
+def test_a_rule_over_many_tunables_of_one_value() -> None:
+    """They are no axes of its table: numpy has 64 at most."""
+    values: dict[str, tuple[TunableValue, ...]] = {f"t{number}": (1,) for number in range(100)}
+    rule = " + ".join(values) + " + x == 102"
+    solver = Solver({**values, "x": (1, 2, 3)}, [rule], {})
+    assert (solver.count, solver.wide) == (1, ())
+
+
+def test_a_tunable_without_values_leaves_nothing() -> None:
+    """No value, no point."""
+    assert made((), a=()).points() == []
+    assert made(("a > 1",), a=()).count == 0
 
 
 def test_a_rule_may_rely_on_those_before_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import FormulaError
 from pipeline.records.kernel import Constraint, Implementation, Tunable
 from pipeline.records.optimization import Optimization
-from pipeline.search.formula import evaluate
+from pipeline.search.formula import evaluate, names_in
 from pipeline.search.space import Subspace, narrow, subspace
 
 FULL = Optimization(name="full", description="")
@@ -94,6 +94,28 @@ def test_a_rule_over_constants_decides_for_all() -> None:
     closed = msgspec.structs.replace(space, constraints=(Constraint(rule="rows > 5", reason="too few rows"),))
     assert (closed.points(), closed.has_point()) == ([], False)
     assert [each.count for each in closed.pruned()] == [18]
+
+
+def test_workload_and_hardware_may_be_named_as_owners() -> None:
+    """A rule over tunables, the workload and the device's limits, as issues and datasheets write it."""
+    values = {"BLOCK_M": (32, 64, 128), "BLOCK_K": (32, 64, 128), "stages": (1, 2, 3)}
+    rule = (
+        "BLOCK_M * BLOCK_K * stages * itemsize <= hardware.shared_memory_per_block and workload.M >= BLOCK_M"
+    )
+    space = Subspace(
+        implementation="toy",
+        values=values,
+        default={},
+        constraints=(Constraint(rule=rule, reason="must fit"),),
+        constants={"shared_memory_per_block": 49152, "M": 64, "itemsize": 4},
+    )
+    expected = [
+        point
+        for point in itertools.product(*values.values())
+        if point[0] * point[1] * point[2] * 4 <= 49152 and point[0] <= 64
+    ]
+    assert [tuple(point.values()) for point in space.points()] == expected
+    assert names_in(rule) >= {"shared_memory_per_block", "M"}
 
 
 def test_no_tunables_is_one_point() -> None:
