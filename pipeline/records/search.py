@@ -16,6 +16,7 @@ StrategyName = Literal[
     "nsga2",
     "evolution",
     "basin_hopping",
+    "surrogate",
     "successive_halving",
     "ablation",
     "transfer",
@@ -119,6 +120,19 @@ class BasinHopping(Record, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError for what cannot move."""
         at_least(self, start=1, jump=1)
+
+
+class Surrogate(Record, frozen=True, kw_only=True):
+    """Settings of the Gaussian process over the whole space."""
+
+    startup: int = 16
+    """Points at random before the model decides."""
+    trials_at_most: int = 400
+    """The model sees so many of the measured points, the best ones; its cost is cubic."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what leaves nothing to learn from."""
+        at_least(self, startup=2, trials_at_most=2)
 
 
 class SuccessiveHalving(Record, frozen=True, kw_only=True):
@@ -226,6 +240,7 @@ class Search(Record, frozen=True, kw_only=True):
     nsga2: Nsga2 | None = None
     evolution: Evolution | None = None
     basin_hopping: BasinHopping | None = None
+    surrogate: Surrogate | None = None
     successive_halving: SuccessiveHalving | None = None
     ablation: Ablation | None = None
     transfer: Transfer | None = None
