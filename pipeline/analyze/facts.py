@@ -103,7 +103,7 @@ def _preference(result: Result) -> tuple[float, ...]:
     """Best occupancy first; among equals the one that spills least, then the default, then the smallest."""
     assert result.compiled is not None
     facts = result.compiled.facts
-    return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes)
+    return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes or 0)
 
 
 def _row(entry: Chosen) -> dict[str, object]:

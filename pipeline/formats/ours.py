@@ -74,7 +74,9 @@ def _recorded(result: Result) -> RecordedResult | None:
     )
     if result.profiled is not None:
         return _measured(common, result.profiled)
-    if result.failure is None or result.outcome in (Outcome.DEVICE_UNAVAILABLE, Outcome.NOT_JUDGED):
+    if result.failure is None or result.outcome in (
+        *(Outcome.DEVICE_UNAVAILABLE, Outcome.NOT_JUDGED, Outcome.NOT_RECORDED),
+    ):
         return None
     return msgspec.structs.replace(common, outcome=result.outcome, reason=result.failure.reason)
 
@@ -87,5 +89,9 @@ def _measured(common: RecordedResult, profiled: Profiled) -> RecordedResult:
         seconds=seconds,
         median_seconds=seconds,
         joules=profiled.energy.joules if profiled.energy else None,
-        measurements={"GFLOP/s": profiled.flops / seconds / 1e9, "GB/s": profiled.bytes / seconds / 1e9},
+        measurements={
+            name: amount / seconds / 1e9
+            for name, amount in (("GFLOP/s", profiled.flops), ("GB/s", profiled.bytes))
+            if amount is not None
+        },
     )

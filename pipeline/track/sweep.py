@@ -128,7 +128,7 @@ def _winners(winners: Sequence[Winner]) -> list[str]:
             cell.hardware,
             quantities.seconds(winner.seconds.value),
             speedups or "no baseline",
-            quantities.share(winner.roofline_share),
+            "–" if winner.roofline_share is None else quantities.share(winner.roofline_share),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
