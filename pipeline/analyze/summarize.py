@@ -21,7 +21,7 @@ def summarize(
     """Counts, winners, and with what and where the results were made."""
     made = [record.provenance for result in results for record in result.records.values()]
     measured = sorted(
-        result.profile.provenance.created for result in results if result.profile and result.profiled
+        result.profile.provenance.created for result in results if result.profile and result.profiled and not result.profiled.recorded
     )
     versions: dict[str, set[str]] = collections.defaultdict(set)
     for provenance_of_result in made:

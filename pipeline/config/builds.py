@@ -49,6 +49,10 @@ class Builds:
             toolchain={**library_versions(stage), **self._toolchains[key].versions},
         )
 
+    def replayed(self, stage: str) -> Build:
+        """Of compile, verify or profile where recorded measurements are replayed: no backend takes part."""
+        return Build(code=self._code(f"pipeline.stages.{stage}"), toolchain=library_versions("generate"))
+
     def judge(self, target: Target) -> Build:
         """Of judge: candidates may be Triton's or come with C++ that is compiled here."""
         versions = library_versions("judge")

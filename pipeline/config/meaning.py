@@ -85,6 +85,14 @@ def _problems(record: Record, name: str, root: Path) -> Iterator[str]:
 
 
 def _kernel(kernel: Kernel) -> Iterator[str]:
+    if kernel.space is not None:
+        for key in ("reference", "tensors", "implementations", "vendors"):
+            if getattr(kernel, key):
+                yield f"{key}: the kernel has a space of recorded measurements, and nothing that runs"
+        return
+    for key in ("flops", "bytes"):
+        if getattr(kernel.cost, key) is None:
+            yield f"cost.{key}: expected a formula, got null"
     roles = {tensor.role for tensor in kernel.tensors.values()}
     for role in ("input", "output"):
         if role not in roles:
@@ -102,8 +110,8 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
     if kernel.gradient_of is not None:
         yield from gradient_problems(kernel, kernel.gradient_of)
     known = {*kernel.dimensions, *kernel.attributes, "itemsize"}
-    yield from _formula(kernel.cost.flops, "cost.flops", known)
-    yield from _formula(kernel.cost.bytes, "cost.bytes", known)
+    yield from _formula(kernel.cost.flops or "0", "cost.flops", known)
+    yield from _formula(kernel.cost.bytes or "0", "cost.bytes", known)
     yield from _formula(kernel.tolerance.reduction, "tolerance.reduction", known)
     for name, expression in kernel.dimensions.items():
         yield from _formula(expression, f"dimensions.{name}", None)
@@ -206,7 +214,8 @@ def _hardware(hardware: Hardware) -> Iterator[str]:
     for name, peak in hardware.peaks.items():
         if peak.value <= 0:
             yield f"peaks.{name}.value: expected more than 0, got {peak.value:g}"
-    if hardware.architecture != NATIVE and not hardware.limits:
+    replays = hardware.recorded is not None or hardware.kind == "recorded"
+    if hardware.architecture != NATIVE and not hardware.limits and not replays:
         yield f"limits: expected at least one (only architecture: {NATIVE} is read from the machine)"
 
 

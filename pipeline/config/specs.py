@@ -15,9 +15,10 @@ from pipeline.records.kernel import Implementation, Kernel, Tunable, Vendor
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
+from pipeline.records.recorded import RecordedFile
 from pipeline.records.search import Search, Start
 from pipeline.records.settings import Profile, Verify
-from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec, key_of
+from pipeline.records.specs import Build, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec, key_of
 
 
 class Task(Record, frozen=True, kw_only=True):
@@ -39,6 +40,7 @@ class Task(Record, frozen=True, kw_only=True):
     brief: Brief | None = None
     files: dict[str, str] = {}
     starts: tuple[Start, ...] = ()
+    recorded: RecordedFile | None = None
 
 
 class Specs(Record, frozen=True, kw_only=True):
@@ -89,7 +91,7 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
     callables = {name: _callable_of(each) for name, each in task.implementations.items()}
     used = {each.backend for each in task.implementations.values()}
     build = {
-        stage: {name: builds.of_backend(stage, name, task.target) for name in sorted(used)}
+        stage: {name: _build(task, builds, stage, name) for name in sorted(used)}
         for stage in ("compile", "verify", "profile")
     }
     compiled = CompileSpec(
@@ -98,6 +100,7 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         implementations=callables,
         target=task.target,
         builds=build["compile"],
+        recorded=task.recorded,
     )
     verified = VerifySpec(
         parent=key_of(kernel.name, compiled),
@@ -115,6 +118,7 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         settings=msgspec.structs.replace(task.verify, description=""),
         prune=task.search.prune,
         builds=build["verify"],
+        recorded=task.recorded,
     )
     profiled = ProfileSpec(
         parent=key_of(kernel.name, verified),
@@ -132,8 +136,13 @@ def _chain(task: Task, builds: Builds, generate: GenerateSpec) -> Specs:
         settings=msgspec.structs.replace(task.profile, description=""),
         screening=task.search.screening(),
         builds=build["profile"],
+        recorded=task.recorded,
     )
     return Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
+
+
+def _build(task: Task, builds: Builds, stage: str, name: str) -> Build:
+    return builds.replayed(stage) if task.recorded else builds.of_backend(stage, name, task.target)
 
 
 def _vendors(task: Task) -> dict[str, Vendor]:

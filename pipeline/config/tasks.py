@@ -3,6 +3,7 @@
 One maker serves all jobs of a sweep: what tasks share is read, solved and hashed once.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.config.briefs import Subject, brief_of
@@ -10,6 +11,7 @@ from pipeline.config.builds import Builds
 from pipeline.config.folders import files_of
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, kernel_file
+from pipeline.config.replaying import Replayed, Replaying
 from pipeline.config.resolve import (
     Spaces,
     fitting,
@@ -23,13 +25,17 @@ from pipeline.config.spec_files import write_spec
 from pipeline.config.specs import Specs, Task, specs_of
 from pipeline.config.transfer import starts
 from pipeline.records.brief import Brief
-from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.plan import PlannedTask
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
+
+
+NO_REFERENCE = "none"
+"""Digest of the reference of a kernel that has none."""
 
 
 class Made(Record, frozen=True, kw_only=True):
@@ -49,6 +55,7 @@ class TaskMaker:
         self.builds = Builds(store)
         self._spaces = Spaces()
         self._sources = Sources(root)
+        self._replaying = Replaying(root)
         self._source_digests: dict[str, str] = {}
         self._module_digests: dict[str, tuple[str, str | None]] = {}
 
@@ -56,14 +63,18 @@ class TaskMaker:
         """The task of a cell with its specs on disk; raises Impossible where there is none."""
         settings = material.settings
         kernel, device = material.kernels[cell.kernel], material.devices[cell.hardware]
-        optimization = material.optimizations[cell.optimization]
+        workload, optimization = material.workloads[cell.workload], material.optimizations[cell.optimization]
         where = kernel_file(self._root, cell.kernel)
-        problem = problem_of(kernel, material.workloads[cell.workload], where)
-        implementations = fitting(kernel, device.hardware.kind, optimization)
+        replayed = self._replaying.task(kernel, device.hardware, workload, optimization, where)
+        if replayed is None:
+            problem = problem_of(kernel, workload, where)
+            implementations = fitting(kernel, device.hardware.kind, optimization)
+        else:
+            problem, implementations = replayed.problem, replayed.implementations
         # All limits, so that an error names all that a constraint may use.
         constants = constants_of(problem, limits_of(device.hardware))
         counts = self._spaces.counts(implementations, optimization, constants, where)
-        reference, vendors = self._modules(kernel, where)
+        reference, vendors = self._modules(kernel, where) if kernel.reference else (NO_REFERENCE, None)
         task = Task(
             kernel=kernel,
             implementations=implementations,
@@ -75,12 +86,13 @@ class TaskMaker:
             search=settings.search,
             verify=settings.verify,
             profile=settings.profile,
-            source_digests={name: self._source_digest(kernel, name) for name in implementations},
+            source_digests={name: self._source_digest(kernel, name, replayed) for name in implementations},
             reference_digest=reference,
             vendors_digest=vendors,
             files=self._folder(settings.search),
             brief=self._brief(material, cell, implementations, reference),
             starts=self._starts(settings.search, implementations, cell, problem.element),
+            recorded=replayed.file if replayed else None,
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
@@ -110,7 +122,7 @@ class TaskMaker:
 
     def files(self) -> tuple[str, ...]:
         """Sources that were read."""
-        return tuple(sorted(str(path) for path in self._sources.read))
+        return tuple(sorted(str(path) for path in self._sources.read | self._replaying.read))
 
     def _written(self, specs: Specs) -> dict[str, str]:
         keys = specs.keys()
@@ -118,7 +130,9 @@ class TaskMaker:
             write_spec(self._store, stage, key, getattr(specs, stage))
         return keys
 
-    def _source_digest(self, kernel: Kernel, name: str) -> str:
+    def _source_digest(self, kernel: Kernel, name: str, replayed: Replayed | None) -> str:
+        if replayed is not None and name not in kernel.implementations:
+            return replayed.file.digest  # there is no source; what stands for it is the file
         implementation = kernel.implementations[name]
         key = digest(implementation)
         if key not in self._source_digests:
@@ -170,7 +184,7 @@ def _row(cell: Cell, task: Task, material: Material, keys: dict[str, str]) -> Ta
     names = {**task.problem.attributes, **task.problem.dimensions}
     names["itemsize"] = constants_of(task.problem, {})["itemsize"]
     cost = task.kernel.cost
-    traffic = evaluate_number(cost.bytes, names)
+    traffic = _evaluated(cost.bytes, names)
     return TaskRow(
         task=digest([cell, task.search.name, keys["profile"]]),
         kernel=cell.kernel,
@@ -183,9 +197,9 @@ def _row(cell: Cell, task: Task, material: Material, keys: dict[str, str]) -> Ta
         rounds=task.search.rounds,
         dtype=task.problem.element,
         dimensions=task.problem.dimensions,
-        flops=evaluate_number(cost.flops, names),
+        flops=_evaluated(cost.flops, names),
         bytes=traffic,
-        read=traffic * task.problem.input_share,
+        read=None if traffic is None else traffic * task.problem.input_share,
         unit=cost.unit,
         peaks=hardware.peaks,
         limits=limits_of(hardware),
@@ -193,4 +207,9 @@ def _row(cell: Cell, task: Task, material: Material, keys: dict[str, str]) -> Ta
         compile=keys["compile"],
         verify=keys["verify"],
         profile=keys["profile"],
+        recorded=task.recorded.line if task.recorded else None,
     )
+
+
+def _evaluated(formula: str | None, names: Mapping[str, TunableValue]) -> float | None:
+    return None if formula is None else evaluate_number(formula, names)

@@ -134,8 +134,8 @@ class Implementation(Record, frozen=True, kw_only=True):
 class Cost(Record, frozen=True, kw_only=True):
     """Formulas over dimensions and `itemsize` (bytes of the element type)."""
 
-    flops: str | None = None
-    bytes: str | None = None
+    flops: str | None
+    bytes: str | None
     """Compulsory traffic: every input read once, every output written once."""
     unit: Literal["matrix", "vector"] = "vector"
     """Which peak bounds it: matrix units or the vector unit."""
@@ -192,7 +192,7 @@ class Kernel(Record, frozen=True, kw_only=True):
     """Constants passed at run time, for example `eps`."""
     attributes: dict[str, TunableValue] = {}
     """Choices fixed at compile time that change what is computed, for example `epilogue`."""
-    reference: str = ""
+    reference: str
     """`module:function`: tensors in declared order (inputs only) and scalars, attributes by keyword."""
     gradient_of: GradientOf | None = None
     """This kernel is another one's backward: the reference is the other one's, and is differentiated."""

@@ -235,7 +235,7 @@ def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]
         yield folder / name, (Path("kernel") / name).parent.as_posix()
     if result.variant.written:
         yield from _written(result, root)
-    elif not sources and task.compile:
+    elif not sources and task.compile and result.task.recorded is None:
         path = Path(task.compile.implementations[result.variant.implementation].source)
         if _is_source_of(result, path):
             yield path, (Path("kernel/sources") / path).parent.as_posix()
