@@ -34,7 +34,7 @@ class Builds:
         names = members(search)
         code = self._code("pipeline.stages.generate", *(module(name) for name in names))
         versions = library_versions("generate")
-        if set(names) & set(OF_OPTUNA):
+        if set(names) & {*OF_OPTUNA, "surrogate"}:
             versions |= library_versions("sampling")
         return Build(code=code, toolchain=versions)
 

@@ -99,14 +99,17 @@ class Evolution(Record, frozen=True, kw_only=True):
     """Of so many at random the best becomes a parent."""
     crossover: float = 0.7
     """Probability that a child has two parents."""
+    leap: float = 0.5
+    """Probability that a tunable which changes takes any of its values, and not the one next to it."""
     patience: int = 4
     """Rounds without a better variant after which a new population begins at random."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a population that cannot breed, or a share that is none."""
         at_least(self, population=2, tournament=1, patience=1)
-        if not 0 <= self.crossover <= 1:
-            raise ValueError(f"crossover: expected a share from 0 to 1, got {self.crossover:g}")
+        for name in ("crossover", "leap"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}: expected a share from 0 to 1, got {getattr(self, name):g}")
 
 
 class BasinHopping(Record, frozen=True, kw_only=True):

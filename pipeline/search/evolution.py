@@ -61,7 +61,7 @@ def _child(field: Field, parents: list[Lesson], settings: Evolution) -> Point | 
     if mates and generator.random() < settings.crossover:
         other = lattice.vector(generator.choice(mates).trial.point[1])
         vector = tuple(generator.choice(pair) for pair in zip(vector, other, strict=True))
-    vector = _mutated(field, lattice, vector)
+    vector = _mutated(field, lattice, vector, settings.leap)
     found = lattice.nearest(vector, field.taken[name], generator)
     return None if found is None else field.take(name, found)
 
@@ -70,12 +70,14 @@ def _chosen(field: Field, parents: list[Lesson], settings: Evolution) -> Lesson:
     return min(field.generator.choices(parents, k=settings.tournament), key=_loss)
 
 
-def _mutated(field: Field, lattice: Lattice, vector: Vector) -> Vector:
-    """On average one tunable takes a step."""
+def _mutated(field: Field, lattice: Lattice, vector: Vector, leap: float) -> Vector:
+    """On average one tunable changes: a step, or a leap, for what is next to a good value need not be good."""
     mutated = list(vector)
     for place, axis in enumerate(lattice.axes):
         if field.generator.random() < 1 / len(lattice.axes):
-            mutated[place] = field.generator.choice(axis.beside(vector[place]))
+            leaps = field.generator.random() < leap
+            others = [step for step in range(len(axis.values)) if step != vector[place]]
+            mutated[place] = field.generator.choice(others if leaps else axis.beside(vector[place]))
     return tuple(mutated)
 
 

@@ -16,8 +16,8 @@ from pipeline.records.history import Trial
 from pipeline.records.search import Surrogate
 from pipeline.search.allocation import shares
 from pipeline.search.lattice import Field, Lattice
-from pipeline.search.learned import lessons
-from pipeline.search.space import Point, Space
+from pipeline.search.learned import lessons, penalty
+from pipeline.search.space import Point, Space, Tunables
 from pipeline.search.strategy import Budget
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ NOISES = (1e-4, 1e-2, 1e-1)
 """Variance of a measurement, as a share of the variance between the variants."""
 POOL = 20_000
 """Points that are predicted at most; of a larger space so many are drawn anew in every round."""
+
+LEAST = 1e-12  # of a variance
 
 
 class _Model(NamedTuple):
@@ -61,12 +63,11 @@ def _expected(
 ) -> list[Point]:
     """The points of one implementation."""
     lattice = field.lattices[name]
-    known = [each for each in lessons(history) if each.trial.point[0] == name and each.loss is not None]
-    known = sorted(known, key=lambda each: each.loss)[: settings.trials_at_most]
+    known = _ranked(name, history)[: settings.trials_at_most]
     if len(known) < 2 or count <= 0:
         return field.draw_of(name, count)
-    told = _coordinates(lattice, np.array([lattice.vector(each.trial.point[1]) for each in known]))
-    values = np.array([each.loss for each in known], dtype=np.float64)
+    told = _coordinates(lattice, np.array([lattice.vector(tunables) for _, tunables in known]))
+    values = np.array([loss for loss, _ in known])
     spread = float(values.std())
     values = (values - values.mean()) / spread if spread > 0 else values * 0.0
     vectors = _pool(field, name, history)
@@ -81,14 +82,24 @@ def _pool(field: Field, name: str, history: Sequence[Trial]) -> "NDArray[np.int6
         left = [vector not in field.taken[name] for vector in lattice.rows]
         return lattice.vectors[np.array(left, dtype=bool)]
     drawn = dict.fromkeys(lattice.draw(field.generator, field.taken[name], POOL))
-    ranked = sorted(
-        (each for each in lessons(history) if each.trial.point[0] == name and each.loss is not None),
-        key=lambda each: each.loss,
-    )
-    for each in ranked[:8]:  # random points are seldom beside the best ones
-        beside = lattice.neighbours(lattice.vector(each.trial.point[1]))
+    for _, tunables in _ranked(name, history)[:8]:  # random points are seldom beside the best ones
+        beside = lattice.neighbours(lattice.vector(tunables))
         drawn |= dict.fromkeys(vector for vector in beside if vector not in field.taken[name])
     return np.array(list(drawn), dtype=np.int64).reshape(len(drawn), len(lattice.axes))
+
+
+def _ranked(name: str, history: Sequence[Trial]) -> list[tuple[float, Tunables]]:
+    """Log seconds and tunables of what was tried, the best first; a failure is worse than all that passed."""
+    tried = lessons(history)
+    worst = penalty([each.loss for each in tried])
+    found = [
+        (worst if each.loss is None else each.loss, each.trial.point[1])
+        for each in tried
+        if each.trial.point[0] == name
+    ]
+    return sorted(
+        [(loss, tunables) for loss, tunables in found if loss is not None], key=lambda each: each[0]
+    )
 
 
 def _coordinates(lattice: Lattice, vectors: "NDArray[np.int64]") -> "Numbers":
@@ -115,20 +126,19 @@ def _fitted(told: "Numbers", values: "Numbers") -> _Model:
     """Lengths and noise by marginal likelihood, one coordinate after the other."""
     model = _Model(np.full(told.shape[1], 0.8), NOISES[1])
     best = _likelihood(told, values, model)
-    for _ in range(1):
-        trials = [(place, length) for place in range(told.shape[1]) for length in LENGTHS]
-        for place, length in trials:
+    for place in range(told.shape[1]):
+        for length in LENGTHS:
             lengths = model.lengths.copy()
             lengths[place] = length
             tried = model._replace(lengths=lengths)
             found = _likelihood(told, values, tried)
             if found > best:
                 best, model = found, tried
-        for noise in NOISES:
-            tried = model._replace(noise=noise)
-            found = _likelihood(told, values, tried)
-            if found > best:
-                best, model = found, tried
+    for noise in NOISES:
+        tried = model._replace(noise=noise)
+        found = _likelihood(told, values, tried)
+        if found > best:
+            best, model = found, tried
     return model
 
 
@@ -142,7 +152,8 @@ def _likelihood(told: "Numbers", values: "Numbers", model: _Model) -> float:
         return -math.inf
     half = solve_triangular(factor, values, lower=True, check_finite=False)
     # The variance itself has its best value in closed form.
-    return float(-0.5 * len(values) * np.log(half @ half / len(values) + 1e-12) - np.log(np.diag(factor)).sum())
+    scale = half @ half / len(values) + LEAST
+    return float(-0.5 * len(values) * np.log(scale) - np.log(np.diag(factor)).sum())
 
 
 def _best(model: _Model, told: "Numbers", values: "Numbers", pool: "Numbers", count: int) -> list[int]:
@@ -153,12 +164,12 @@ def _best(model: _Model, told: "Numbers", values: "Numbers", pool: "Numbers", co
     factor = np.linalg.cholesky(covariance)
     half = solve_triangular(factor, values, lower=True)
     across = solve_triangular(factor, _kernel(told, pool, model.lengths), lower=True)
-    scale = float(half @ half) / len(values)
+    scale = max(float(half @ half) / len(values), LEAST)
     mean = across.T @ half
     variance = 1 - (across**2).sum(0)
     least, chosen = float(values.min()), list[int]()
     for _ in range(min(count, len(pool))):
-        gain = _improvement(mean, np.sqrt(scale * np.maximum(variance, 1e-12)), least)
+        gain = _improvement(mean, np.sqrt(scale * np.maximum(variance, LEAST)), least)
         gain[chosen] = -math.inf
         place = int(np.argmax(gain))
         chosen.append(place)

@@ -1,8 +1,8 @@
-"""Searches on recorded spaces, ours and Kernel Tuner's. In: a space, strategies. Out: what each evaluated, in order.
+"""Searches on recorded spaces, ours and Kernel Tuner's. In: a space, strategies. Out: what each found, in order.
 
 Both see one table: the median of the recorded samples, and the recorded failures. Ours run in
-`pipeline.search.simulate`, in rounds; Kernel Tuner's in its own simulation mode, on a copy of its cache file
-in which each time is that median, with the conditions of the T1 file as its restrictions.
+`pipeline.search.simulate`, in rounds; Kernel Tuner's in its own simulation mode, on a cache file in which each
+time is that median, with the conditions of the T1 file as its restrictions.
 """
 
 import json
@@ -21,50 +21,47 @@ import numpy as np
 from pipeline.formats.combining import combined
 from pipeline.formats.registry import read_recorded
 from pipeline.records.kernel import TunableValue
-from pipeline.records.record import from_plain
+from pipeline.records.record import Record, from_plain
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from pipeline.records.search import Search
 from pipeline.search.simulate import Recording, simulate
 from tests.benchmarks.figures import ROOT
 
 MILLISECONDS = 1e3
-
-OURS = (
-    *("random", "latin_hypercube", "tpe", "gp", "cma_es", "nsga2"),
-    *("evolution", "basin_hopping", "successive_halving"),
-)
-"""Those that search a space from nothing: grid is no search, ablation and transfer begin with a winner."""
-
-THEIRS = (
-    *("random_sample", "genetic_algorithm", "diff_evo", "pso", "firefly_algorithm", "simulated_annealing"),
-    *("dual_annealing", "basinhopping", "mls", "greedy_mls", "ordered_greedy_mls", "greedy_ils"),
-    *("bayes_opt", "hybrid_vndx", "adaptive_tabu_greywolf"),
-)
-"""All of Kernel Tuner's that run without a further package, with their default settings."""
+CHILD = ROOT / "tests" / "benchmarks" / "strategies_child.py"
 
 
 class Table(NamedTuple):
     """A recorded space as numbers, in the order of its results."""
 
-    name: str
     seconds: np.ndarray
     """Median seconds per call; infinite where the configuration failed."""
     cost: np.ndarray
-    """Seconds that trying the configuration took: compile, measure, verify."""
+    """Seconds that trying the configuration took: compile, measure, verify, the tuner itself."""
     index: Mapping[str, int]
     """Configuration, its values joined by commas -> place."""
 
+    @property
+    def optimum(self) -> float:
+        """Seconds per call of the best configuration."""
+        return float(self.seconds.min())
 
-class Run(NamedTuple):
+
+class Run(Record, frozen=True, kw_only=True):
     """One search."""
 
-    strategy: str
     seed: int
-    evaluated: tuple[int, ...]
-    """Places in the table, in the order of evaluation, none twice."""
+    found: tuple[float | None, ...]
+    """Seconds per call, evaluation by evaluation; None: it failed, or was measured briefly only."""
+    cost: tuple[float, ...]
+    """Recorded seconds that each evaluation took."""
     thought: float
-    """Processor seconds of the whole search: what the strategy itself takes."""
-    error: str | None = None
+    """Processor seconds of the strategy itself, and of looking up, for the whole search."""
+
+    @property
+    def values(self) -> list[float]:
+        """What was found, infinite where nothing was."""
+        return [math.inf if each is None else each for each in self.found]
 
 
 def read_space(t1: Path, results: Path) -> RecordedSpace:
@@ -75,69 +72,93 @@ def read_space(t1: Path, results: Path) -> RecordedSpace:
 def table_of(space: RecordedSpace) -> Table:
     """Its results as numbers."""
     return Table(
-        name=f"{space.kernel} on {space.device}",
         seconds=np.array([_seconds(result) for result in space.results]),
-        cost=np.array([_cost(result) for result in space.results]),
+        cost=np.array([result.cost_seconds for result in space.results]),
         index={_key(space, each.tunables): place for place, each in enumerate(space.results)},
     )
 
 
 def our_runs(space: RecordedSpace, search: Mapping[str, Any], seeds: Sequence[int]) -> list[Run]:
     """One of our strategies, with several seeds."""
-    recording, index = Recording(space), table_of(space).index
+    recording = Recording(space)
+    simulate(recording, from_plain({"name": "", "description": "", "strategy": "random"}, Search))  # lattice
     runs = []
     for seed in seeds:
         wanted = from_plain({"name": "", "description": "", **search, "seed": seed}, Search)
         started = time.process_time()
         trials = simulate(recording, wanted).trials
-        thought = time.process_time() - started
-        keys = dict.fromkeys(index[_key(space, trial.variant.tunables)] for trial in trials)
-        runs.append(Run(wanted.strategy, seed, tuple(keys), thought))
+        runs.append(
+            Run(
+                seed=seed,
+                found=tuple(trial.seconds.value if trial.seconds else None for trial in trials),
+                cost=tuple(trial.spent for trial in trials),
+                thought=time.process_time() - started,
+            )
+        )
     return runs
 
 
+class NoRuns(Exception):
+    """A strategy of Kernel Tuner failed or did not end; the text says how."""
+
+
 def their_runs(
-    t1: Path, results: Path, packages: Path, names: Sequence[str], seeds: Sequence[int], evaluations: int
+    space: RecordedSpace, packages: Path, name: str, seeds: Sequence[int], *, evaluations: int, limit: float
 ) -> list[Run]:
-    """Kernel Tuner's strategies, with several seeds."""
-    space = read_space(t1, results)
-    index = table_of(space).index
+    """One of Kernel Tuner's strategies with its default settings, with several seeds.
+
+    Raises
+    ------
+    NoRuns
+        It failed, or all its searches together took more than `limit` seconds.
+    """
+    table = table_of(space)
     with tempfile.TemporaryDirectory(prefix="km-") as scratch:
-        cache = Path(scratch) / "cache.json"
-        cache.write_text(json.dumps(_cache(space)))
-        job = Path(scratch) / "job.json"
-        job.write_text(
-            json.dumps(
-                {
-                    "kernel": space.kernel,
-                    "problem": list(space.problem),
-                    "tunables": space.tunables,
-                    "rules": [each.rule for each in space.constraints],
-                    "cache": str(cache),
-                    "evaluations": evaluations,
-                    "seeds": list(seeds),
-                    "strategies": list(names),
-                }
+        cache, job = Path(scratch) / "cache.json", Path(scratch) / "job.json"
+        cache.write_text(json.dumps(_cache(space), indent=0))
+        job.write_text(json.dumps(_job(space, cache, name, seeds, evaluations)))
+        try:
+            child = subprocess.run(
+                [sys.executable, "-S", str(CHILD), str(job)],
+                env={**os.environ, "PYTHONPATH": str(packages)},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=limit,
+            )
+        except subprocess.TimeoutExpired:
+            raise NoRuns(f"its searches did not end in {limit:g} s") from None
+    if child.returncode:
+        raise NoRuns(child.stderr.strip().splitlines()[-1] if child.stderr.strip() else "no answer")
+    runs = []
+    for each in map(json.loads, child.stdout.splitlines()):
+        # What breaks a rule costs its budget nothing, and is in no table.
+        places = [table.index[key] for key in each["keys"] if key in table.index][:evaluations]
+        seconds = [float(table.seconds[place]) for place in places]
+        runs.append(
+            Run(
+                seed=each["seed"],
+                found=tuple(value if math.isfinite(value) else None for value in seconds),
+                cost=tuple(float(table.cost[place]) for place in places),
+                thought=each["seconds"],
             )
         )
-        child = subprocess.run(
-            [sys.executable, "-S", str(ROOT / "tests" / "benchmarks" / "strategies_child.py"), str(job)],
-            env={**os.environ, "PYTHONPATH": str(packages)},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    lines = [json.loads(line) for line in child.stdout.splitlines()]
-    return [
-        Run(
-            each["strategy"],
-            each["seed"],
-            tuple(index[key] for key in each.get("keys", ())[:evaluations]),
-            each["seconds"],
-            each.get("error"),
-        )
-        for each in lines
-    ]
+    return runs
+
+
+def _job(
+    space: RecordedSpace, cache: Path, name: str, seeds: Sequence[int], evaluations: int
+) -> dict[str, Any]:
+    return {
+        "kernel": space.kernel,
+        "problem": list(space.problem),
+        "tunables": space.tunables,
+        "rules": [each.rule for each in space.constraints],
+        "cache": str(cache),
+        "evaluations": evaluations,
+        "seeds": list(seeds),
+        "strategy": name,
+    }
 
 
 def _cache(space: RecordedSpace) -> dict[str, Any]:
@@ -171,7 +192,3 @@ def _key(space: RecordedSpace, tunables: Mapping[str, TunableValue]) -> str:
 
 def _seconds(result: RecordedResult) -> float:
     return math.inf if result.median_seconds is None else result.median_seconds
-
-
-def _cost(result: RecordedResult) -> float:
-    return result.cost_seconds
