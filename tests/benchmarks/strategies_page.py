@@ -220,9 +220,9 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
 
 - **Score**: mean over the budget of the share of the way from random search to the optimum that the median best so
   far has gone; 0 is random search, 1 the optimum at once, below 0 worse than random. In brackets a 95 % bootstrap
-  interval over the repeats. After Willemsen, Schoonhoven, Filipovič, Tørring, van Nieuwpoort and van Werkhoven,
-  *A methodology for comparing optimization algorithms for auto-tuning*, Future Generation Computer Systems 159
-  (2024), with the median of the repeats in place of their mean.
+  interval over the repeats. After Willemsen and others, *A Methodology for Comparing Auto-Tuning
+  Optimization Algorithms* (2024, doi:10.1016/j.future.2024.05.021), with the median of the repeats in place of their
+  mean.
 - **Random search**, the baseline: by evaluations its exact median (draws without replacement), by seconds the median
   of 2,000 simulated ones. A failure is an evaluation and finds nothing.
 - **By seconds**: recorded compile, measuring, verifying and framework time of each evaluation; the budget is what the

@@ -2,9 +2,9 @@
 
 The score is the mean, over the whole budget, of the share of the way from random search to the optimum that
 the best variant so far has gone: 0 is random search, 1 the optimum found at once, below 0 worse than random.
-After Willemsen, Schoonhoven, Filipovič, Tørring, van Nieuwpoort, van Werkhoven, "A methodology for comparing
-optimization algorithms for auto-tuning", Future Generation Computer Systems 159, 2024. Theirs takes the mean
-of the repeats; here it is their median, which one lucky repeat does not move.
+After Willemsen and others, "A Methodology for Comparing Auto-Tuning Optimization Algorithms", 2024,
+doi:10.1016/j.future.2024.05.021. Theirs takes the mean of the repeats; here it is their median, which one
+lucky repeat does not move.
 """
 
 import math
