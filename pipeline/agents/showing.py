@@ -106,7 +106,7 @@ def _gain(trial: Trial, first: Trial | None) -> str:
 
 
 def _facts(facts: StaticFacts) -> str:
-    parts = [f"{facts.code_bytes} bytes of code"]
+    parts = [] if facts.code_bytes is None else [f"{facts.code_bytes} bytes of code"]
     for name in ("registers", "spills", "shared_memory", "local_memory", "barriers"):
         value = getattr(facts, name)
         if value is not None:

@@ -53,6 +53,8 @@ def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
     cells: dict[tuple[str, ...], dict[str, Result]] = {}
     for result in results:
         task = result.task
+        if task.recorded is not None:  # nothing was compiled
+            continue
         key = (task.kernel, result.variant.implementation, task.workload, task.hardware)
         cells.setdefault(key, {}).setdefault(result.id, result)
     chosen: list[Chosen] = []

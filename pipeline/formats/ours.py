@@ -23,7 +23,8 @@ def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:
         An output is missing or cannot be read: the experiment has not run to its end.
     """
     collected = collect(spec, root)
-    ordered = sorted(collected.results, key=_group)
+    made = [each for each in collected.results if each.task.recorded is None]  # what was replayed is not ours
+    ordered = sorted(made, key=_group)
     for (_, implementation), results in groupby(ordered, key=_group):
         yield _space(collected, implementation, list(results))
 

@@ -57,14 +57,12 @@ def profiled(
     timing = _timing(found, confidence, share)
     if timing is None:
         return Failure(outcome=Outcome.NOT_RECORDED, reason=f"it passed, but has no time: {file.line}")
-    notes = [f"A recorded measurement, not made here: {file.line}."]
-    if not found.samples:
-        notes.append("The file has one time and no samples: how far to trust it is not known.")
+    notes = () if found.samples else ("The file has one time and no samples: how far to trust it is not known.",)
     return Profiled(
         timing=timing,
         comparisons=(),
         device={"name": file.device or "unnamed", "recorded in": file.path.rpartition("/")[2]},
-        notes=tuple(notes),
+        notes=notes,
         energy=Energy(joules=found.joules, source="recorded") if found.joules is not None else None,
         recorded=file.line,
     )

@@ -11,12 +11,12 @@ from pipeline.records.compiled import CompileOutput
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput
 from pipeline.records.record import read_record
+from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.search.history import read_history
-from pipeline.track.client import open_store
-from pipeline.records.specs import AggregateSpec
 from pipeline.store.layout import spec_path
+from pipeline.track.client import open_store
 from tests.formats.recorded import recorded
 from tests.replay.chain import Chain
 from tests.replay.recordings import written
@@ -114,7 +114,7 @@ def test_a_search_on_a_public_space(search: str, tmp_path: Path) -> None:
         if each.samples
     }
     full = [trial for trial in trials if trial.seconds is not None]
-    assert full and all(trial.spent > 0 for trial in trials)
+    assert full and all(trial.spent > 0 for trial in full)
     for trial in full:
         samples = times[tuple(sorted(trial.variant.tunables.items()))]
         assert trial.seconds is not None
