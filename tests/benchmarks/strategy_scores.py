@@ -72,7 +72,7 @@ def random_by_evaluations(seconds: np.ndarray, budget: int, share: float = 0.5) 
         rest = total - np.arange(total + 1) - (draws - 1)
         with np.errstate(divide="ignore"):
             missed = missed + np.log(np.maximum(rest, 0) / (total - draws + 1))
-        found[draws - 1] = ordered[int(np.argmax(-np.expm1(missed) >= share)) - 1]
+        found[draws - 1] = ordered[int(np.argmax(-np.expm1(missed) >= share - 1e-12)) - 1]
     return found
 
 
