@@ -19,6 +19,7 @@ from pipeline.config.overrides import Overrides
 from pipeline.config.resolve import limits_of
 from pipeline.config.spec_files import write_spec
 from pipeline.config.validate import to_record
+from pipeline.errors import ConfigError
 from pipeline.records.hardware import Hardware, Target
 from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.record import Record, digest

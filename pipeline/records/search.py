@@ -99,6 +99,8 @@ class Evolution(Record, frozen=True, kw_only=True):
     """Of so many at random the best becomes a parent."""
     crossover: float = 0.7
     """Probability that a child has two parents."""
+    niche: int = 1
+    """Of variants that differ in at most so many tunables only the best one has offspring; 0: all have."""
     leap: float = 0.5
     """Probability that a tunable which changes takes any of its values, and not the one next to it."""
     patience: int = 4
@@ -106,7 +108,7 @@ class Evolution(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for a population that cannot breed, or a share that is none."""
-        at_least(self, population=2, tournament=1, patience=1)
+        at_least(self, population=2, tournament=1, patience=1, niche=0)
         for name in ("crossover", "leap"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: expected a share from 0 to 1, got {getattr(self, name):g}")

@@ -24,8 +24,9 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
 def _generation(field: Field, history: Sequence[Trial], count: int, settings: Evolution) -> list[Point]:
     began = epoch(history, settings.patience)
     epoch_trials = [trial for trial in history if trial.round >= began]
-    parents = [each for each in lessons(epoch_trials) if each.loss is not None]
-    parents = sorted(parents, key=_loss)[: settings.population]
+    known = sorted((each for each in lessons(epoch_trials) if each.loss is not None), key=_loss)
+    apart = _apart(known, settings)
+    parents = apart if len(apart) > 1 else known[: settings.population]  # of few tunables all are relatives
     drawn = max(0, settings.population - len(epoch_trials)) if len(parents) < settings.population else 0
     strangers = count if len(parents) < 2 else min(count, drawn)
     points = field.draw(strangers)
@@ -49,6 +50,27 @@ def epoch(history: Sequence[Trial], patience: int) -> int:
             # The next round draws a population; what it is compared with starts over.
             began, since, best = number + 1, number + 1, float("inf")
     return began
+
+
+def _apart(known: Sequence[Lesson], settings: Evolution) -> list[Lesson]:
+    """The best of each niche: relatives of one good variant would soon be all that is left.
+
+    Clearing, after Petrowski, "A Clearing Procedure as a Niching Method for Genetic Algorithms", 1996.
+    """
+    kept: list[Lesson] = []
+    for each in known:
+        if len(kept) < settings.population and all(
+            _differing(each, other) > settings.niche for other in kept
+        ):
+            kept.append(each)
+    return kept
+
+
+def _differing(one: Lesson, other: Lesson) -> int:
+    """In how many tunables two variants differ; one more where they are of two implementations."""
+    (name, first), (other_name, second) = one.trial.point, other.trial.point
+    shared = sum(first.get(key) != value for key, value in second.items())
+    return shared + (len(first) + 1 if name != other_name else 0)
 
 
 def _child(field: Field, parents: list[Lesson], settings: Evolution) -> Point | None:
