@@ -86,6 +86,7 @@ class Replaying:
             format=space.format,
             device=space.device or _named(hardware),
             implementation=name,
+            space=kernel.space if kernel.space not in (None, RECORDED) else None,
         )
         return Replayed(file=file, problem=problem, implementations={name: implementation})
 
@@ -114,12 +115,14 @@ class Replaying:
 def _implementation(kernel: Kernel, space: RecordedSpace) -> str:
     """Whose results the file has."""
     named, _, implementation = (space.kernel or "").partition(".")
-    if named == kernel.name and implementation in kernel.implementations:
-        return implementation
+    ours = [implementation] if named == kernel.name else [] if implementation else [*kernel.implementations]
     fitting = [
-        name for name, each in kernel.implementations.items() if each.tunables.keys() == space.tunables.keys()
+        name
+        for name in ours
+        if name in kernel.implementations
+        and kernel.implementations[name].tunables.keys() == space.tunables.keys()
     ]
-    if implementation or len(fitting) != 1:
+    if len(fitting) != 1:
         has = f"{space.source} has results of {space.kernel or 'a kernel that it does not name'}"
         raise Impossible(f"{has} with the tunables {', '.join(space.tunables)}, and of no {kernel.name}")
     return fitting[0]

@@ -81,7 +81,7 @@ class TaskMaker:
             problem=problem,
             target=target_of(device.hardware, implementations),
             device_present=device.present,
-            device=fingerprint(device, self._machine),
+            device=replayed.file.digest if replayed else fingerprint(device, self._machine),
             optimization=optimization,
             search=settings.search,
             verify=settings.verify,

@@ -58,6 +58,8 @@ class RecordedFile(Record, frozen=True, kw_only=True):
     """As the file names it."""
     implementation: str
     """The one that the results are of."""
+    space: str | None = None
+    """The file that the space is from, where it is another one."""
 
     @property
     def line(self) -> str:

@@ -24,6 +24,8 @@ COMPILING = frozenset({Outcome.COMPILE_ERROR, Outcome.PRUNED, Outcome.NOT_WRITTE
 MEASURING = frozenset({Outcome.UNSTABLE_TIMING, Outcome.OVER_ROOFLINE, Outcome.SCREENED})
 """Outcomes that compile and profile find here; all others are verify's."""
 
+ONE_TIME = "The file has one time and no samples: how far to trust it is not known."
+
 
 def compiled(found: RecordedResult | None, file: RecordedFile, folder: Path) -> Compiled | Failure:
     """The recorded result itself is the artifact: it is what the later stages go by."""
@@ -57,7 +59,7 @@ def profiled(
     timing = _timing(found, confidence, share)
     if timing is None:
         return Failure(outcome=Outcome.NOT_RECORDED, reason=f"it passed, but has no time: {file.line}")
-    notes = () if found.samples else ("The file has one time and no samples: how far to trust it is not known.",)
+    notes: tuple[str, ...] = () if found.samples else (ONE_TIME,)
     return Profiled(
         timing=timing,
         comparisons=(),
