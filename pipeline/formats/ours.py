@@ -50,7 +50,7 @@ def _space(collected: Collected, implementation: str, results: Sequence[Result])
         format="T4",
         kernel=f"{task.kernel}.{implementation}",
         device=next((each for each in devices if each), task.hardware),
-        problem=tuple(task.dimensions.values()),
+        problem=tuple((declared.problem.dimensions if declared else task.dimensions).values()),
         unit="seconds",
         tunables=values,
         defaults={name: tunable.default for name, tunable in tunables.items()},
