@@ -27,7 +27,7 @@ test-all: $(VENV)/.dev  ## the tests, the slow ones too
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'
-	@python -m pytest -q -m postgres
+	@python -m pytest -q -m postgres tests/track
 
 lint: $(VENV)/.dev  ## style, types, layers, workflow
 	ruff check .

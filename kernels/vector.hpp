@@ -7,10 +7,6 @@
 // Macros from the command line: LANES; one of ELEMENT_FLOAT32, ELEMENT_FLOAT16, ELEMENT_BFLOAT16.
 #pragma once
 
-#if LANES == 1 && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-tree-vectorize")  // the scalar form is the baseline: it must stay scalar
-#endif
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +15,11 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#endif
+
+// After the headers, so that these can be compiled ahead of all variants.
+#if LANES == 1 && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-vectorize")  // the scalar form is the baseline: it must stay scalar
 #endif
 
 namespace vec {

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from pipeline import completion
 from pipeline.config.cache import current_plan
+from pipeline.environment import let_hydra_raise
 from pipeline.errors import KernelmillError
 from pipeline.multirun.command import cores, is_looking, run_snakemake
 from pipeline.summary import show
 from pipeline.workers.submit import begin
-from pipeline.workflow import ROOT, Workflow
+from pipeline.workflow import INTERRUPTED, ROOT, Workflow
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
 ASKING = (
@@ -27,9 +28,15 @@ ASKING = (
 )
 """Flags of Hydra that run nothing."""
 
+CONF = Path("conf")
+NEEDED = "it has conf/, kernels/, workflows/, profiles/ and Snakefile"
+
 
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
+    if not (CONF / "config.yaml").is_file():
+        print(f"error: {Path.cwd()}: no project is here ({NEEDED}): cd to one", file=sys.stderr)
+        return 1
     ours, passed_on = _split(arguments)
     asks = any(argument.split("=")[0] in ASKING for argument in ours)
     if any(argument in MULTIRUN for argument in ours) and not asks:
@@ -50,6 +57,9 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"error: {INTERRUPTED}", file=sys.stderr)
+        return 130  # as shells have it for SIGINT
     config = ("--config", f"overrides={json.dumps(list(overrides))}") if overrides else ()
     code = run_snakemake([*cores(passed_on), *passed_on, *config]).code
     if code == 0 and not is_looking(passed_on):
@@ -76,15 +86,22 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
 
     import hydra
 
-    from pipeline.config.compose import HYDRA_VERSION, PRIMARY
+    from pipeline.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
-    @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
+    @hydra.main(version_base=HYDRA_VERSION, config_path=str(CONF.absolute()), config_name=PRIMARY)
     def answer(_: object) -> None:
         print(f"error: {' '.join(arguments)}: nothing to answer (python -m pipeline --help)", file=sys.stderr)
         sys.exit(2)
 
     sys.argv = ["python -m pipeline", *arguments]
-    answer()
+    tracebacks = let_hydra_raise()
+    try:
+        answer()
+    except MISTAKES as error:
+        if tracebacks:
+            raise
+        print(f"error: {told(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

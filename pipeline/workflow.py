@@ -38,6 +38,8 @@ LOOKING = (
 )
 """Options of Snakemake that run nothing."""
 
+INTERRUPTED = "interrupted while planning: run again, what was written is whole"
+
 
 def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Workflow":
     """Plan for Snakemake's `--config`; takes the checkout's lock where jobs will run.
@@ -67,6 +69,8 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
             mend(plan, ROOT)
     except KernelmillError as error:
         _fail(str(error))
+    except KeyboardInterrupt:
+        _fail(INTERRUPTED)
     except OSError as error:
         if error.errno not in REMEDIES:
             raise
@@ -124,7 +128,7 @@ def jobs_of(config: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     """
     if "sweep" not in config:
         return (overrides_of(config),)
-    beside = sorted(set(config) - {"sweep"})
+    beside = sorted(set(config) - {"sweep", "store", KEY})
     if beside:
         raise ConfigError(f"--config sweep=… {beside[0]}=…: a sweep's file says all (its key: jobs)")
     return read_record(Path(str(config["sweep"])), Sweep).jobs

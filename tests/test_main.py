@@ -67,12 +67,42 @@ def test_completion_script_is_bash() -> None:
     assert completion.script("query=bash") is None
 
 
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("kernel=sofmax", "error: In 'config': Could not find 'kernel/sofmax'"),
+        ("verify.sedes=3", "error: Could not override 'verify.sedes'"),
+    ],
+)
+def test_asking_with_a_mistake(override: str, text: str) -> None:
+    """A line, as in a run."""
+    command = [sys.executable, "-m", "pipeline", "--cfg", "job", override]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(text)
+
+
 def test_asking_leaves_nothing_behind(tmp_path: Path) -> None:
     """Hydra writes no folder and no log of its own."""
     (tmp_path / "conf").symlink_to(ROOT / "conf")
     command = [sys.executable, "-m", "pipeline", "--cfg", "job"]
     subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["conf"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-m", "kernel=softmax,matmul"]])
+def test_somewhere_else(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    """Where no project is, a line says what one consists of."""
+    monkeypatch.chdir(tmp_path)
+    assert front.main(arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {tmp_path}: no project is here (it has conf/, kernels/, ")
 
 
 @pytest.mark.parametrize(
@@ -99,3 +129,18 @@ def test_snakemake_gets_the_same_overrides(
     monkeypatch.setattr(front, "run_snakemake", snakemake)
     assert front.main(arguments) == 7
     assert calls == [expected]
+
+
+def test_an_interrupt_while_planning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C is no bug: a line, and the exit code that shells give."""
+
+    def interrupted(*_: object, **__: object) -> Plan:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(front, "current_plan", interrupted)
+    assert front.run(["experiment=smoke"], ["--dry-run"]) == 130
+    assert capsys.readouterr().err == (
+        "error: interrupted while planning: run again, what was written is whole\n"
+    )

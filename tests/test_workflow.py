@@ -21,7 +21,7 @@ from pipeline.progress import only_progress
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.specs import TaskRow
 from pipeline.store.lock import take_lock
-from pipeline.workflow import Workflow, jobs_of, overrides_of, site_of
+from pipeline.workflow import INTERRUPTED, Workflow, jobs_of, open_workflow, overrides_of, site_of
 from tests.end_to_end.checkout import Checkout
 
 ROOT = Path(__file__).parents[1]
@@ -196,11 +196,13 @@ def test_snakemake_config_of_another_kind() -> None:
 
 
 def test_snakemake_config_of_a_sweep(tmp_path: Path) -> None:
-    """A file has the jobs; nothing stands beside it."""
+    """A file has the jobs; beside it stands only where they run and what they share."""
     file = tmp_path / "sweep.json"
     file.write_text('{"jobs": [["kernel=a"], ["kernel=b", "workload=w"]]}')
     assert jobs_of({"sweep": str(file)}) == (("kernel=a",), ("kernel=b", "workload=w"))
     assert jobs_of({"overrides": "kernel=a"}) == (("kernel=a",),)
+    both = {"sweep": str(file), "site": {"compile": {}}, "store": "/shared"}
+    assert jobs_of(both) == (("kernel=a",), ("kernel=b", "workload=w"))
     with pytest.raises(ConfigError, match=r"sweep=… overrides=…: a sweep's file says all"):
         jobs_of({"sweep": str(file), "overrides": "kernel=a"})
     file.write_text('{"job": []}')
@@ -386,3 +388,19 @@ def test_the_warm_worker_starts_with_a_new_plan_alone(
         began.clear()
         assert opened._find_plan((), main=main, warm=warm) == plan
         assert len(began) == expected, (new, main, warm)
+
+
+def test_an_interrupt_while_snakemake_plans(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback of the planning."""
+
+    def interrupted(*_: object, **__: object) -> Plan:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipeline.workflow._find_plan", interrupted)
+    monkeypatch.setattr("pipeline.workflow.jobs_end_with_this", lambda: None)
+    monkeypatch.setattr("pipeline.workflow.prefer_programs_in", lambda _: None)
+    with pytest.raises(SystemExit):
+        open_workflow({}, main=True, dryrun=True)
+    assert capsys.readouterr().err == f"error: {INTERRUPTED}\n"

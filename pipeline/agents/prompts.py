@@ -16,7 +16,11 @@ FOLDER = Path(__file__).parent / "templates"
 SUFFIX = ".md.j2"
 
 _VERSION = re.compile(r"\A\{# version: (\d+) #\}\n")
-_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Control characters, and what changes the direction of text or does not show at all.
+_CONTROL = re.compile(
+    r"[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    r"|[\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 _TAG = re.compile(r"<(?=/?data\b)", re.IGNORECASE)
 
 

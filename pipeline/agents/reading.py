@@ -22,7 +22,7 @@ _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _REFUSAL = re.compile(
     r"\A\W*(?:i'?m sorry|i am sorry|sorry|i can(?:'|no)?t|i am unable|i'm unable)", re.IGNORECASE
 )
-_CHANGE = re.compile(r"^\W*CHANGE\W*:\s*(.+)", re.MULTILINE | re.DOTALL)
+_CHANGE = re.compile(r"^\W*CHANGE\W*:[\s*_]*(.+)", re.MULTILINE | re.DOTALL)
 
 _JOINED = re.compile(r"\\[ \t]*\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

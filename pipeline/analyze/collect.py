@@ -1,21 +1,23 @@
 """Gathers what the stages wrote: AggregateSpec and its tasks' outputs in, a typed result per variant out."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from pipeline.records.attempt import Attempt
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.origin import Origin
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
-from pipeline.records.record import Record, read_record
+from pipeline.records.record import Record, parse_record, read_record
 from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.records.written import SourceRecord
-from pipeline.store.layout import entry_name, output_path, spec_path
+from pipeline.store.layout import STAGES, entry_name, output_path, spec_path
 
 Output = TypeVar("Output", bound=Record)
 StageRecord = TypeVar("StageRecord", CompileRecord, VerifyRecord, ProfileRecord)
@@ -38,6 +40,8 @@ class Result(Record, frozen=True, kw_only=True):
     """Who wrote its source, where a search did."""
     origin: Origin | None = None
     """The other machine that made it; None where this checkout did."""
+    attempt: Attempt | None = None
+    """Of the language model that wrote its source."""
     compile: CompileRecord | None = None
     verify: VerifyRecord | None = None
     profile: ProfileRecord | None = None
@@ -107,15 +111,15 @@ class Collected(Record, frozen=True, kw_only=True):
     """Key of generate -> shapes and space of the task, where the plan's spec is at hand."""
 
 
-def collect(spec: AggregateSpec, root: Path) -> Collected:
-    """Read every output that the tasks name.
+def collect(spec: AggregateSpec, root: Path, contents: Mapping[Path, bytes] | None = None) -> Collected:
+    """Read every output that the tasks name; of files whose `contents` are given, these count.
 
     Raises
     ------
     StoreError
         An output is missing or cannot be read.
     """
-    reader = _Reader(root, spec.origin)
+    reader = _Reader(root, spec.origin, contents or {})
     results: list[Result] = []
     generated: list[tuple[TaskRow, Generated]] = []
     repeated: list[Result] = []
@@ -137,12 +141,28 @@ def collect(spec: AggregateSpec, root: Path) -> Collected:
     )
 
 
+def read_files(tasks: Sequence[TaskRow], root: Path) -> dict[Path, bytes]:
+    """Every file that `collect` reads of these tasks and that is there, with its content."""
+    paths: dict[Path, None] = {}
+    for task in tasks:
+        keys = {stage: getattr(task, stage) for stage in STAGES}
+        for number in range(task.rounds):
+            paths |= dict.fromkeys(output_path(root, stage, key, number) for stage, key in keys.items())
+        paths |= dict.fromkeys(spec_path(root, stage, keys[stage]) for stage in ("generate", "compile"))
+    found = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            found[path] = path.read_bytes()
+    return found
+
+
 def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:
     spec = reader.compile_spec(task.compile)
     compiles = _by_variant(reader.output("compile", task.compile, number, CompileOutput).records)
     verifies = _by_variant(reader.output("verify", task.verify, number, VerifyOutput).records)
     profiles = _by_variant(reader.output("profile", task.profile, number, ProfileOutput).records)
     sources = {record.entry: record for record in made.records}
+    attempts = {attempt.variant: attempt for attempt in reversed(made.attempts) if attempt.variant}
     for variant in made.variants:
         identity = variant.id
         yield Result(
@@ -154,6 +174,7 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             architecture=spec.target.architecture if spec else None,
             features=spec.target.features if spec else (),
             source=sources.get(variant.source_digest) if variant.written else None,
+            attempt=attempts.get(identity),
             origin=reader.origin,
             compile=compiles.get(identity),
             verify=verifies.get(identity),
@@ -179,28 +200,34 @@ def is_default(variant: Variant, spec: CompileSpec | None) -> bool | None:
 class _Reader:
     """Reads each file once: tasks that differ only in what a later stage reads share the earlier outputs."""
 
-    def __init__(self, root: Path, origin: Origin | None) -> None:
+    def __init__(self, root: Path, origin: Origin | None, contents: Mapping[Path, bytes]) -> None:
         self.root = root
         self.origin = origin
+        self._contents = contents
         self._outputs: dict[tuple[str, str, int], Record] = {}
         self._specs: dict[str, CompileSpec | None] = {}
 
     def output(self, stage: str, key: str, number: int, kind: type[Output]) -> Output:
         place = (stage, key, number)
         if place not in self._outputs:
-            self._outputs[place] = read_record(output_path(self.root, stage, key, number), kind)
+            self._outputs[place] = self._read(output_path(self.root, stage, key, number), kind)
         output = self._outputs[place]
         assert isinstance(output, kind)
         return output
 
     def generate_spec(self, key: str) -> GenerateSpec | None:
         """The plan's spec, which knows what may be tried; None where it is not at hand."""
-        path = spec_path(self.root, "generate", key)
-        return read_record(path, GenerateSpec) if path.is_file() else None
+        return self._spec(spec_path(self.root, "generate", key), GenerateSpec)
 
     def compile_spec(self, key: str) -> CompileSpec | None:
         """The plan's spec, which knows the defaults; results brought home without it are still good."""
         if key not in self._specs:
-            path = spec_path(self.root, "compile", key)
-            self._specs[key] = read_record(path, CompileSpec) if path.is_file() else None
+            self._specs[key] = self._spec(spec_path(self.root, "compile", key), CompileSpec)
         return self._specs[key]
+
+    def _spec(self, path: Path, kind: type[Output]) -> Output | None:
+        return self._read(path, kind) if path in self._contents or path.is_file() else None
+
+    def _read(self, path: Path, kind: type[Output]) -> Output:
+        content = self._contents.get(path)
+        return read_record(path, kind) if content is None else parse_record(content, kind, path)

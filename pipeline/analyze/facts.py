@@ -1,7 +1,7 @@
 """Static facts of the kernels over all targets: results in, one row per kernel, target and choice out."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.analyze.collect import Result
 from pipeline.analyze.columns import FACTS as FACT_COLUMNS
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Choice = Literal["default", "first proposed", "best occupancy"]
+Row = dict[str, Any]
+"""Of the table."""
 
 STATIC_FACTS: dict[str, ColumnType] = {
     "kernel": "string",
@@ -77,17 +79,14 @@ def facts_table(chosen: Sequence[Chosen]) -> "pa.Table":
     return row_table(STATIC_FACTS, [_row(entry) for entry in chosen])
 
 
-def facts_markdown(chosen: Sequence[Chosen]) -> str:
-    """The first choices over the GPU targets, one table per kernel and workload, for the docs."""
-    tables: dict[tuple[str, str, str], list[Chosen]] = {}
-    for entry in chosen:
-        task = entry.result.task
+def facts_markdown(rows: Sequence[Row]) -> str:
+    """The table's first choices over the GPU targets, one table per kernel and workload, for the docs."""
+    tables: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
         # A CPU has none of these facts but its code size.
-        if entry.choice != "best occupancy" and task.kind != "cpu":
-            tables.setdefault((task.kernel, entry.result.variant.implementation, task.workload), []).append(
-                entry
-            )
-    return "\n".join(_markdown_table(*key, entries) for key, entries in tables.items())
+        if row["choice"] != "best occupancy" and row["kind"] != "cpu":
+            tables.setdefault((row["kernel"], row["implementation"], row["workload"]), []).append(row)
+    return "\n".join(_markdown_table(group) for group in tables.values())
 
 
 def matrix_instructions(result: Result) -> int | None:
@@ -144,18 +143,17 @@ _HEADINGS = (
 )
 
 
-def _markdown_table(kernel: str, implementation: str, workload: str, entries: list[Chosen]) -> str:
-    choice, first = entries[0].choice, entries[0].result
+def _markdown_table(rows: Sequence[Row]) -> str:
+    first = rows[0]
     lines = [
-        f"### {kernel} ({implementation}) on {workload}, {first.task.dtype}",
+        f"### {first['kernel']} ({first['implementation']}) on {first['workload']}, {first['dtype']}",
         "",
-        f"Variant ({choice}): `{configuration(first)}`",
+        f"Variant ({first['choice']}): `{first['configuration']}`",
         "",
         "| target | architecture | " + " | ".join(heading for _, heading in _HEADINGS) + " |",
         "|---|---|" + "---:|" * len(_HEADINGS),
     ]
-    for entry in entries:
-        row = _row(entry)
+    for row in rows:
         if row["outcome"] != "passed":
             cells = [f"{row['outcome']}: {row['reason']}"] + [""] * (len(_HEADINGS) - 1)
         else:

@@ -3,9 +3,12 @@
 The page holds its styles, scripts and data, and plotly.js once; it opens from disk without network.
 """
 
-import json
+import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from pipeline.analyze import quantities
 from pipeline.analyze.bound.error_table import WORDS
@@ -36,7 +39,6 @@ def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Trac
     """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
     import jinja2
     from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipeline.analyze"),
@@ -57,8 +59,15 @@ def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Trac
         tracked=tracked,
         inlined=inlined,
         data=Markup(embedded(page_data(spec, tables, links))),
-        plotly=Markup(get_plotlyjs()),
+        plotly=Markup(_plotly()),
     )
+
+
+def _plotly() -> str:
+    """The library's own file; importing its Python beside it would take longer than all tables do."""
+    found = importlib.util.find_spec("plotly")
+    assert found is not None and found.origin is not None, "a dependency of this package"
+    return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
 def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
@@ -68,7 +77,7 @@ def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
 
 def embedded(value: object) -> str:
     """JSON that may stand in a script element: nothing in it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

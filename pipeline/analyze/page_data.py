@@ -2,8 +2,10 @@
 
 import collections
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pipeline.analyze.columns.measurement import CACHES
 from pipeline.analyze.page_inputs import Links, Tables
@@ -11,6 +13,9 @@ from pipeline.analyze.quantities import baseline
 from pipeline.analyze.roofline import compute_peak, estimate_roofline_seconds, peak_rates
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import Winner
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FINDINGS = "findings"
 # Columns of the variants table: name in the table, heading, how it is written. `tight` ones never wrap.
@@ -95,10 +100,13 @@ def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
     available = tables.columns("variants")
     names = [name for name in (*(entry[0] for entry in shown), *beside, *HIDDEN) if name in available]
     table = tables.read("variants", names)
-    columns = {name: _short(table.column(name).to_pylist()) for name in names}
-    findings, columns[FINDINGS] = _findings(tables, columns)
+    pairs = [table.column(name).to_pylist() for name in ("task", "variant")]
+    findings, found = _findings(tables, list(zip(*pairs, strict=True)))
+    columns = {name: column_json(table.column(name)) for name in names}
+    columns[FINDINGS] = msgspec.Raw(msgspec.json.encode(found))
     # A column in which nothing stands (registers on a CPU) would only push the others out of sight.
-    filled = {name for name, values in columns.items() if any(value is not None for value in values)}
+    filled = {name for name in names if table.column(name).null_count < table.num_rows}
+    filled |= {FINDINGS} if findings else set()
     return {
         "shown": [
             dict(zip(("name", "heading", "kind"), entry, strict=True))
@@ -115,17 +123,16 @@ _BESIDE = (("speedup", ".low"), ("speedup", ".high"), ("verdict", ""), ("absent"
 
 
 def _findings(
-    tables: Tables, columns: Mapping[str, list[Any]]
+    tables: Tables, variants: Sequence[tuple[str, str]]
 ) -> tuple[list[dict[str, str]], list[list[int] | None]]:
     """Distinct findings, and which of them each row has: variants share most of their sentences."""
-    names = ["task", "variant", "code", "basis", "sentence"]
+    names = ("code", "basis", "sentence")
     places: dict[tuple[str, ...], int] = {}
     rows: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
-    for row in tables.read("diagnoses", names).to_pylist():
-        distinct = tuple(row[name] for name in names[2:])
-        rows[row["task"], row["variant"]].append(places.setdefault(distinct, len(places)))
-    found = [rows.get(pair) for pair in zip(columns["task"], columns["variant"], strict=True)]
-    return [dict(zip(names[2:], distinct, strict=True)) for distinct in places], found
+    for task, variant, *said in zip(*tables.lists("diagnoses", ("task", "variant", *names)), strict=True):
+        rows[task, variant].append(places.setdefault(tuple(said), len(places)))
+    found = [rows.get(pair) for pair in variants]
+    return [dict(zip(names, distinct, strict=True)) for distinct in places], found
 
 
 def _roofs(tables: Tables) -> list[dict[str, Any]]:
@@ -155,18 +162,41 @@ def _caches(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> list[dict
 
 def _samples(tables: Tables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:
     """Task -> callable -> raw samples of the winner and its baselines."""
-    import pyarrow.parquet as pq
-
     wanted = {(winner.task, winner.variant) for winner in winners}
-    path = tables.folder / tables.summary.tables["samples"]
-    chosen = [("variant", "in", sorted({variant for _, variant in wanted}))]
     samples: dict[str, dict[str, list[float]]] = {}
     if wanted:
-        for row in pq.read_table(path, filters=chosen).to_pylist():
-            if (row["task"], row["variant"]) in wanted:
-                series = samples.setdefault(row["task"], {}).setdefault(row["callable"], [])
-                series.append(float(f"{row['seconds']:.5g}"))
+        table = tables.read("samples")
+        labels = [table.column(name) for name in ("task", "variant", "callable")]
+        for start, length in _series(labels):
+            task, variant, name = (label[start].as_py() for label in labels)
+            if (task, variant) in wanted:
+                seconds = table.column("seconds").slice(start, length).to_pylist()
+                series = samples.setdefault(task, {}).setdefault(name, [])
+                series += [float(f"{value:.5g}") for value in seconds]
     return samples
+
+
+def _series(labels: Sequence["pa.ChunkedArray"]) -> Iterator[tuple[int, int]]:
+    """Start and length of runs of equal labels: the table holds one series after the other."""
+    import numpy as np
+
+    # Through DLPack: `to_numpy` would import pandas.
+    codes = [np.from_dlpack(label.combine_chunks().indices) for label in labels]
+    if len(codes[0]):
+        changed = np.any([np.diff(code) != 0 for code in codes], axis=0)
+        starts = [0, *(np.flatnonzero(changed) + 1).tolist()]
+        yield from (
+            (start, end - start) for start, end in zip(starts, [*starts[1:], len(codes[0])], strict=True)
+        )
+
+
+def column_json(column: "pa.ChunkedArray") -> msgspec.Raw:
+    """A column as JSON; five significant digits are more than a page shows, the tables have all."""
+    values = column.to_pylist()
+    if str(column.type) != "double":
+        return msgspec.Raw(msgspec.json.encode(values))
+    texts = [f"{value:.5g}" if value is not None and math.isfinite(value) else "null" for value in values]
+    return msgspec.Raw(f"[{','.join(texts)}]".encode())
 
 
 def _short(values: list[Any]) -> list[Any]:

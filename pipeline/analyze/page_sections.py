@@ -94,10 +94,11 @@ def _facts_table(rows: list[Row], workloads: Sequence[str]) -> FactsTable:
 
 def causes(tables: Tables, links: Links) -> list[Cause]:
     """Failures by cause, the most frequent first; neither an absent device nor a brief measurement is one."""
-    names = ["kernel", "workload", "hardware", "stage", "outcome", "reason", "log", "configuration"]
+    names = ["outcome", "kernel", "workload", "hardware", "stage", "reason", "log", "configuration"]
     groups: dict[tuple[str, str], dict[str, list[Row]]] = collections.defaultdict(dict)
-    for row in tables.read("variants", names).to_pylist():
-        if row["outcome"] not in ("passed", "device_unavailable", "screened"):
+    for values in zip(*tables.lists("variants", names), strict=True):
+        if values[0] not in ("passed", "device_unavailable", "screened"):
+            row = dict(zip(names, values, strict=True))
             group = groups[(row["stage"], row["outcome"])]
             row["reason"] = row["reason"] or "no reason was recorded"
             group.setdefault(NUMBER.sub("0", row["reason"]), []).append(row)
@@ -160,9 +161,16 @@ GAIN_SHOWN = 1.05  # below, "at most 1.0 times" would only be noise
 
 def winner_findings(tables: Tables) -> list[Row]:
     """What limits each winner: its names, and its findings as they stand in the table."""
+    wanted = {
+        (winner.task, winner.variant) for winner in tables.summary.winners if isinstance(winner, Winner)
+    }
     found: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
-    for row in tables.read("diagnoses").to_pylist():
-        found[(row["task"], row["variant"])].append(_finding(row))
+    table = tables.read("diagnoses")
+    pairs = zip(*(table.column(name).to_pylist() for name in ("task", "variant")), strict=True)
+    for place, pair in enumerate(pairs):
+        if pair in wanted:
+            row = {name: table.column(name)[place].as_py() for name in table.column_names}
+            found[pair].append(_finding(row))
     return [
         {"cell": winner.cell, "findings": found[(winner.task, winner.variant)]}
         for winner in tables.summary.winners
@@ -172,20 +180,20 @@ def winner_findings(tables: Tables) -> list[Row]:
 
 def finding_counts(tables: Tables) -> list[Row]:
     """How many variants of a kernel on a target have a finding, with the sentence of one of them."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in tables.read("diagnoses").to_pylist():
-        key = tuple(row[name] for name in ("kernel", "hardware", "code", "basis"))
-        groups.setdefault(key, []).append(row)
-    variants = collections.Counter(
-        (row["kernel"], row["hardware"])
-        for row in tables.read("variants", ["kernel", "hardware", "compile_outcome"]).to_pylist()
-        if row["compile_outcome"] == "passed"
-    )
+    key = ("kernel", "hardware", "code", "basis")
+    sentences: dict[tuple[str, ...], str] = {}
+    having: dict[tuple[str, ...], set[tuple[str, str]]] = collections.defaultdict(set)
+    rows = zip(*tables.lists("diagnoses", (*key, "task", "variant", "sentence")), strict=True)
+    for *names, task, variant, sentence in rows:
+        group = tuple(names)
+        sentences.setdefault(group, sentence)
+        having[group].add((task, variant))
+    columns = tables.lists("variants", ("kernel", "hardware", "compile_outcome"))
+    compiled = collections.Counter(zip(*columns, strict=True))
     return [
-        {"kernel": kernel, "hardware": hardware, "code": code, "basis": basis}
-        | {"variants": len({(row["task"], row["variant"]) for row in rows})}
-        | {"compiled": variants[kernel, hardware], "sentence": rows[0]["sentence"]}
-        for (kernel, hardware, code, basis), rows in groups.items()
+        dict(zip(key, group, strict=True))
+        | {"variants": len(having[group]), "compiled": compiled[*group[:2], "passed"], "sentence": sentence}
+        for group, sentence in sentences.items()
     ]
 
 

@@ -86,7 +86,8 @@ def _note(winner: Winner) -> str:
     if winner.weak:
         tail += f", WEAK CHECK: {' '.join(winner.weak)} would pass"
     tunables = " ".join(f"{name}={value}" for name, value in winner.tunables.items())
-    return _cut(f"  {winner.implementation}: {tunables or 'no tunables'}", WIDTH - len(tail)) + tail
+    by = f" ({winner.written_by})" if winner.written_by else ""
+    return _cut(f"  {winner.implementation}{by}: {tunables or 'no tunables'}", WIDTH - len(tail)) + tail
 
 
 def _missing_table(winners: Sequence[NotMeasured]) -> list[str]:

@@ -7,17 +7,16 @@ Absent values are null, never 0 or NaN. Beside the fixed columns of `pipeline.an
 """
 
 import collections
-import io
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.analyze.collect import Collected, Result
+from pipeline.analyze.arrays import array, repeated
+from pipeline.analyze.collect import Result
 from pipeline.analyze.columns import COLUMNS, Column, ColumnType
 from pipeline.analyze.columns.baselines import baseline_columns
-from pipeline.records.specs import AggregateSpec
-from pipeline.store.atomic import write_atomic
+from pipeline.records.specs import TaskRow
+from pipeline.records.variant import Generated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,20 +54,15 @@ def variants_table(results: Sequence[Result]) -> "pa.Table":
 
 def samples_table(results: Sequence[Result]) -> "pa.Table":
     """Raw samples in long form: seconds per call, one row per batch, in the order taken."""
-    import numpy as np
     import pyarrow as pa
 
     series = list(_series(results))
     lengths = [len(samples) for _, samples in series]
-    rows = pa.array(np.repeat(np.arange(len(series), dtype=np.int32), lengths))
-    arrays = []
-    for place in range(3):
-        # Dictionary encoded: three texts per sample would be most of the file.
-        labels = pa.array([label[place] for label, _ in series], pa.string()).dictionary_encode()
-        arrays.append(labels.take(rows))
+    # Dictionary encoded: three texts per sample would be most of the file.
+    arrays = [repeated([label[place] for label, _ in series], lengths) for place in range(3)]
     seconds = list(itertools.chain.from_iterable(samples for _, samples in series))
     batches = list(itertools.chain.from_iterable(map(range, lengths)))
-    arrays += [pa.array(batches, pa.int64()), pa.array(seconds, pa.float64())]
+    arrays += [array(batches, "int64"), array(seconds, "double")]
     return pa.Table.from_arrays(arrays, names=["task", "variant", "callable", "batch", "seconds"])
 
 
@@ -86,10 +80,10 @@ def outcomes_table(results: Sequence[Result]) -> "pa.Table":
     )
 
 
-def pruned_table(spec: AggregateSpec, collected: Collected) -> "pa.Table":
+def pruned_table(cells: Sequence[str], points: Sequence[tuple[TaskRow, Generated]]) -> "pa.Table":
     """What was left out before anything ran: cells of the grid, and points that a constraint excludes."""
-    rows: list[dict[str, object]] = [{"scope": "cell", "reason": reason} for reason in spec.pruned]
-    for task, generated in collected.generated:
+    rows: list[dict[str, object]] = [{"scope": "cell", "reason": reason} for reason in cells]
+    for task, generated in points:
         for left_out in generated.pruned:
             rows.append(
                 {
@@ -125,26 +119,28 @@ def typed_table(
         pa.field(name, pa.type_for_alias(kind), metadata=(metadata or {}).get(name))
         for name, kind in types.items()
     ]
-    arrays = [pa.array(data[field.name], field.type) for field in fields]
+    arrays = [array(data[field.name], types[field.name]) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def write_parquet(table: "pa.Table", path: Path) -> None:
-    """Write one table, whole or not at all."""
+def to_parquet(table: "pa.Table") -> memoryview:
+    """One table as a Parquet file."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
-    write_atomic(path, buffer.getvalue())
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return memoryview(sink.getvalue())
 
 
-def write_csv(table: "pa.Table", path: Path) -> None:
-    """Write one table; null is the empty field."""
+def to_csv(table: "pa.Table") -> memoryview:
+    """One table as CSV; null is the empty field."""
+    import pyarrow as pa
     import pyarrow.csv
 
-    buffer = io.BytesIO()
-    pyarrow.csv.write_csv(table, buffer)
-    write_atomic(path, buffer.getvalue())
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(table, sink)
+    return memoryview(sink.getvalue())
 
 
 def _tunables(results: Sequence[Result]) -> list[Column]:

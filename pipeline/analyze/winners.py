@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.analyze.collect import Result
 from pipeline.analyze.columns import ColumnType
+from pipeline.analyze.columns.who import author
 from pipeline.analyze.roofline import estimate_roofline_seconds
 from pipeline.analyze.tables import row_table
 from pipeline.records.outcome import Outcome
@@ -26,6 +27,7 @@ WINNERS: dict[str, ColumnType] = {
     "variant": "string",
     "implementation": "string",
     "configuration": "string",
+    "written_by": "string",
     "median_seconds": "double",
     "median_seconds_low": "double",
     "median_seconds_high": "double",
@@ -92,6 +94,7 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         variant=result.id,
         implementation=result.variant.implementation,
         tunables=result.variant.tunables,
+        written_by=author(result),
         seconds=best.timing.median,
         compared=_compared(best),
         absent=best.absent,

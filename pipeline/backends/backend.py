@@ -36,6 +36,8 @@ class CompileJob(Record, frozen=True, kw_only=True):
     implementation: Implementation
     problem: Problem
     target: Target
+    shared: str | None = None
+    """Folder for what the compiles of a round may have in common; it changes no artifact."""
 
 
 class Backend(Protocol):
@@ -54,6 +56,10 @@ class Backend(Protocol):
 
     def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
         """The source file and every file of the repository that it includes or imports."""
+        ...
+
+    def share(self, job: CompileJob, root: Path) -> None:
+        """Make in `job.shared` what the compiles of a round have in common, unless another worker does."""
         ...
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:

@@ -86,9 +86,14 @@ def _drift(terms: Tensor) -> Tensor:
     total = single.to(torch.float64).sum(-1)
     found = torch.zeros_like(total)
     for ordered in (single, single.flip(-1)):
-        running = torch.from_numpy(np.cumsum(ordered.numpy(), axis=-1, dtype=np.float32)[..., -1])
-        found = torch.maximum(found, (running.to(torch.float64) - total).abs_())
+        found = torch.maximum(found, (_running_sum(ordered, -1)[..., -1].to(torch.float64) - total).abs_())
     return found.nan_to_num_(nan=0.0, posinf=0.0).mul_(0.5 / _UNIT)
+
+
+def _running_sum(single: Tensor, axis: int) -> Tensor:
+    """One addition after the other in float32; NaN and infinity are what special values ask for."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return torch.from_numpy(np.cumsum(single.numpy(), axis=axis, dtype=np.float32))
 
 
 def _drift_of_product(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
@@ -139,7 +144,7 @@ def _cumulative(call: Operation, result: Tensor) -> Tensor:
     short = 0.05 * count.clamp(max=_SHORT) * values.abs().cumsum(axis).square()
     deviation: Tensor = (_ROUNDING * (order + path) + short).sqrt_()
     single = values.to(torch.float32)
-    running = torch.from_numpy(np.cumsum(single.numpy(), axis=axis, dtype=np.float32))
+    running = _running_sum(single, axis)
     drift = (running - single.to(torch.float64).cumsum(axis)).abs_().nan_to_num_(nan=0.0, posinf=0.0)
     return torch.hypot(deviation, drift * (0.5 / _UNIT))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pipeline
 from pipeline.backends.registry import backend
 from pipeline.config.code import Code
+from pipeline.config.once import Once
 from pipeline.config.toolchain import Toolchain, find_tools, library_versions
 from pipeline.records.hardware import Target
 from pipeline.records.record import digest
@@ -23,6 +24,8 @@ class Builds:
         kept = None if store is None else store / "plan" / "cache" / "code"
         self._code = functools.cache(Code(Path(pipeline.__file__).parents[1], kept=kept).digest)
         self._toolchains: dict[tuple[str, str], Toolchain] = {}
+        self.of_backend = Once(self._of_backend)
+        """(stage, backend, target) -> Build of compile, verify or profile with one backend."""
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
@@ -38,8 +41,7 @@ class Builds:
             versions |= library_versions("sampling")
         return Build(code=code, toolchain=versions)
 
-    def of_backend(self, stage: str, name: str, target: Target) -> Build:
-        """Of compile, verify or profile with one backend."""
+    def _of_backend(self, stage: str, name: str, target: Target) -> Build:
         key = (name, digest(target))
         if key not in self._toolchains:
             self._toolchains[key] = find_tools(name, target)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pipeline
 from pipeline.config.machine import read_machine
@@ -22,6 +23,9 @@ from pipeline.records.record import Record, digest, digest_bytes, read_record, t
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES
 from pipeline.store.seals import is_damaged, write_sealed
+
+if TYPE_CHECKING:
+    from pipeline.config.compose import Compositions  # imports Hydra
 
 NEVER = "made anew each time"
 # `${oc.env:HOME}` and the like read what is not in the files.
@@ -62,8 +66,11 @@ def plan_of_jobs(
     root: Path,
     store: Path,
     before_making: Callable[[], object] = lambda: None,
+    known: "Compositions | None" = None,
 ) -> Plan:
     """The same for the jobs of a sweep, each given by its overrides: one plan for all of them.
+
+    What is composed on the way stands in `known` afterwards.
 
     Raises
     ------
@@ -81,7 +88,7 @@ def plan_of_jobs(
     before_making()
     from pipeline.config.plan import make_plan
 
-    made = make_plan(jobs, root=root, store=store, machine=machine)
+    made = make_plan(jobs, root=root, store=store, machine=machine, known=known)
     unchanged = dict(_contents(root)) == contents and not _reads_elsewhere(jobs, root)
     kept = _Kept(
         inputs=inputs if unchanged else NEVER,

@@ -16,7 +16,7 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.mutated import Mutation
 from pipeline.records.objective import Objective
 from pipeline.records.optimization import Optimization
-from pipeline.records.record import Record
+from pipeline.records.record import Record, digest
 from pipeline.records.search import Search
 from pipeline.records.settings import Profile, Tracking, Verify
 from pipeline.records.workload import Workload
@@ -96,15 +96,19 @@ class Catalogue:
         """The chosen optimizations; what they name exists in a chosen kernel, or at least in some kernel."""
         found = self._axis("optimization", names, Optimization)
         for name, optimization in found.items():
-            place = (
-                "fits",
-                id(optimization),
-                *map(id, kernels),
-            )  # all of them are kept, so these stay theirs
+            # All options are kept, so identities stay theirs.
+            place: tuple[object, ...] = ("fits", id(optimization), *map(id, kernels))
             if place not in self._known:
-                self._check_optimization(optimization, kernels, self._where("optimization", name))
+                self._check_fit(optimization, kernels, self._where("optimization", name))
                 self._known[place] = optimization
         return found
+
+    def _check_fit(self, optimization: Optimization, kernels: Collection[Kernel], where: str) -> None:
+        """Kernels of which a value is set are many, with the same implementations."""
+        place = ("fits alike", id(optimization), *(digest(kernel.implementations) for kernel in kernels))
+        if place not in self._known:
+            self._check_optimization(optimization, kernels, where)
+            self._known[place] = optimization
 
     def _check_optimization(
         self, optimization: Optimization, kernels: Collection[Kernel], where: str
@@ -119,7 +123,8 @@ class Catalogue:
         """Presets of verify by name, without overrides; `where` says who names them."""
         wanted = tuple(names)
         for name in wanted:
-            check_option(self._conf, "verify", name, where)
+            if ("verify", name, ()) not in self._known:
+                check_option(self._conf, "verify", name, where)
         return self._records("verify", wanted, (), Verify)
 
     def _declared(self, group: str, kind: type[R]) -> dict[str, R]:

@@ -1,9 +1,10 @@
 """Compose options with Hydra, each distinct one once. In: names and overrides. Out: plain dicts.
 
 A grid is formed in Python from options that are composed once: composing each cell would cost tens of
-milliseconds. All options are composed together, each as a package of its own; one that is wrong is composed
-alone, as its own primary configuration, and so is one with overrides that only Hydra understands; other
-values are set on a copy. `defaults` (inheritance) work in all of them.
+milliseconds. An option that is written out is read as it stands. All others are composed together, each as a
+package of its own; one that is wrong is composed alone, as its own primary configuration, and so is one with
+overrides that only Hydra understands; other values are set on a copy. `defaults` (inheritance) work in all of
+them.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.config.groups import AXES, check_option, option_file
+from pipeline.config.literal import read_literal
 from pipeline.config.overrides import Overrides, Reader
 from pipeline.config.setting import with_values
 from pipeline.config.values import Plain, split_by_option
@@ -29,6 +31,8 @@ from pipeline.records.record import Record
 
 PRIMARY = "config"
 HYDRA_VERSION = "1.3"  # whose defaults we rely on
+MISTAKES = (HydraException, OmegaConfBaseException, yaml.MarkedYAMLError)
+"""What Hydra raises where a user got something wrong."""
 
 
 class Option(Record, frozen=True, kw_only=True):
@@ -64,15 +68,24 @@ class _Composed(Record, frozen=True, kw_only=True):
         return len(self.literal) == len(self.plain)
 
 
+class Compositions:
+    """What was composed of one configuration folder: kept for who composes of it again."""
+
+    def __init__(self) -> None:
+        self.options: dict[tuple[str, str], _Composed] = {}
+        self.changed: dict[tuple[str, str, tuple[str, ...]], Plain] = {}
+        self.primaries: dict[tuple[str, ...], tuple[_Composed, Plain]] = {}
+
+
 @contextlib.contextmanager
-def composer(conf: Path) -> Iterator["Composer"]:
+def composer(conf: Path, known: Compositions | None = None) -> Iterator["Composer"]:
     """Hydra, initialised for a configuration folder; what was initialised before is so again afterwards."""
     runtime = JobRuntime.instance()
     before, name = GlobalHydra.instance().hydra, runtime.get("name")
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(version_base=HYDRA_VERSION, config_dir=str(conf.absolute())):
-            yield Composer(conf)
+            yield Composer(conf, known or Compositions())
     finally:
         GlobalHydra.instance().hydra = before
         runtime.set("name", name)
@@ -81,12 +94,10 @@ def composer(conf: Path) -> Iterator["Composer"]:
 class Composer:
     """Composes options of one configuration folder."""
 
-    def __init__(self, conf: Path) -> None:
+    def __init__(self, conf: Path, known: Compositions) -> None:
         self.conf = conf
         self.reader = Reader(conf)
-        self._options: dict[tuple[str, str], _Composed] = {}
-        self._changed: dict[tuple[str, str, tuple[str, ...]], Plain] = {}
-        self._primaries: dict[tuple[str, ...], tuple[_Composed, Plain]] = {}
+        self._options, self._changed, self._primaries = known.options, known.changed, known.primaries
         self._check = functools.cache(lambda group, name: check_option(conf, group, name, f"{group}={name}"))
 
     def settings(self, overrides: Overrides) -> Chosen:
@@ -135,11 +146,15 @@ class Composer:
 
     def _with(self, group: str, name: str, lines: tuple[str, ...]) -> Plain:
         if (group, name) not in self._options:
-            self._options[group, name] = self._alone(group, name, ())
+            self._options[group, name] = self._literal(group, name) or self._alone(group, name, ())
         base = self._options[group, name]
         plain: Plain = base.plain.get(group) or {}
         changed = with_values(plain, group, lines) if not lines or group in base.literal else None
         return self._alone(group, name, lines).plain.get(group) or {} if changed is None else changed
+
+    def _literal(self, group: str, name: str) -> _Composed | None:
+        plain = read_literal(self.conf, group, name)
+        return None if plain is None else _Composed(plain={group: plain}, literal=frozenset({group}))
 
     def _alone(self, group: str, name: str, lines: tuple[str, ...]) -> _Composed:
         where = option_file(self.conf, group, name)
@@ -153,6 +168,11 @@ class Composer:
         """Compose options of several groups at once, at a third of the cost; errors wait for `option`."""
         pairs = dict.fromkeys((group, name) for group, names in wanted.items() for name in names)
         pairs = {pair: None for pair in pairs if pair not in self._options}
+        for pair in list(pairs):
+            written = self._literal(*pair)
+            if written is not None:
+                self._options[pair] = written
+                del pairs[pair]
         if not pairs:
             return
         packages = {pair: f"option{number}" for number, pair in enumerate(pairs)}
@@ -188,11 +208,15 @@ def _compose(name: str | None, overrides: Any, where: str, *, with_hydra: bool =
     try:
         return compose(name, overrides=list(overrides), return_hydra_config=with_hydra)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
-        raise ConfigError(f"{where}: {place}: not YAML: {error.problem or error.context}") from None
+        raise ConfigError(f"{where}: {_not_yaml(error)}") from None
     except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
         raise ConfigError(f"{where}: {one_line(error)}") from None
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
+    return f"{place}: not YAML: {error.problem or error.context}"
 
 
 def _plain(config: DictConfig, where: str) -> _Composed:
@@ -215,3 +239,12 @@ def one_line(error: BaseException) -> str:
     if cause is not None and isinstance(cause, OmegaConfBaseException):
         kept.append(f"({str(cause).splitlines()[0]})")
     return " ".join(kept)
+
+
+def told(error: Exception) -> str:
+    """One of the MISTAKES, or an error of ours that came through Hydra, in a line."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        path = Path(error.problem_mark.name if error.problem_mark else "conf")
+        here = Path.cwd()
+        return f"{path.relative_to(here) if path.is_relative_to(here) else path}: {_not_yaml(error)}"
+    return one_line(error).removeprefix("error: ")

@@ -7,7 +7,7 @@ job chooses. Each distinct option is composed once, values are set on copies; a 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.config.compose import Composer, composer
+from pipeline.config.compose import Composer, Compositions, composer
 from pipeline.config.groups import AXES
 from pipeline.config.values import Plain, applicable
 from pipeline.records.record import Record
@@ -22,7 +22,9 @@ class JobConfig(Record, frozen=True, kw_only=True):
     """Group -> chosen option, of our groups and of Hydra's; None where none is chosen."""
 
 
-def job_configs(jobs: Sequence[tuple[str, ...]], conf: Path) -> list[JobConfig]:
+def job_configs(
+    jobs: Sequence[tuple[str, ...]], conf: Path, known: Compositions | None = None
+) -> list[JobConfig]:
     """In the order of the jobs, whose overrides were found right.
 
     Raises
@@ -30,7 +32,7 @@ def job_configs(jobs: Sequence[tuple[str, ...]], conf: Path) -> list[JobConfig]:
     ConfigError
         An override is wrong.
     """
-    with composer(conf) as hydra:
+    with composer(conf, known) as hydra:
         wanted: dict[str, list[str]] = {axis: [] for axis in AXES}
         for lines in jobs:
             for axis, names in hydra.reader.read(lines).choices.items():

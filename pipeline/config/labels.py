@@ -14,8 +14,11 @@ import msgspec
 
 from pipeline.config.grammar import read_override
 from pipeline.config.groups import AXES
+from pipeline.records.hardware import Hardware
 from pipeline.records.plan import PlannedTask
-from pipeline.records.record import Record
+from pipeline.records.problem import Problem
+from pipeline.records.record import Record, digest
+from pipeline.records.settings import Profile, Verify
 
 COMPETING = ("optimization", "search")
 UNSEEN = ("tracking", "objective", "mutation")
@@ -26,10 +29,17 @@ class Planned(Record, frozen=True, kw_only=True):
     """A task with what its names must tell."""
 
     task: PlannedTask
-    subject: str
-    """Identity of what is computed, where, and how it is judged and measured."""
+    problem: Problem
+    hardware: Hardware
+    verify: Verify
+    profile: Profile
     lines: tuple[str, ...]
     """Overrides of the first job that has it."""
+
+    @property
+    def subject(self) -> str:
+        """Identity of what is computed, where, and how it is judged and measured."""
+        return digest([self.problem, self.hardware, self.verify, self.profile])
 
 
 def tell_apart(tasks: Sequence[Planned]) -> tuple[PlannedTask, ...]:
@@ -40,7 +50,7 @@ def tell_apart(tasks: Sequence[Planned]) -> tuple[PlannedTask, ...]:
         cells.setdefault((row.kernel, row.workload, row.hardware, row.dtype), []).append(each)
     labelled: dict[str, PlannedTask] = {}
     for several in cells.values():
-        if len({each.subject for each in several}) > 1:
+        if len(several) > 1 and len({each.subject for each in several}) > 1:
             labelled |= _labelled(several)
     return tuple(labelled.get(each.task.row.task, each.task) for each in tasks)
 

@@ -5,13 +5,15 @@ they choose share one Material; each other choice or value makes another one, of
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.config.catalogue import Catalogue, Settings
-from pipeline.config.compose import Composer, composer
+from pipeline.config.compose import Composer, Compositions, composer
 from pipeline.config.groups import AXES, option_file
 from pipeline.config.machine import Device, Machine, resolve
+from pipeline.config.once import Once
 from pipeline.config.overrides import Overrides
 from pipeline.config.select import Cell, cells
 from pipeline.records.hardware import Hardware
@@ -58,20 +60,23 @@ class _Alike:
     jobs: list[JobCells]
 
 
-def gather(jobs: Sequence[Lines], root: Path, machine: Machine) -> tuple[Material, ...]:
-    """Compose and check what the jobs' overrides choose.
+def gather(
+    jobs: Sequence[Lines], root: Path, machine: Machine, known: Compositions | None = None
+) -> tuple[Material, ...]:
+    """Compose and check what the jobs' overrides choose; `known` is what was composed already.
 
     Raises
     ------
     ConfigError
         A yaml or an override is wrong.
     """
-    with composer(root / "conf") as hydra:
+    with composer(root / "conf", known) as hydra:
         groups = _group(jobs, hydra, root)
         hydra.prepare(
             {axis: [getattr(cell, axis) for each in groups for cell in _cells(each.jobs)] for axis in AXES}
         )
-        return tuple(_material(each, root, machine) for each in groups)
+        devices = _Devices(machine)
+        return tuple(_material(each, root, devices) for each in groups)
 
 
 def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
@@ -94,19 +99,35 @@ def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
     return list(groups.values())
 
 
-def _material(each: _Alike, root: Path, machine: Machine) -> Material:
+class _Devices:
+    """The machine's view of hardware targets; jobs that have the same have one."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._resolved = Once(self._resolve)
+
+    def of(self, hardware: Hardware, declared: Mapping[str, Hardware]) -> Device:
+        """A target among those that are declared."""
+        return self._resolved(hardware, *declared, *declared.values())
+
+    def _resolve(self, hardware: Hardware, *declared: Any) -> Device:
+        half = len(declared) // 2
+        return resolve(hardware, dict(zip(declared[:half], declared[half:], strict=True)), self.machine)
+
+
+def _material(each: _Alike, root: Path, devices: _Devices) -> Material:
     catalogue, settings, conf = each.catalogue, each.settings, root / "conf"
     chosen = _cells(each.jobs)
     kernels = catalogue.kernels(cell.kernel for cell in chosen)
     declared = catalogue.hardware(cell.hardware for cell in chosen)
     # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
-    known: dict[str, Hardware] = catalogue.all_hardware() if machine.sees_a_gpu else declared
+    known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.sees_a_gpu else declared
     return Material(
         settings=settings,
         jobs=tuple(each.jobs),
         kernels=kernels,
         workloads=catalogue.workloads(cell.workload for cell in chosen),
-        devices={name: resolve(one, {**known, **declared}, machine) for name, one in declared.items()},
+        devices={name: devices.of(one, {**known, **declared}) for name, one in declared.items()},
         optimizations=catalogue.optimizations(
             (cell.optimization for cell in chosen), tuple(kernels.values())
         ),

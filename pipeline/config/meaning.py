@@ -235,6 +235,11 @@ def _search(search: Search) -> Iterator[str]:
     ladder = search.successive_halving
     if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):
         yield f"rounds: a bracket has {rungs} rungs, got {search.rounds}: nothing would be measured fully"
+    yield from _writing(search)
+
+
+def _writing(search: Search) -> Iterator[str]:
+    """Strategies that write sources."""
     if (search.strategy == "candidates") != (search.folder is not None):
         yield "folder: the strategy candidates needs one, and no other strategy knows what to do with it"
     if search.implementation is not None and search.strategy not in _WRITING:

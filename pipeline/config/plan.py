@@ -6,10 +6,12 @@ The jobs of a sweep are planned together: each distinct task once, one aggregate
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.config.compose import Compositions
 from pipeline.config.labels import Planned, tell_apart
 from pipeline.config.machine import Machine
 from pipeline.config.material import JobCells, Lines, Material, gather
 from pipeline.config.mutations import explanations, mutate_specs
+from pipeline.config.once import Once
 from pipeline.config.resolve import Impossible
 from pipeline.config.select import Cell
 from pipeline.config.spec_files import write_spec
@@ -32,15 +34,19 @@ class Made(Record, frozen=True, kw_only=True):
     toolchains: tuple[Toolchain, ...]
 
 
-def make_plan(jobs: Sequence[Lines], *, root: Path, store: Path, machine: Machine) -> Made:
+def make_plan(
+    jobs: Sequence[Lines], *, root: Path, store: Path, machine: Machine, known: Compositions | None = None
+) -> Made:
     """The plan for the overrides of these jobs; `root` is the repository, `store` the artifact folder.
+
+    What is composed stands in `known` afterwards.
 
     Raises
     ------
     ConfigError
         A yaml or an override is wrong, or no cell of the grid is possible.
     """
-    materials = gather(jobs, root, machine)
+    materials = gather(jobs, root, machine, known)
     planner = _Planner(TaskMaker(machine, root=root, store=store), root=root, store=store)
     for number, material in _in_order(materials):
         planner.add(material, number, jobs[number.number])
@@ -78,6 +84,7 @@ class _Planner:
         self._planned: dict[str, Planned] = {}
         self._specs: dict[str, dict[str, Specs]] = {}
         """How mutants are judged -> task -> its specs."""
+        self._judged = Once(lambda *records: digest(records))
         self._pruned: dict[str, PrunedCell] = {}
         self._jobs: list[PlannedJob] = []
         self._explained: list[MutationRow] = []
@@ -110,11 +117,20 @@ class _Planner:
             return left_out
         identity = made.planned.row.task
         if identity not in self._planned:
-            spec, hardware = made.specs.profile, material.devices[cell.hardware].hardware
-            subject = digest([spec.problem, hardware, made.specs.verify.settings, spec.settings])
-            self._planned[identity] = Planned(task=made.planned, subject=subject, lines=lines)
-        self._specs.setdefault(_judging(material), {})[identity] = made.specs
+            self._planned[identity] = Planned(
+                task=made.planned,
+                problem=made.specs.profile.problem,
+                hardware=material.devices[cell.hardware].hardware,
+                verify=made.specs.verify.settings,
+                profile=made.specs.profile.settings,
+                lines=lines,
+            )
+        self._specs.setdefault(self._judging(material), {})[identity] = made.specs
         return identity
+
+    def _judging(self, material: Material) -> str:
+        settings = material.settings
+        return self._judged(settings.mutation, settings.verify, *material.presets.values())
 
     def tasks(self) -> tuple[PlannedTask, ...]:
         """All of them, in the order of the jobs, under names that tell them apart."""
@@ -131,9 +147,9 @@ class _Planner:
     def mutations(self, materials: Sequence[Material]) -> tuple[PlannedMutation, ...]:
         """Write the specs of mutate, over all tasks so far."""
         planned: dict[str, PlannedMutation] = {}
-        for material in {_judging(material): material for material in materials}.values():
+        for judging, material in {self._judging(each): each for each in materials}.items():
             settings = material.settings
-            tasks = self._specs.get(_judging(material), {}).values()
+            tasks = self._specs.get(judging, {}).values()
             for spec in mutate_specs(tasks, settings, material.presets, self.maker.builds):
                 key = key_of(f"{spec.kernel}-{spec.implementation}", spec)
                 if key in planned:
@@ -163,11 +179,6 @@ class _Planner:
         key = key_of(spec.experiment, spec)
         write_spec(self._store, "aggregate", key, spec)
         return key
-
-
-def _judging(material: Material) -> str:
-    settings = material.settings
-    return digest([settings.mutation, settings.verify, material.presets])
 
 
 def _named(materials: Sequence[Material]) -> str:

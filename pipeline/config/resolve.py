@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import msgspec
 
 from pipeline.backends.registry import backend
+from pipeline.config.once import Once
 from pipeline.errors import ConfigError, FormulaError
 from pipeline.records.hardware import BackendKind, Hardware, Target
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
-from pipeline.records.record import digest
+from pipeline.records.record import Record, digest
 from pipeline.records.workload import Workload
 from pipeline.search.formula import evaluate_number, names_in
 from pipeline.search.space import Subspace, Tunables, subspace
@@ -114,11 +115,21 @@ def fitting(kernel: Kernel, kind: BackendKind, optimization: Optimization) -> di
     return found
 
 
+class _Narrowed(Record, frozen=True, kw_only=True):
+    """An implementation's space before it is known for which problem and device."""
+
+    space: Subspace
+    names: tuple[str, ...]
+    """All that its rules read."""
+    identity: str
+
+
 class Spaces:
     """Solves the spaces of a plan, each distinct one once: many tasks share theirs."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+        self._narrowed = Once(_narrowed)
+        self._counts: dict[tuple[str, str], int] = {}
 
     def counts(
         self,
@@ -136,22 +147,37 @@ class Spaces:
         ConfigError
             A constraint cannot be evaluated.
         """
-        spaces = [subspace(name, each, optimization, constants) for name, each in implementations.items()]
         try:
-            counts = {space.implementation: self._count(space) for space in spaces}
+            counts = {
+                name: self._count(self._narrowed(name, each, optimization), constants)
+                for name, each in implementations.items()
+            }
             if not any(counts.values()):
-                raise Impossible("no valid variant: " + "; ".join(_why_empty(space) for space in spaces))
+                spaces = (
+                    subspace(name, each, optimization, constants) for name, each in implementations.items()
+                )
+                raise Impossible("no valid variant: " + "; ".join(map(_why_empty, spaces)))
         except FormulaError as error:
             raise ConfigError(f"{where}: constraints: {error}") from None
         return counts
 
-    def _count(self, space: Subspace) -> int:
-        names = set().union(*(names_in(each.rule) for each in space.constraints))
-        read = {name: value for name, value in space.constants.items() if name in names}
-        key = digest([space.implementation, space.values, space.constraints, read])
+    def _count(self, narrowed: _Narrowed, constants: Tunables) -> int:
+        # The text tells 1 from 1.0 and from True, which are alike as keys.
+        read = repr([(name, constants[name]) for name in narrowed.names if name in constants])
+        key = (narrowed.identity, read)
         if key not in self._counts:
-            self._counts[key] = space.count
+            self._counts[key] = msgspec.structs.replace(narrowed.space, constants=constants).count
         return self._counts[key]
+
+
+def _narrowed(name: str, implementation: Implementation, optimization: Optimization) -> _Narrowed:
+    space = subspace(name, implementation, optimization, {})
+    rules = [names_in(each.rule) for each in space.constraints]
+    return _Narrowed(
+        space=space,
+        names=tuple(sorted(frozenset().union(*rules))),
+        identity=digest([space.implementation, space.values, space.constraints]),
+    )
 
 
 def _why_empty(space: Subspace) -> str:

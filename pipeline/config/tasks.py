@@ -3,15 +3,18 @@
 One maker serves all jobs of a sweep: what tasks share is read, solved and hashed once.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
 
 from pipeline.config.briefs import Subject, brief_of
 from pipeline.config.builds import Builds
 from pipeline.config.folders import files_of
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, kernel_file
-from pipeline.config.replaying import Replayed, Replaying
+from pipeline.config.once import Once
+from pipeline.config.replaying import Replaying
 from pipeline.config.resolve import (
     Spaces,
     fitting,
@@ -21,21 +24,24 @@ from pipeline.config.resolve import (
 )
 from pipeline.config.select import Cell
 from pipeline.config.sources import Sources
-from pipeline.config.spec_files import write_spec
-from pipeline.config.specs import Specs, Task, specs_of
+from pipeline.config.spec_files import SpecFiles
+from pipeline.config.specs import Chain, SpecMaker, Specs, Task
 from pipeline.config.transfer import starts
 from pipeline.records.brief import Brief
-from pipeline.records.kernel import Implementation, Kernel, TunableValue
+from pipeline.records.hardware import Hardware
+from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
+from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
 from pipeline.search.space import constants_of
 
+T = TypeVar("T")
 
 NO_REFERENCE = "none"
-"""Digest of the reference of a kernel that has none."""
+"""Digest of the reference of a kernel that has none: it is known by recorded measurements alone."""
 
 
 class Made(Record, frozen=True, kw_only=True):
@@ -49,13 +55,23 @@ class TaskMaker:
     """Makes tasks; what they share is made once."""
 
     def __init__(self, machine: Machine, *, root: Path, store: Path) -> None:
-        self._machine = machine
         self._root = root
-        self._store = store
+        self._files = SpecFiles(store)
         self.builds = Builds(store)
+        self._specs = SpecMaker(self.builds)
         self._spaces = Spaces()
+        self._problem = Once(problem_of)
+        self._fitting = Once(lambda *chosen: self._shared(fitting(*chosen)))
+        self._target = Once(lambda *chosen: self._shared(target_of(*chosen)))
+        self._limits = Once(limits_of)
+        self._fingerprint = Once(lambda device: fingerprint(device, machine))
+        self._cost = Once(_cost)
+        self._of_source = Once(self._source_digests_of)
+        self._of_modules = Once(self._modules)
         self._sources = Sources(root)
         self._replaying = Replaying(root)
+        self._replayed = Once(self._replaying.task)
+        self._equals: dict[tuple[type, bytes], Any] = {}
         self._source_digests: dict[str, str] = {}
         self._module_digests: dict[str, tuple[str, str | None]] = {}
 
@@ -65,28 +81,29 @@ class TaskMaker:
         kernel, device = material.kernels[cell.kernel], material.devices[cell.hardware]
         workload, optimization = material.workloads[cell.workload], material.optimizations[cell.optimization]
         where = kernel_file(self._root, cell.kernel)
-        replayed = self._replaying.task(kernel, device.hardware, workload, optimization, where)
+        replayed = self._replayed(kernel, device.hardware, workload, optimization, where)
         if replayed is None:
-            problem = problem_of(kernel, workload, where)
-            implementations = fitting(kernel, device.hardware.kind, optimization)
+            problem = self._problem(kernel, workload, where)
+            implementations = self._fitting(kernel, device.hardware.kind, optimization)
         else:
             problem, implementations = replayed.problem, replayed.implementations
         # All limits, so that an error names all that a constraint may use.
-        constants = constants_of(problem, limits_of(device.hardware))
+        constants = constants_of(problem, self._limits(device.hardware))
         counts = self._spaces.counts(implementations, optimization, constants, where)
-        reference, vendors = self._modules(kernel, where) if kernel.reference else (NO_REFERENCE, None)
+        reference, vendors = self._of_modules(kernel, where)
         task = Task(
             kernel=kernel,
             implementations=implementations,
             problem=problem,
-            target=target_of(device.hardware, implementations),
+            target=self._target(device.hardware, implementations),
             device_present=device.present,
-            device=replayed.file.digest if replayed else fingerprint(device, self._machine),
+            device=replayed.file.digest if replayed else self._fingerprint(device),
             optimization=optimization,
             search=settings.search,
             verify=settings.verify,
             profile=settings.profile,
-            source_digests={name: self._source_digest(kernel, name, replayed) for name in implementations},
+            # A kernel that is known by its measurements has no source; their file stands for it.
+            source_digests=replayed.sources if replayed and kernel.space else self._of_source(implementations),
             reference_digest=reference,
             vendors_digest=vendors,
             files=self._folder(settings.search),
@@ -96,13 +113,13 @@ class TaskMaker:
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
-        specs = specs_of(task, self.builds)
+        chain = self._specs.of(task)
         planned = PlannedTask(
-            row=_row(cell, task, material, self._written(specs)),
+            row=self._row(cell, task, device.hardware, self._written(chain)),
             variants=counts,
             proposed=total if budget is None else min(total, budget),
         )
-        return Made(planned=planned, specs=specs)
+        return Made(planned=planned, specs=chain.specs)
 
     def _starts(
         self, search: Search, implementations: dict[str, Implementation], cell: Cell, dtype: str
@@ -124,16 +141,21 @@ class TaskMaker:
         """Sources that were read."""
         return tuple(sorted(str(path) for path in self._sources.read | self._replaying.read))
 
-    def _written(self, specs: Specs) -> dict[str, str]:
-        keys = specs.keys()
-        for stage, key in keys.items():
-            write_spec(self._store, stage, key, getattr(specs, stage))
-        return keys
+    def _shared(self, value: T) -> T:
+        """The first equal one: a kernel of which an attribute was set has the same implementations."""
+        # Not in canonical form: two orders of the same names are two values.
+        shared: T = self._equals.setdefault((type(value), msgspec.json.encode(value)), value)
+        return shared
 
-    def _source_digest(self, kernel: Kernel, name: str, replayed: Replayed | None) -> str:
-        if replayed is not None and name not in kernel.implementations:
-            return replayed.file.digest  # there is no source; what stands for it is the file
-        implementation = kernel.implementations[name]
+    def _written(self, chain: Chain) -> dict[str, str]:
+        for stage, file in chain.files.items():
+            self._files.put(stage, file)
+        return {stage: file.key for stage, file in chain.files.items()}
+
+    def _source_digests_of(self, implementations: dict[str, Implementation]) -> dict[str, str]:
+        return {name: self._source_digest(each) for name, each in implementations.items()}
+
+    def _source_digest(self, implementation: Implementation) -> str:
         key = digest(implementation)
         if key not in self._source_digests:
             self._source_digests[key] = self._sources.implementation(implementation)
@@ -170,6 +192,8 @@ class TaskMaker:
 
     def _modules(self, kernel: Kernel, where: str) -> tuple[str, str | None]:
         """Digests of the reference's modules and of the vendors'."""
+        if not kernel.reference:
+            return NO_REFERENCE, None
         key = digest([where, kernel.reference, kernel.tolerance.magnitude, kernel.vendors])
         if key not in self._module_digests:
             self._module_digests[key] = (
@@ -178,38 +202,50 @@ class TaskMaker:
             )
         return self._module_digests[key]
 
+    def _row(self, cell: Cell, task: Task, hardware: Hardware, keys: dict[str, str]) -> TaskRow:
+        cost = self._cost(task.kernel, task.problem)
+        return TaskRow(
+            task=digest([cell, task.search.name, keys["profile"]]),
+            kernel=cell.kernel,
+            workload=cell.workload,
+            hardware=cell.hardware,
+            kind=hardware.kind,
+            device_present=task.device_present,
+            optimization=cell.optimization,
+            search=task.search.name,
+            rounds=task.search.rounds,
+            dtype=task.problem.element,
+            dimensions=task.problem.dimensions,
+            flops=cost.flops,
+            bytes=cost.bytes,
+            read=cost.read,
+            unit=task.kernel.cost.unit,
+            peaks=hardware.peaks,
+            limits=self._limits(hardware),
+            generate=keys["generate"],
+            compile=keys["compile"],
+            verify=keys["verify"],
+            profile=keys["profile"],
+            recorded=task.recorded.line if task.recorded else None,
+        )
 
-def _row(cell: Cell, task: Task, material: Material, keys: dict[str, str]) -> TaskRow:
-    hardware = material.devices[cell.hardware].hardware
-    names = {**task.problem.attributes, **task.problem.dimensions}
-    names["itemsize"] = constants_of(task.problem, {})["itemsize"]
-    cost = task.kernel.cost
-    traffic = _evaluated(cost.bytes, names)
-    return TaskRow(
-        task=digest([cell, task.search.name, keys["profile"]]),
-        kernel=cell.kernel,
-        workload=cell.workload,
-        hardware=cell.hardware,
-        kind=hardware.kind,
-        device_present=task.device_present,
-        optimization=cell.optimization,
-        search=task.search.name,
-        rounds=task.search.rounds,
-        dtype=task.problem.element,
-        dimensions=task.problem.dimensions,
-        flops=_evaluated(cost.flops, names),
-        bytes=traffic,
-        read=None if traffic is None else traffic * task.problem.input_share,
-        unit=cost.unit,
-        peaks=hardware.peaks,
-        limits=limits_of(hardware),
-        generate=keys["generate"],
-        compile=keys["compile"],
-        verify=keys["verify"],
-        profile=keys["profile"],
-        recorded=task.recorded.line if task.recorded else None,
+
+class _Cost(Record, frozen=True, kw_only=True):
+    """Of one call."""
+
+    flops: float | None
+    """Each is absent where the kernel has no formula."""
+    bytes: float | None
+    read: float | None
+    """Bytes that the inputs take of these."""
+
+
+def _cost(kernel: Kernel, problem: Problem) -> _Cost:
+    names = {**problem.attributes, **problem.dimensions}
+    names["itemsize"] = constants_of(problem, {})["itemsize"]
+    flops, traffic = (
+        None if formula is None else evaluate_number(formula, names)
+        for formula in (kernel.cost.flops, kernel.cost.bytes)
     )
-
-
-def _evaluated(formula: str | None, names: Mapping[str, TunableValue]) -> float | None:
-    return None if formula is None else evaluate_number(formula, names)
+    read = None if traffic is None else traffic * problem.input_share
+    return _Cost(flops=flops, bytes=traffic, read=read)

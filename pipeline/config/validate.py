@@ -27,12 +27,23 @@ def to_record(plain: object, kind: type[R], where: str) -> R:
     if not isinstance(plain, dict):
         raise ConfigError(f"{where}: expected a mapping, got {_got(plain)}")
     named = _with_off(plain)
-    for problem in _problems(named, kind, ""):
-        raise ConfigError(f"{where}: {problem}")
     try:
-        return from_plain(named, kind)
+        record = from_plain(named, kind)
     except (msgspec.ValidationError, ValueError) as error:
+        for problem in _problems(named, kind, ""):
+            raise ConfigError(f"{where}: {problem}") from None
         raise ConfigError(f"{where}: {error}") from None
+    if _is_missing(named):  # a string as good as any to msgspec
+        for problem in _problems(named, kind, ""):
+            raise ConfigError(f"{where}: {problem}")
+    return record
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value somewhere in it is still to be given."""
+    if isinstance(value, dict):
+        return any(map(_is_missing, value.values()))
+    return any(map(_is_missing, value)) if isinstance(value, list) else value == MISSING
 
 
 def _with_off(value: Any) -> Any:
@@ -47,6 +58,7 @@ def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
     if value == MISSING:
         yield f"{path}: missing value (expected {_expected(kind)})"
         return
+    kind = _struct_of(kind) if isinstance(value, dict) else kind
     origin = typing.get_origin(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         yield from _struct_problems(value, kind, path)
@@ -59,6 +71,15 @@ def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
         yield from _struct_problems(value, inner, path)
     elif not _fits(value, kind):
         yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
+
+
+def _struct_of(kind: Any) -> Any:
+    """The one struct of a union, in which a mapping can only be meant; any other kind as it is."""
+    structs = [
+        each for each in typing.get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)
+    ]
+    is_union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
+    return structs[0] if is_union and len(structs) == 1 else kind
 
 
 def _struct_problems(value: object, kind: type[msgspec.Struct], path: str) -> Iterator[str]:

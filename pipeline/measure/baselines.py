@@ -62,7 +62,7 @@ class Baselines:
         """One of them ended: restart it at next need, or give it up."""
         self._running.pop(gone.name, None)
         if self._starts[gone.name] >= STARTS:
-            if resources.is_doubtful(Failure(outcome=gone.outcome, reason=gone.reason)):
+            if resources.is_doubtful(Failure(outcome=gone.outcome, reason=gone.reason), self._scene.logs):
                 resources.require(self._scene.logs)
             self._absent[gone.name] = AbsentBaseline(baseline=gone.name, reason=gone.reason)
 

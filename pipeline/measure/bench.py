@@ -1,11 +1,12 @@
 """The bench of one task: baselines, ceilings and its candidates, one after the other. Out: results."""
 
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -31,8 +32,18 @@ from pipeline.workers.sandbox import ForkServer
 
 PRELOAD = ("numpy", "torch")
 OTHER = "other"  # the baseline of `Bench.against`
+AHEAD_SECONDS = 2.0
+"""How long a process that was started ahead may have waited for its turn."""
 LOG = "log.txt"
 ROUNDS = "rounds.json"
+
+
+class _Ahead(NamedTuple):
+    """A process that waits for its turn."""
+
+    candidate: Candidate
+    member: Member
+    since: float
 
 
 class Bench:
@@ -62,6 +73,8 @@ class Bench:
         )
         self._scene = scene
         self._baselines = Baselines(self._server, scene)
+        self._logs = logs
+        self._ahead: _Ahead | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -69,6 +82,7 @@ class Bench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._drop_ahead()
         self._baselines.stop()
         self._server.close()
 
@@ -81,10 +95,15 @@ class Bench:
             self._bounds()
             return {"baselines": there - started, "ceilings": time.monotonic() - there}
 
-    def profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
-        """Measure one candidate, the device held alone; its log and all rounds are left in `folder`."""
+    def profile(
+        self, candidate: Candidate, folder: Path, upcoming: Candidate | None = None
+    ) -> Profiled | Failure:
+        """Measure one candidate, the device held alone; its log and all rounds are left in `folder`.
+
+        On a CPU the process of the upcoming one starts while this one's ends, when nothing is timed any more.
+        """
         with device_lock(self._device_name):
-            return self._profile(candidate, folder)
+            return self._profile(candidate, folder, upcoming)
 
     def against(self, candidate: Candidate, other: Candidate, folder: Path) -> Measured:
         """One candidate against another one, both in processes that were started for this comparison.
@@ -103,7 +122,7 @@ class Bench:
         try:
             with device_lock(self._device_name):
                 return runner.measure(
-                    lambda: self._start(candidate, folder / LOG),
+                    lambda: self._launch(candidate, folder / LOG),
                     baselines,
                     self._spec.settings,
                     self._spec.target.kind,
@@ -111,21 +130,22 @@ class Bench:
         finally:
             baselines.stop()
 
-    def _profile(self, candidate: Candidate, folder: Path) -> Profiled | Failure:
+    def _profile(self, candidate: Candidate, folder: Path, upcoming: Candidate | None) -> Profiled | Failure:
         try:
             measured = runner.measure(
-                lambda: self._start(candidate, folder / LOG),
+                lambda: self._start(candidate),
                 self._baselines,
                 self._spec.settings,
                 self._spec.target.kind,
+                lambda: self._start_ahead(upcoming),
             )
         except MemberGone as gone:
-            return Failure(outcome=gone.outcome, reason=gone.reason, log=_kept(folder / LOG))
+            return Failure(outcome=gone.outcome, reason=gone.reason, log=_kept(self._log(candidate), folder))
         except Unstable as unstable:
             _keep_rounds(folder, unstable.rounds)
             return Failure(outcome=Outcome.UNSTABLE_TIMING, reason=unstable.reason, log=ROUNDS)
         _keep_rounds(folder, measured.rounds)
-        _kept(folder / LOG)
+        _kept(self._log(candidate), folder)
         result = self._judge(measured)
         if isinstance(result, Profiled) and self._spec.settings.gpu_counters:
             return self._counted(result, candidate, folder)
@@ -143,7 +163,30 @@ class Bench:
             return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, found))
         return msgspec.structs.replace(result, counters=found)
 
-    def _start(self, candidate: Candidate, log: Path) -> Member:
+    def _start(self, candidate: Candidate) -> Member:
+        """The process that was started ahead, where it is this candidate's."""
+        ahead = self._ahead
+        # Its time limit runs: it does not pay for another run that had the device meanwhile.
+        late = ahead is not None and time.monotonic() - ahead.since > AHEAD_SECONDS
+        if ahead is None or late or ahead.candidate != candidate:
+            self._drop_ahead()
+            return self._launch(candidate, self._log(candidate))
+        self._ahead = None
+        return ahead.member
+
+    def _start_ahead(self, upcoming: Candidate | None) -> None:
+        """On a processor, where it touches no memory yet: on a GPU two would hold their tensors at once."""
+        if upcoming is not None and self._spec.target.kind == "cpu":
+            self._drop_ahead()
+            member = self._launch(upcoming, self._log(upcoming))
+            self._ahead = _Ahead(upcoming, member, time.monotonic())
+
+    def _drop_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.member.stop()
+            self._ahead = None
+
+    def _launch(self, candidate: Candidate, log: Path) -> Member:
         log.unlink(missing_ok=True)
         seconds = self._spec.settings.time_limit
         place = Place(
@@ -160,6 +203,10 @@ class Bench:
         if not candidate.job.variant.written:
             return None
         return Path(tempfile.mkdtemp(prefix="written-", dir=self._logs))
+
+    def _log(self, candidate: Candidate) -> Path:
+        """Where its process writes; what it wrote is copied when that has ended."""
+        return self._logs / f"{CANDIDATE}-{Path(candidate.folder).name}.txt"
 
     def _set_up(self, hosted: Candidate | Reference) -> SetUp:
         return SetUp(
@@ -228,9 +275,9 @@ def _keep_rounds(folder: Path, rounds: Sequence[Round]) -> None:
     (folder / ROUNDS).write_bytes(to_json(rounds))
 
 
-def _kept(log: Path) -> str | None:
-    """Name of a log that says something; an empty one is removed."""
-    if log.is_file() and log.stat().st_size > 0:
-        return log.name
-    log.unlink(missing_ok=True)
-    return None
+def _kept(log: Path, folder: Path) -> str | None:
+    """Name of the copy of a log in `folder`; None of one that says nothing."""
+    if not log.is_file() or log.stat().st_size == 0:
+        return None
+    shutil.copyfile(log, folder / LOG)
+    return LOG

@@ -27,22 +27,15 @@ from pipeline.measure.commands import (
     SetUp,
 )
 from pipeline.measure.costs import Examined
+from pipeline.measure.lead import LEAD_SHARE, credible_lead, settle_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
 from pipeline.workers import resources
 from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
+from pipeline.workers.waiting import waited_here
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
-SETTLE_SECONDS = (0.0005, 0.01)  # of untimed calls before each batch, at least and at most; at least one call
-SETTLE_CALLS = 100
-"""Untimed calls before each batch, within these seconds. While others had the cores, caches and branch
-predictors forgot this callable: calls through `torch.compile` and eager backward take half as long again in
-their first millisecond and some per cent more until the tenth, those of a C++ kernel 1 % in the first."""
-LEAD_SHARE = 0.125
-"""Of a batch's calls, run once more right before its clock starts: the message that starts it lets the
-callable sleep, and others compute, for long enough to make the first half millisecond 3 to 45 % slower."""
-LEAD_EXCESS = 2.0  # times the timed calls: what a call of the lead may take longer, by the child's clock
 SERVER_CALLS = 8  # in one batch, each after an idle gap
 LONGEST_GAP = 5.0  # times the mean: an exponential tail has no end, a budget has
 
@@ -85,7 +78,8 @@ class Batch(Record, frozen=True, kw_only=True):
     seconds: float
     """Of all calls, by the child's clock."""
     unseen: float
-    """What passed outside beyond that and its lead: two messages, and what the child keeps quiet about."""
+    """What passed outside beyond that, its lead, and our own waiting for a core: two messages, and what the
+    child keeps quiet about."""
     computed: float
     """CPU seconds of its main thread meanwhile, by the kernel's account, without those of the lead; 0 where
     that is not told."""
@@ -118,6 +112,7 @@ class Member:
         self.calibrated: Calibrated | None = None
         self._idle = 0.0
         self._place = place
+        self._kind = set_up.kind
         self._session: int | None = None
         self._child: Child = server.start(
             TARGET,
@@ -126,16 +121,18 @@ class Member:
             environment=place.environment,
             scratch=place.scratch,
         )
-        self._session = self._ask(set_up, Ready, READY_SECONDS).process
+        with contextlib.suppress(ChildEnded):  # told when it is asked
+            self._child.send(set_up)
 
     def load(self, seed: int, settings: Profile) -> Loaded:
-        """Load it, call it for the first time, warm up, and choose the calls per batch.
+        """Wait until it is ready, load it, call it, warm up, and choose the calls per batch.
 
         Raises
         ------
         MemberGone
             It refused, crashed, or took too long; the same for `batch`.
         """
+        self._session = self._answer(Ready, READY_SECONDS).process
         with self._turn():
             self.loaded = self._ask(Load(seed=seed), Loaded, self._place.patience)
             command = Calibrate(
@@ -156,24 +153,21 @@ class Member:
         brief = self.call_seconds < LONG_CALL and not self._idle
         return max(1, round(LEAD_SHARE * self.calls)) if brief else 0
 
-    @property
-    def settle_seconds(self) -> float | None:
-        """Of untimed calls before a batch; none before long calls."""
-        least, most = SETTLE_SECONDS
-        return (
-            min(max(least, SETTLE_CALLS * self.call_seconds), most) if self.call_seconds < LONG_CALL else None
-        )
+    def batch(self, seed: int, *, others: int = 1) -> Batch:
+        """Fresh content, some untimed calls, then the timed ones under an outside clock as well.
 
-    def batch(self, seed: int) -> Batch:
-        """Fresh content, some untimed calls, then the timed ones under an outside clock as well."""
+        `others`: how many members had the device since its last batch.
+        """
         gaps = gaps_of(seed, self.calls, self._idle) if self._idle else ()
-        prepare = Prepare(seed=seed, settle_seconds=self.settle_seconds)
+        alone = not others and self._kind == "cpu"
+        prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
-            before = self._account()
+            before, ours = self._account(), waited_here()
             start = time.perf_counter()
             ran = self._ask(Go(calls=self.calls, lead=self._lead, gaps=gaps), Ran, self._place.patience)
             outside = time.perf_counter() - start - sum(gaps)
+            ours = waited_here() - ours
             after = self._account()
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
@@ -185,7 +179,7 @@ class Member:
         return Batch(
             calls=self.calls,
             seconds=seconds,
-            unseen=outside - lead - seconds,
+            unseen=max(0.0, outside - lead - seconds - ours),
             computed=max(0.0, after.computed - before.computed - lead),
             waited=max(0.0, after.waited - before.waited),
             queued=queued,
@@ -242,11 +236,15 @@ class Member:
     def _ask(self, command: Command, kind: type[A], seconds: float) -> A:
         try:
             self._child.send(command)
+        except ChildEnded as ended:
+            raise self._gone(ended) from ended
+        return self._answer(kind, seconds)
+
+    def _answer(self, kind: type[A], seconds: float) -> A:
+        try:
             answer = self._child.receive(seconds, Answer)
         except ChildEnded as ended:
-            self._session = None
-            self._stop_on_bug(ended.exit)
-            raise MemberGone(self.name, _OUTCOMES[ended.exit.kind], _story(ended.exit)) from ended
+            raise self._gone(ended) from ended
         if isinstance(answer, kind):
             return answer
         self.stop()
@@ -255,22 +253,17 @@ class Member:
             raise MemberGone(self.name, outcome, answer.reason)
         raise MemberGone(self.name, Outcome.TAMPERED, f"it answered out of turn: {type(answer).__name__}")
 
+    def _gone(self, ended: ChildEnded) -> MemberGone:
+        self._session = None
+        self._stop_on_bug(ended.exit)
+        return MemberGone(self.name, _OUTCOMES[ended.exit.kind], _story(ended.exit))
+
     def _stop_on_bug(self, ended: Exit) -> None:
         """What a callable raises comes back as `Refused`: a traceback that ends the child is our own."""
         text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
         if ended.kind == "error" and "Traceback" in text:
             resources.require(self._place.log.parent)
             raise MeasuringBug(f"{self.name}:\n{text}")
-
-
-def credible_lead(ran: Ran, *, share: float, queued: float) -> float:
-    """Seconds of the calls before the timed ones, as many as `share` of these.
-
-    A false clock could shift time from the timed calls into the lead. What is beyond a bound, and no waiting
-    for a core (`queued` seconds by the kernel's account), is left in our account of the batch, where it shows
-    as time that the clock hides.
-    """
-    return min(ran.lead_seconds, LEAD_EXCESS * share * ran.seconds + max(0.0, queued))
 
 
 def gaps_of(seed: int, calls: int, mean: float) -> tuple[float, ...]:

@@ -38,7 +38,7 @@ def run_rounds(members: Sequence[Member], settings: Profile, monitor: Monitor) -
     while not _enough(rounds, settings, time.monotonic() - began):
         seed = fresh_seed()
         order = numbers.sample(members, len(members))
-        batches = {member.name: member.batch(seed) for member in order}
+        batches = {member.name: member.batch(seed, others=len(members) - 1) for member in order}
         rounds.append(Round(batches=batches, device=monitor.look()))
     return rounds
 

@@ -16,11 +16,16 @@ from pipeline.records.settings import Profile
 
 
 def measure(
-    start: Callable[[], Member], baselines: Baselines, settings: Profile, kind: BackendKind
+    start: Callable[[], Member],
+    baselines: Baselines,
+    settings: Profile,
+    kind: BackendKind,
+    timed: Callable[[], None] = lambda: None,
 ) -> Measured:
     """Time a candidate, then see what its calls cost besides.
 
-    `start` starts its process, again where a baseline broke down in between.
+    `start` starts its process, again where a baseline broke down in between; `timed` is called when nothing
+    is timed any more and its process has still to end.
 
     Raises
     ------
@@ -40,6 +45,7 @@ def measure(
             own = _cpu_seconds(candidate, *others) - own
             found = disturbance(before, load(), own)
             examined = candidate.examine(settings.energy_seconds)
+            timed()
         except MemberGone as gone:
             if gone.name == CANDIDATE:
                 raise

@@ -4,25 +4,29 @@ Hydra spends 50 ms on these files. The jobs of a sweep have the same texts in mo
 is made once.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import yaml
-from omegaconf._utils import get_omega_conf_dumper
 
 from pipeline.config.values import Plain
 from pipeline.multirun.jobs import SweepJob, SweepJobs, plain_hydra
+from pipeline.multirun.texts import Texts, list_text
+from pipeline.store.atomic import unwritable
 
 
-class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
-    """As OmegaConf's, which quotes what its loader would take for a number, ten times as fast."""
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """What goes wrong with files in here is the user's to mend: the folder is `hydra.sweep.dir`.
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (the signature is PyYAML's)
-        """Jobs share parts of their configurations; each file stands for itself."""
-        return True
-
-
-_Dumper.add_representer(str, get_omega_conf_dumper().str_representer)
+    Raises
+    ------
+    StoreError
+        No space, no permission, or a file in the way.
+    """
+    try:
+        yield
+    except OSError as error:  # one of a write that began does not know its file
+        raise unwritable(Path(error.filename or folder), error) from error
 
 
 class Folders:
@@ -31,27 +35,26 @@ class Folders:
     def __init__(self, jobs: SweepJobs) -> None:
         self._hydra = plain_hydra(jobs.master)
         self._subdir = self._hydra.get("output_subdir")
-        self._texts: dict[tuple[str, int], tuple[Any, str]] = {}
+        self._texts = Texts()
         self._commons: dict[str, str] = {}
 
     def write(self, job: SweepJob) -> None:
-        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null."""
-        job.folder.mkdir(parents=True, exist_ok=True)
-        if self._subdir is None:
-            return
-        folder = Path(job.folder, str(self._subdir))
-        folder.mkdir(exist_ok=True)
-        (folder / "config.yaml").write_text("".join(map(self._text, job.config.plain.items())))
-        (folder / "hydra.yaml").write_text(self._hydra_text(job))
-        (folder / "overrides.yaml").write_text(_dump(list(job.lines)))
+        """Make the job's folder with Hydra's files; without these where `hydra.output_subdir` is null.
 
-    def _text(self, item: tuple[str, Any], *above: str) -> str:
-        """One part of a configuration; the value is kept, so that its identity stays its own."""
-        name, value = item
-        key = (name, id(value))
-        if key not in self._texts:
-            self._texts[key] = (value, _below(above, {name: value}))
-        return self._texts[key][1]
+        Raises
+        ------
+        StoreError
+            It cannot be written.
+        """
+        with writing(job.folder):
+            job.folder.mkdir(parents=True, exist_ok=True)
+            if self._subdir is None:
+                return
+            folder = job.folder / str(self._subdir)
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(f"{folder}/config.yaml", self._texts.mapping(job.config.plain.items()))
+            _write(f"{folder}/hydra.yaml", self._hydra_text(job))
+            _write(f"{folder}/overrides.yaml", list_text(job.lines))
 
     def _hydra_text(self, job: SweepJob) -> str:
         """What is the job's own stands at the end of its part; the rest is the same text for all jobs."""
@@ -60,28 +63,33 @@ class Folders:
             part, _, key = path.partition(".")
             own.setdefault(part, {})[key] = value
         return "hydra:\n" + "".join(
-            self._common(name, tuple(own[name])) + _below(("hydra", name), own[name])
-            if name in own
-            else self._text((name, value), "hydra")
-            for name, value in self._hydra.items()
+            [
+                self._common(name, tuple(own[name])) + self._own(own[name])
+                if name in own
+                else self._texts.mapping([(name, value)], depth=1)
+                for name, value in self._hydra.items()
+            ]
+        )
+
+    def _own(self, values: Plain) -> str:
+        """What one job alone has: nothing of it is kept."""
+        return "".join(
+            [
+                f"    {key}:\n{list_text(value, depth=2)}"
+                if isinstance(value, list) and value
+                else Texts().mapping([(key, value)], depth=2)
+                for key, value in values.items()
+            ]
         )
 
     def _common(self, name: str, left_out: tuple[str, ...]) -> str:
         """A part of Hydra's configuration without the keys that each job has its own of."""
         if name not in self._commons:
             kept = {key: value for key, value in self._hydra[name].items() if key not in left_out}
-            self._commons[name] = f"  {name}:\n" + (_below(("hydra", name), kept) if kept else "")
+            self._commons[name] = f"  {name}:\n" + self._texts.mapping(kept.items(), depth=2)
         return self._commons[name]
 
 
-def _below(above: tuple[str, ...], value: Plain) -> str:
-    """The lines of a mapping where they stand below other keys."""
-    for name in reversed(above):
-        value = {name: value}
-    return "".join(_dump(value).splitlines(keepends=True)[len(above) :])
-
-
-def _dump(value: Any) -> str:
-    return str(
-        yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=False)
-    )
+def _write(path: str, text: str) -> None:
+    with open(path, "wb") as stream:  # noqa: PTH123  (pathlib costs as much as the writing)
+        stream.write(text.encode())

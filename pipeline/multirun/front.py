@@ -39,9 +39,8 @@ def multirun(arguments: Sequence[str], passed_on: Sequence[str]) -> int:
 def _hydra(arguments: Sequence[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
-    from hydra.errors import HydraException
 
-    from pipeline.config.compose import HYDRA_VERSION, PRIMARY, one_line
+    from pipeline.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
     def run(_: DictConfig) -> float | None:
@@ -56,10 +55,10 @@ def _hydra(arguments: Sequence[str]) -> int:
     tracebacks = let_hydra_raise()
     try:
         run()
-    except HydraException as error:
+    except (*MISTAKES, KernelmillError) as error:
         if tracebacks:
             raise
-        print(f"error: {one_line(error).removeprefix('error: ')}", file=sys.stderr)
+        print(f"error: {told(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped: finished results are kept, the same command goes on with the rest", file=sys.stderr)

@@ -16,6 +16,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
+from pipeline.config.compose import Compositions
 from pipeline.config.grammar import read_override
 from pipeline.config.jobs import JobConfig, job_configs
 from pipeline.config.values import Plain
@@ -51,9 +52,11 @@ class SweepJob:
 class SweepJobs:
     """Makes the jobs of one sweep."""
 
-    def __init__(self, master: DictConfig, conf: Path) -> None:
+    def __init__(self, master: DictConfig, conf: Path, known: Compositions | None = None) -> None:
+        """`known` is what was composed of `conf` already."""
         self.master = master
         self._conf = conf
+        self._known = known
         self._naming = master.hydra.job.config.override_dirname
         self._folder = Path(str(master.hydra.sweep.dir))
         written = OmegaConf.to_container(master.hydra.sweep, resolve=False)
@@ -72,7 +75,7 @@ class SweepJobs:
         ConfigError
             An override is wrong.
         """
-        configs = job_configs(overrides, self._conf)
+        configs = job_configs(overrides, self._conf, self._known)
         return [
             self._job(first + at, lines, config)
             for at, (lines, config) in enumerate(zip(overrides, configs, strict=True))

@@ -16,6 +16,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.config.cache import plan_of_jobs, write_sweep
+from pipeline.config.compose import Compositions
 from pipeline.config.groups import hint
 from pipeline.config.overrides import HYDRA
 from pipeline.errors import ConfigError, KernelmillError
@@ -74,10 +75,11 @@ class _Launch:
         self._required = _is_required(launcher)
         _refuse_hydra(overrides)
         together = (*launcher.finished, *overrides)
-        self._plan = plan_of_jobs(together, root=Path.cwd(), store=ROOT)
+        known = Compositions()
+        self._plan = plan_of_jobs(together, root=Path.cwd(), store=ROOT, known=known)
         self._planned = self._plan.jobs[len(launcher.finished) :]
         self._config = f"sweep={write_sweep(together, store=ROOT)}"
-        self._sweep = SweepJobs(launcher.config, Path("conf"))
+        self._sweep = SweepJobs(launcher.config, Path("conf"), known)
         self._jobs = self._sweep.make(overrides, first)
 
     def run(self) -> list[JobReturn]:

@@ -17,6 +17,7 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.multirun.failures import SweepStopped
+from pipeline.multirun.folders import writing
 
 Job = tuple[str, ...]
 GRIDS = (
@@ -43,14 +44,17 @@ def sweep(sweeper: GridSweeper, arguments: Sequence[str]) -> list[Sequence[JobRe
     ------
     SweepStopped
         A job failed; the jobs of its batch have come to their end, those of later ones have not begun.
+    StoreError
+        `hydra.sweep.dir` cannot be written.
     """
     assert sweeper.hydra_context is not None and sweeper.config is not None and sweeper.launcher is not None
     lines = [*(f"{key}={value}" for key, value in sweeper.params.items()), *arguments]
     parser = OverridesParser.create(config_loader=sweeper.hydra_context.config_loader)
     jobs = combinations(parser.parse_overrides(lines))
     folder = Path(sweeper.config.hydra.sweep.dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(sweeper.config, folder / "multirun.yaml")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(sweeper.config, folder / "multirun.yaml")
     returns: list[Sequence[JobReturn]] = []
     number = 0
     for batch in batches(jobs, sweeper.max_batch_size):

@@ -1,11 +1,13 @@
 """What was asked of a language model and what came of it: answers as they are kept, and attempts in short."""
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pipeline.records.record import Record, digest
 
 Role = Literal["coder", "judge"]
+Number = TypeVar("Number", int, float)
 
 
 class AnswerOutcome(StrEnum):
@@ -130,8 +132,61 @@ class Attempt(Record, frozen=True, kw_only=True):
     """Id of the variant that it became."""
     asked: tuple[Asked, ...] = ()
 
+    @property
+    def model(self) -> str | None:
+        """Who was asked last for a source."""
+        return self._coder.model if self._coder is not None else None
+
+    @property
+    def prompt(self) -> str | None:
+        """Template and version of that question."""
+        return f"{self._coder.template.name} {self._coder.template.version}" if self._coder else None
+
+    @property
+    def answered(self) -> tuple[Asked, ...]:
+        """Questions that were answered, usably or not: what was paid for."""
+        return tuple(asked for asked in self.asked if asked.seconds is not None)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Of all that was answered; None where nothing was, or an endpoint did not count."""
+        return total(asked.prompt_tokens for asked in self.answered)
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Of all its answers, likewise."""
+        return total(asked.completion_tokens for asked in self.answered)
+
+    @property
+    def cost(self) -> float | None:
+        """Likewise."""
+        return total(asked.cost for asked in self.answered)
+
+    @property
+    def currency(self) -> str | None:
+        """Of the cost."""
+        return next((asked.currency for asked in self.asked if asked.currency), None)
+
+    @property
+    def seconds(self) -> float | None:
+        """Time to the answers, one after the other, likewise."""
+        return total(asked.seconds for asked in self.answered)
+
+    @property
+    def _coder(self) -> Asked | None:
+        return next((asked for asked in reversed(self.asked) if asked.role == "coder"), None)
+
     def __post_init__(self) -> None:
         """A source exists only where an answer was used."""
         used = self.outcome is AnswerOutcome.USED
         if used != (self.source is not None) or used == (self.reason is not None):
             raise ValueError(f"an attempt with the outcome '{self.outcome}' and the source {self.source}")
+
+
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum; None where there is nothing, or something unknown: a part would pass for the whole."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    if not known or len(known) < len(found):
+        return None
+    return sum(known[1:], start=known[0])

@@ -64,7 +64,7 @@ def digest(value: object) -> str:
     return hashlib.sha256(to_json(value)).hexdigest()[:DIGEST_LENGTH]
 
 
-def digest_bytes(content: bytes) -> str:
+def digest_bytes(content: bytes | memoryview) -> str:
     """Identity of a file's content."""
     return hashlib.sha256(content).hexdigest()[:DIGEST_LENGTH]
 
@@ -83,8 +83,23 @@ def read_record(path: Path, kind: type[T]) -> T:
         The file is missing, truncated, or not a record of this kind.
     """
     try:
-        return from_json(path.read_bytes(), kind)
-    except (OSError, msgspec.DecodeError) as error:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read as {kind.__name__}: {error}") from error
+    return parse_record(content, kind, path)
+
+
+def parse_record(content: bytes, kind: type[T], path: Path) -> T:
+    """The same of a file that was read already; `path` is for the error's text.
+
+    Raises
+    ------
+    StoreError
+        It is truncated, or not a record of this kind.
+    """
+    try:
+        return from_json(content, kind)
+    except msgspec.DecodeError as error:
         raise StoreError(f"{path}: cannot be read as {kind.__name__}: {error}") from error
 
 

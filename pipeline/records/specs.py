@@ -42,6 +42,9 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     build: Build
     files: dict[str, str] = {}
     """Of the search's folder: name -> digest."""
+    reference: str | None = None
+    """With the search `inductor`, which compiles it; None for a backward kernel: it has none of its own."""
+    reference_digest: str | None = None
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
     brief: Brief | None = None

@@ -37,6 +37,8 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     variant: str
     implementation: str
     tunables: dict[str, TunableValue]
+    written_by: str | None = None
+    """Strategy and author of a source that a search wrote; None for the declared one."""
     seconds: Interval
     compared: tuple[Compared, ...]
     absent: tuple[AbsentBaseline, ...]
@@ -84,6 +86,23 @@ class TargetSeen(Record, frozen=True, kw_only=True):
     """What all its measurements found alike; empty where nothing was measured."""
 
 
+class AgentUse(Record, frozen=True, kw_only=True):
+    """What the language models that wrote for a kernel were asked, and what that took."""
+
+    kernel: str
+    attempts: int
+    sources: int
+    """Of them those that came to one."""
+    requests: int
+    prompt_tokens: int | None
+    """Of all answers; None where an endpoint did not count one: a part would pass for the whole."""
+    completion_tokens: int | None
+    cost: float | None
+    currency: str | None
+    seconds: float | None
+    """Time to the answers, one after the other."""
+
+
 class Summary(Record, frozen=True, kw_only=True):
     """One experiment."""
 
@@ -110,3 +129,5 @@ class Summary(Record, frozen=True, kw_only=True):
     measured_to: str | None
     tables: dict[str, str]
     """Table -> file name beside this record."""
+    agents: tuple[AgentUse, ...] = ()
+    """Where language models wrote sources, kernel by kernel."""

@@ -20,9 +20,12 @@ from pipeline.records.agent import Agent
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.search.diagnosing import diagnosed
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
 from pipeline.search.writer import Workshop
+
+__all__ = ["diagnosed", "propose"]
 
 
 def propose(

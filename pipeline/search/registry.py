@@ -1,10 +1,12 @@
 """The known search strategies; adding one is one module and one line here (and its name in `Search`)."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pipeline.errors import ConfigError
 from pipeline.records.history import Trial
 from pipeline.records.search import Ablation, Search, SuccessiveHalving, Transfer
+from pipeline.records.specs import GenerateSpec
 from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.writer import Writer
 
@@ -17,6 +19,8 @@ NAMES = (
 OF_OPTUNA = ("tpe", "gp", "cma_es", "nsga2")
 """Those that need Optuna."""
 
+Diagnosis = Callable[[Sequence[Trial], Sequence[Path], GenerateSpec], Sequence[Trial]]
+"""Trials, the files that they were read from, and the task."""
 Remarks = Callable[[Sequence[Trial], Budget], tuple[str, ...]]
 
 
@@ -94,6 +98,23 @@ def writer(name: str) -> Writer | None:
         from pipeline.search import candidates
 
         return candidates.propose
+    if name == "inductor":
+        from pipeline.search import inductor
+
+        return inductor.propose
+    if name == "mutate":
+        from pipeline.search import mutate
+
+        return mutate.propose
+    return None
+
+
+def diagnosis(name: str) -> Diagnosis | None:
+    """What tells a strategy that reads it what limits the variants of its history."""
+    if name == "llm":
+        from pipeline.search import llm
+
+        return llm.diagnosed
     return None
 
 

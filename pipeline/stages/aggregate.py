@@ -2,45 +2,48 @@
 
 In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
 variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
-counters, rounds, ablation and pruning as Parquet and CSV; static_facts.md, mutation.md.
+counters, rounds, ablation, pruning and attempts as Parquet and CSV; static_facts.md, mutation.md. What a
+group of tasks adds to them is kept in the store, so that only groups with a changed result are looked at
+again.
 
     python -m pipeline.stages.aggregate --spec S.json --out FOLDER/summary.json [--root artifacts]
 """
 
 import argparse
+import os
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.analyze.ablation import ablation_table, find_ablations
-from pipeline.analyze.bound.error import find_errors
-from pipeline.analyze.bound.error_table import error_lines, error_table
-from pipeline.analyze.collect import collect
-from pipeline.analyze.counters import counters_table
-from pipeline.analyze.diagnosis.table import diagnoses_table
-from pipeline.analyze.effects import effects_table, find_effects
-from pipeline.analyze.facts import choose, facts_markdown, facts_table
+import msgspec
+
+from pipeline.analyze.attempts import together
+from pipeline.analyze.bound.error_table import error_lines
+from pipeline.analyze.facts import facts_markdown
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
-from pipeline.analyze.pruning import find_prunings, pruning_table
-from pipeline.analyze.rounds import find_rounds, rounds_table
+from pipeline.analyze.parts import Part, groups, join_tables, parts_of
 from pipeline.analyze.summarize import summarize
-from pipeline.analyze.tables import (
-    outcomes_table,
-    pruned_table,
-    samples_table,
-    variants_table,
-    write_csv,
-    write_parquet,
-)
-from pipeline.analyze.winners import find_winners, winners_table
-from pipeline.records.record import read_record, to_json
+from pipeline.analyze.tables import pruned_table, to_csv, to_parquet
+from pipeline.analyze.winners import winners_table
+from pipeline.records.record import digest_bytes, read_record, to_json
 from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary
+from pipeline.records.summary import NotMeasured, Summary, Winner
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import reseal, write_sealed
 from pipeline.workers import command
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAMES = (
+    *("variants", "samples", "winners", "outcomes", "pruned", "effects", "static_facts", "estimate_error"),
+    *("diagnoses", "mutants", "counters", "attempts", "rounds", "ablation", "pruning"),
+)
 PARQUET_ONLY = ("samples",)  # a number per batch: millions of lines as CSV
 
 
@@ -58,43 +61,68 @@ def aggregate(options: argparse.Namespace) -> None:
     """Write the tables, then the summary: where it stands, they are whole."""
     started = time.monotonic()
     spec = read_record(options.spec, AggregateSpec)
-    collected = collect(spec, options.root)
-    results = collected.results
-    winners = find_winners(results)
-    chosen = choose(results)
-    errors = find_errors(results)
-    prunings = find_prunings(collected)
-    mutants = mutants_table(collect_mutants(spec, options.root))
-    tables = {
-        "variants": variants_table(results),
-        "samples": samples_table(results),
-        "winners": winners_table(winners),
-        "outcomes": outcomes_table(results),
-        "pruned": pruned_table(spec, collected),
-        "effects": effects_table(find_effects(results)),
-        "static_facts": facts_table(chosen),
-        "estimate_error": error_table(errors),
-        "diagnoses": diagnoses_table(results, collected.declared),
-        "mutants": mutants,
-        "counters": counters_table(results),
-        "rounds": rounds_table(find_rounds(collected)),
-        "ablation": ablation_table(find_ablations(collected)),
-        "pruning": pruning_table(prunings),
-    }
+    # As many as can work: each writes a table, and a large one is some hundred megabytes of text.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        _aggregate(spec, options, started, pool)
+
+
+def _aggregate(spec: AggregateSpec, options: argparse.Namespace, started: float, pool: Executor) -> None:
+    """Threads, because Arrow and the digests leave Python's lock alone."""
+    parts = parts_of(groups(spec), options.root, pool)
+    condensed = [part.condensed for part in parts]
+    winners = tuple(winner for part in condensed for winner in part.winners)
+    joined = join_tables(_taken(parts))
+    tables = _tables(spec, joined, winners, options.root)
     folder = options.out.parent
-    for name, table in tables.items():
-        write_parquet(table, folder / f"{name}.parquet")
-        if name not in PARQUET_ONLY:
-            write_csv(table, folder / f"{name}.csv")
-    write_atomic(folder / "static_facts.md", facts_markdown(chosen).encode())
-    write_atomic(folder / "mutation.md", mutants_markdown(mutants.to_pylist()).encode())
+    made: dict[str, Callable[[], bytes | memoryview]] = {
+        f"{name}.parquet": partial(to_parquet, table) for name, table in tables.items()
+    }
+    made |= {
+        f"{name}.csv": partial(to_csv, table) for name, table in tables.items() if name not in PARQUET_ONLY
+    }
+    made["static_facts.md"] = lambda: facts_markdown(tables["static_facts"].to_pylist()).encode()
+    made["mutation.md"] = lambda: mutants_markdown(tables["mutants"].to_pylist()).encode()
+    digests = dict(pool.map(lambda name: (name, _write(folder / name, made[name]())), made))
     files = {name: f"{name}.parquet" for name in tables}
-    summary = summarize(spec, results, winners, tables=files, provenance=provenance(spec.build))
-    reseal(folder)
+    tallies = [part.tally for part in condensed]
+    summary = summarize(spec, tallies, winners, tables=files, provenance=provenance(spec.build))
+    agents = together([use for part in condensed for use in part.agents])
+    summary = msgspec.structs.replace(summary, agents=agents)
+    reseal(folder, digests)
     write_sealed(options.out, to_json(summary))
     _print_line(summary, time.monotonic() - started)
-    for line in (*error_lines(errors), *(each.sentence for each in prunings)):
+    prunings = [sentence for part in condensed for sentence in part.prunings]
+    for line in (*error_lines(tables["estimate_error"].to_pylist()), *prunings):
         print(f"  {line}", file=sys.stderr)
+
+
+def _write(path: Path, content: bytes | memoryview) -> str:
+    """Its digest."""
+    write_atomic(path, content)
+    return digest_bytes(content)
+
+
+def _taken(parts: list[Part]) -> Iterator[Part]:
+    """One after the other, and none is kept."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()
+
+
+def _tables(
+    spec: AggregateSpec,
+    joined: Mapping[str, "pa.Table"],
+    winners: Sequence[Winner | NotMeasured],
+    root: Path,
+) -> dict[str, "pa.Table"]:
+    import pyarrow as pa
+
+    others = {
+        "winners": winners_table(winners),
+        "pruned": pa.concat_tables([pruned_table(spec.pruned, ()), joined["pruned"]]).combine_chunks(),
+        "mutants": mutants_table(collect_mutants(spec, root)),
+    }
+    return {name: others[name] if name in others else joined[name] for name in NAMES}
 
 
 def _print_line(summary: Summary, seconds: float) -> None:

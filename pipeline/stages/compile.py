@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,6 +42,8 @@ MEMORY_LIMIT = 8 << 30  # bytes for one worker
 OUTPUT_LIMIT = 1 << 30  # bytes of one file
 LOG = "log.txt"
 WORKER = "pipeline.stages.compile:serve"
+SHARED_FROM = 8
+"""Variants of a round from which on it pays to make what their compiles have in common: four do for C++."""
 
 
 class WorkerBug(RuntimeError):
@@ -139,7 +142,10 @@ def _compile_all(
         concurrent.futures.ThreadPoolExecutor(workers) as pool,
     ):
         drivers = [_Driver(server, scratch / f"worker{number}") for number in range(workers)]
-        futures = [pool.submit(_drain, driver, spec, todo, options.root) for driver in drivers]
+        shared = str(scratch / "shared") if len(variants) >= SHARED_FROM else None
+        futures = [
+            pool.submit(_drain, driver, _Round(spec, options.root, shared), todo) for driver in drivers
+        ]
         try:
             made = [future.result() for future in futures]
         finally:
@@ -148,25 +154,33 @@ def _compile_all(
     return {record.variant.id: record for records in made for record in records}
 
 
-def _drain(
-    driver: "_Driver", spec: CompileSpec, todo: "queue.SimpleQueue[Variant]", root: Path
-) -> list[CompileRecord]:
+class _Round(NamedTuple):
+    """What all variants of it are compiled with."""
+
+    spec: CompileSpec
+    root: Path
+    shared: str | None
+
+
+def _drain(driver: "_Driver", each: _Round, todo: "queue.SimpleQueue[Variant]") -> list[CompileRecord]:
     made = []
     while True:
         try:
-            made.append(_compile_one(driver, spec, todo.get_nowait(), root))
+            made.append(_compile_one(driver, each, todo.get_nowait()))
         except queue.Empty:
             return made
 
 
-def _compile_one(driver: "_Driver", spec: CompileSpec, variant: Variant, root: Path) -> CompileRecord:
+def _compile_one(driver: "_Driver", each: _Round, variant: Variant) -> CompileRecord:
     """Compile into a new store entry and record how it ended."""
+    spec, root = each.spec, each.root
     entry = entry_digest(spec, variant)
     job = CompileJob(
         variant=variant,
         implementation=spec.implementations[variant.implementation],
         problem=spec.problem,
         target=spec.target,
+        shared=each.shared,
     )
     with new_entry(root, "compile", entry) as folder:
         done = _compile_surely(driver, job, root_of(variant, root), folder)
@@ -185,13 +199,13 @@ def _compile_one(driver: "_Driver", spec: CompileSpec, variant: Variant, root: P
 def _compile_surely(driver: "_Driver", job: CompileJob, sources: Path, folder: Path) -> _Done:
     """Once more where the machine may be to blame: only what happens twice is an outcome."""
     done = driver.compile(job, sources, folder)
-    if not resources.is_doubtful(done.result):
+    if not resources.is_doubtful(done.result, folder):
         return done
     resources.require(folder)
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     done = driver.compile(job, sources, folder)
-    if resources.is_doubtful(done.result):
+    if resources.is_doubtful(done.result, folder):
         resources.require(folder)
     return done
 
@@ -262,8 +276,10 @@ def serve(channel: Channel) -> None:
             work: _Work = channel.receive(_Work)
         except EOFError:
             return
+        compiler, root = backend(work.job.variant.backend), Path(work.root)
+        compiler.share(work.job, root)  # not the variant's own time
         started = time.monotonic()
-        result = backend(work.job.variant.backend).compile(work.job, Path(work.root), Path(work.folder))
+        result = compiler.compile(work.job, root, Path(work.folder))
         channel.send(_Done(result=result, seconds=time.monotonic() - started))
 
 

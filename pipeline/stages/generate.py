@@ -20,7 +20,7 @@ from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
 from pipeline.records.written import Proposal, Unfit
 from pipeline.search.history import read_history
-from pipeline.search.registry import remarks, strategy, writer
+from pipeline.search.registry import diagnosis, remarks, strategy, writer
 from pipeline.search.space import Point, Space, space_of
 from pipeline.search.stopping import left, stop
 from pipeline.search.strategy import Budget
@@ -48,7 +48,10 @@ def main(arguments: list[str]) -> int:
 def _generate_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, GenerateSpec)
-    history = read_history(options.history)
+    history: Sequence[Trial] = read_history(options.history)
+    diagnosed = diagnosis(spec.search.strategy)
+    if diagnosed is not None:
+        history = diagnosed(history, options.history, spec)
     generated = generate(spec, history, key=options.spec.stem, round_number=options.round, store=options.root)
     put_output(options.out, "generate", generated, spec=options.spec)
     _report(generated, spec, time.monotonic() - started)

@@ -208,7 +208,7 @@ class _Judge:
         with new_entry(self._root, "judge", entry) as folder:
             subject = self._subject(candidate)
             tried = try_candidate(self._server, subject, self._book, folder)
-            if resources.is_doubtful(tried.failure):  # only what happens twice is the candidate's
+            if resources.is_doubtful(tried.failure, folder):  # only what happens twice is the candidate's
                 resources.require(folder)
                 tried = try_candidate(self._server, subject, self._book, folder)
             assembled = self._assembled(subject, tried, folder)

@@ -227,7 +227,11 @@ def _measure_all(
         for what, seconds in bench.prepare().items():
             if seconds >= WORTH_TELLING:
                 print(f"{PREPARED}{what} · {seconds:.1f} s", file=sys.stderr)
-        return {plan.entry: _measure_one(spec, plan, root, bench) for plan in plans}
+        upcoming = [*plans[1:], None]
+        return {
+            plan.entry: _measure_one(_Bench(spec, root, bench), plan, after)
+            for plan, after in zip(plans, upcoming, strict=True)
+        }
 
 
 def _cost(spec: ProfileSpec) -> "Work":
@@ -256,18 +260,30 @@ def _itemsize(dtype: str) -> int:
     return int(bits[0]) // 8 if bits else 1
 
 
-def _measure_one(spec: ProfileSpec, plan: _Plan, root: Path, bench: "Bench") -> ProfileRecord:
-    """Measure one variant and store the result at once."""
+class _Bench(NamedTuple):
+    """Where all variants are measured."""
+
+    spec: ProfileSpec
+    root: Path
+    bench: "Bench"
+
+    def profile(self, plan: _Plan, after: _Plan | None, folder: Path) -> Profiled | Failure:
+        upcoming = None if after is None else _candidate(self.spec, after.compiled, self.root)
+        return self.bench.profile(_candidate(self.spec, plan.compiled, self.root), folder, upcoming)
+
+
+def _measure_one(where: _Bench, plan: _Plan, after: _Plan | None) -> ProfileRecord:
+    """Measure one variant and store the result at once; `after` is the one that comes next."""
     started = time.monotonic()
-    with new_entry(root, "profile", plan.entry) as folder:
-        result = bench.profile(_candidate(spec, plan.compiled, root), folder)
-        if resources.is_doubtful(result):  # only what happens twice is the candidate's
+    with new_entry(where.root, "profile", plan.entry) as folder:
+        result = where.profile(plan, after, folder)
+        if resources.is_doubtful(result, folder):  # only what happens twice is the candidate's
             resources.require(folder)
-            result = bench.profile(_candidate(spec, plan.compiled, root), folder)
-        record = _record(spec, plan, result, time.monotonic() - started)
+            result = where.profile(plan, after, folder)
+        record = _record(where.spec, plan, result, time.monotonic() - started)
         put_record(folder, record)
     # Another process may have been first: then its files are the ones that lie there, so its record counts.
-    return find_entry(root, "profile", plan.entry, ProfileRecord) or record
+    return find_entry(where.root, "profile", plan.entry, ProfileRecord) or record
 
 
 def _candidate(spec: ProfileSpec, record: CompileRecord, root: Path) -> "Candidate":

@@ -14,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.analyze.collect import collect
 from pipeline.analyze.quantities import counted
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
@@ -76,7 +75,6 @@ def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
     source = Source(
         spec=spec,
         summary=read_record(options.aggregate / "summary.json", Summary),
-        results=collect(spec, options.root).results,
         aggregate=options.aggregate,
         root=options.root,
     )

@@ -286,7 +286,7 @@ class _Judge:
     def _try_surely(self, plan: _Plan, folder: Path) -> "Trial":
         """Once more where the machine may be to blame: only what happens twice is the candidate's."""
         trial = self._try(plan, folder)
-        if resources.is_doubtful(trial.result):
+        if resources.is_doubtful(trial.result, folder):
             resources.require(folder)
             trial = self._try(plan, folder)
         return trial

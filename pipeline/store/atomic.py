@@ -16,7 +16,7 @@ from pipeline.errors import REMEDIES, StoreError, explained
 from pipeline.store.owners import prefix
 
 
-def write_atomic(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes | memoryview) -> None:
     """Write a file through a temporary neighbour.
 
     Raises
@@ -33,7 +33,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
         # mkstemp makes files private; results are for everyone who may read the folder.
-        Path(name).chmod(_file_mode(path.parent))
+        Path(name).chmod(file_mode(path.parent))
         Path(name).replace(path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
@@ -100,7 +100,7 @@ def _open_up(folder: Path, parent: Path) -> None:
     if not _is_shared(parent):
         return
     for path in folder.rglob("*"):
-        path.chmod(_folder_mode(parent) if path.is_dir() else _file_mode(parent))
+        path.chmod(_folder_mode(parent) if path.is_dir() else file_mode(parent))
 
 
 def _is_shared(folder: Path) -> bool:
@@ -111,5 +111,6 @@ def _folder_mode(parent: Path) -> int:
     return stat.S_IMODE(parent.stat().st_mode) if _is_shared(parent) else 0o755
 
 
-def _file_mode(parent: Path) -> int:
+def file_mode(parent: Path) -> int:
+    """The permissions of a file that is made in a folder."""
     return parent.stat().st_mode & 0o666 if _is_shared(parent) else 0o644

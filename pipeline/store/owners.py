@@ -5,6 +5,7 @@ end of neighbours whose maker was killed, so that nothing half-made gathers.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import platform
@@ -19,12 +20,15 @@ SCRATCH = "kernelmill"
 """First part of the name of a temporary folder in the system's folder for such."""
 ABANDONED_SECONDS = 86400.0
 """After which that is removed whose maker cannot be asked after: another machine's, or an earlier boot's."""
+SLACK = 2.0
+"""Seconds by which the clocks of files and of processes may differ."""
 _NAME = re.compile(r"\.(?P<machine>[0-9a-f]{8})\.(?P<process>[0-9]+)-[^/]*$")
 
 
 def prefix(name: str) -> str:
     """How the name of something begins that this process makes and that will become `name`."""
-    return f".{name}.{_machine()}.{os.getpid()}-"
+    process = os.getpid()
+    return f".{name}.{_machine(process)}.{process}-"
 
 
 @contextlib.contextmanager
@@ -49,14 +53,16 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
     match = _NAME.search(entry.name)
     if match is None or not entry.name.startswith((".", f"{SCRATCH}.")):
         return False
-    if match["machine"] == _machine():
-        return not _lives(int(match["process"]))
     with contextlib.suppress(OSError):
-        return time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_SECONDS
+        seconds = time.time() - entry.stat(follow_symlinks=False).st_mtime
+        if match["machine"] == _machine(os.getpid()):
+            return not _made_by(int(match["process"]), seconds)
+        return seconds > ABANDONED_SECONDS
     return False
 
 
-def _machine() -> str:
+@functools.lru_cache(maxsize=1)
+def _machine(process: int) -> str:  # noqa: ARG001  (a fork may have moved to another name space: asked anew)
     """This boot of this machine, and where process ids have their meaning: containers share a kernel."""
     parts = [platform.node()]
     with contextlib.suppress(OSError):
@@ -65,14 +71,35 @@ def _machine() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
-def _lives(process: int) -> bool:
+def _made_by(process: int, seconds: float) -> bool:
+    """Whether the process that has this id now may be the maker of what was last changed so long ago."""
+    age = _age(process)
+    if age is not None:
+        return age > seconds - SLACK
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    # Where /proc tells of no process although its id is taken, there is no /proc.
+    return not Path("/proc/self/stat").exists()
+
+
+def _age(process: int) -> float | None:
+    """Seconds since a process started; None where it has ended, buried or not, or where nothing is told.
+
+    Ids come round again (after 32,768 of them by default), so that an id that is taken is not yet a maker.
+    """
+    try:
+        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    if state in "ZX":
+        return None
+    # proc_pid_stat(5): field 22, in clock ticks since boot; the state is field 3.
+    started = int(fields[18]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def _remove(path: Path) -> None:

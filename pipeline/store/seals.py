@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -59,9 +60,9 @@ def seal_folder(folder: Path) -> None:
     (folder / SEAL).write_bytes(to_json(_digests(folder)))
 
 
-def reseal(folder: Path) -> None:
-    """The same for a folder that others may read meanwhile."""
-    write_atomic(folder / SEAL, to_json(_digests(folder)))
+def reseal(folder: Path, digests: Mapping[str, str]) -> None:
+    """The same for a folder that others may read meanwhile, from what was written there, by file name."""
+    write_atomic(folder / SEAL, to_json(dict(digests)))
 
 
 def damage(folder: Path) -> str | None:

@@ -37,4 +37,6 @@ def _reason(error: BaseException) -> str:
     """The first line of what the job raised; a launcher's own errors stand for themselves."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     name = type(error).__name__
-    return (line if isinstance(error, HydraException) else f"{name}: {line}") if line else name
+    if isinstance(error, HydraException) and line:
+        return line.removeprefix("error: ")  # as it is printed; here it becomes a part of another line
+    return f"{name}: {line}" if line else name

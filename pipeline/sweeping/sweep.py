@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.errors import SweepError
 from pipeline.multirun.command import is_looking
+from pipeline.multirun.folders import writing
 from pipeline.sampling.opening import Purpose, exploration
 from pipeline.sampling.samplers import Direction, drawn_at_random, require_optuna
 from pipeline.sampling.storage import shown
@@ -46,8 +47,9 @@ class HydraSweep:
         swept = read_space(settings.params, arguments, self._options)
         purpose = Purpose(space=swept.space, directions=settings.directions, fixed=swept.fixed)
         folder = Path(self.config.hydra.sweep.dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(self.config, folder / "multirun.yaml")
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            OmegaConf.save(self.config, folder / "multirun.yaml")
         if self._only_shown():
             return self._show_a_batch(purpose, settings, swept)
         with exploration(
@@ -114,7 +116,8 @@ def _conclude(explored: Exploration, swept: Swept, folder: Path) -> None:
     best = explored.best()
     if not best:
         return
-    path = write_results(folder, best, len(explored.directions))
+    with writing(folder):
+        path = write_results(folder, best, len(explored.directions))
     print("\n".join(["", *result_lines(best, swept.fixed), f"results  {path}"]), flush=True)
 
 

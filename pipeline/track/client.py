@@ -11,7 +11,7 @@ import errno
 import logging
 import sqlite3
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,15 +195,16 @@ def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
                 raise
     if found.lifecycle_stage != "active":
         store.client.restore_experiment(found.experiment_id)
-    for key, value in tags.items():
-        set_experiment_tag(store, found.experiment_id, key, value)
+    set_experiment_tags(store, found.experiment_id, tags)
     return str(found.experiment_id)
 
 
-def set_experiment_tag(store: Store, experiment: str, key: str, value: str) -> None:
-    """Set a tag where it has another value."""
-    if store.client.get_experiment(experiment).tags.get(key) != value:
-        store.client.set_experiment_tag(experiment, key, value)
+def set_experiment_tags(store: Store, experiment: str, tags: Mapping[str, str]) -> None:
+    """Set those that have another value."""
+    known = store.client.get_experiment(experiment).tags
+    for key, value in tags.items():
+        if known.get(key) != value:
+            store.client.set_experiment_tag(experiment, key, value)
 
 
 def artifacts_of(store: Store, artifact_uri: str) -> "ArtifactRepository":

@@ -1,15 +1,32 @@
 """What could explain a task's speed: its measured results and the table of effects in, axes of charts out."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.analyze.collect import Result
+from pipeline.records.record import Record
+from pipeline.records.specs import TaskRow
 from pipeline.track import names
 from pipeline.track.runs import Run
 from pipeline.track.views import Explained
 
 FACTS = ("static/registers", "static/spills", "static/code_bytes")
+
+
+class Axes(Record, frozen=True, kw_only=True):
+    """What varies among a task's measured variants."""
+
+    baseline: str | None
+    """The first one that the first of them was compared with."""
+    tunables: dict[str, tuple[str, ...]]
+    """Implementation -> those that vary."""
+    numeric: tuple[str, ...]
+    """Tunables that are metrics, too."""
+    facts: tuple[str, ...]
+    recorded: bool = False
+    """Whether recorded measurements were replayed."""
+
 
 Order = Mapping[tuple[str, ...], Sequence[str]]
 """Kernel, workload, hardware, dtype, implementation -> tunables, the strongest effect first."""
@@ -29,46 +46,55 @@ def read_order(aggregate: Path) -> Order:
     return {key: tuple(tunables) for key, tunables in order.items()}
 
 
-def goal(results: Sequence[Result]) -> str:
+def goal(axes: Iterable[Axes]) -> str:
     """The metric to be explained: the speed-up over the first baseline; without one, the roofline's share.
 
     Of recorded measurements neither is known: the time.
     """
-    for result in results:
-        if result.profiled and result.profiled.comparisons:
-            return f"speedup/{result.profiled.comparisons[0].baseline}"
-    timed = [result.profiled for result in results if result.profiled]
-    return "time/median_us" if timed and timed[0].roofline_share is None else "roofline_share"
+    several = list(axes)
+    baseline = next((each.baseline for each in several if each.baseline is not None), None)
+    if baseline is not None:
+        return f"speedup/{baseline}"
+    recorded = bool(several) and all(each.recorded for each in several)
+    return "time/median_us" if recorded else "roofline_share"
 
 
-def explain(results: Sequence[Result], runs: Sequence[Run], order: Order) -> Explained:
-    """The tunables that vary, strongest first, and the facts that vary."""
+def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
+    """What varies among the measured variants of a task."""
     values: dict[str, dict[str, set[str]]] = {}
     for result in results:
         tunables = values.setdefault(result.variant.implementation, {})
         for name, value in result.variant.tunables.items():
             tunables.setdefault(name, set()).add(str(value))
-    varying = {
-        implementation: tuple(
-            names.key(name) for name in _sorted(tunables, order.get(_cell(results[0], implementation), ()))
-        )
-        for implementation, tunables in values.items()
-    }
-    metrics = [name for run in runs for name in run.metrics]
+    metrics = dict.fromkeys(name for run in runs for name in run.metrics)
     facts = {name: {run.metrics.get(name) for run in runs} - {None} for name in FACTS}
-    return Explained(
-        tunables={implementation: found for implementation, found in varying.items() if found},
-        numeric=frozenset(name.removeprefix("tunable/") for name in metrics if name.startswith("tunable/")),
+    compared = [entry for result in results if result.profiled for entry in result.profiled.comparisons]
+    return Axes(
+        baseline=compared[0].baseline if compared else None,
+        tunables={
+            implementation: tuple(name for name, found in tunables.items() if len(found) > 1)
+            for implementation, tunables in values.items()
+        },
+        numeric=tuple(name.removeprefix("tunable/") for name in metrics if name.startswith("tunable/")),
         facts=tuple(name for name, found in facts.items() if len(found) > 1),
+        recorded=any(result.profiled and result.profiled.recorded for result in results),
     )
 
 
-def _cell(result: Result, implementation: str) -> tuple[str, ...]:
-    row = result.task
-    return (row.kernel, row.workload, row.hardware, row.dtype, implementation)
+def explain(axes: Axes, row: TaskRow, order: Order) -> Explained:
+    """The tunables that vary, strongest first, and the facts that vary."""
+    cell = (row.kernel, row.workload, row.hardware, row.dtype)
+    return Explained(
+        tunables={
+            implementation: tuple(map(names.key, _sorted(tunables, order.get((*cell, implementation), ()))))
+            for implementation, tunables in axes.tunables.items()
+            if tunables
+        },
+        numeric=frozenset(axes.numeric),
+        facts=axes.facts,
+    )
 
 
-def _sorted(tunables: Mapping[str, set[str]], strongest: Sequence[str]) -> list[str]:
-    varying = [name for name, found in tunables.items() if len(found) > 1]
+def _sorted(tunables: Sequence[str], strongest: Sequence[str]) -> list[str]:
     rank = {name: place for place, name in enumerate(strongest)}
-    return sorted(varying, key=lambda name: rank.get(name, len(rank)))
+    return sorted(tunables, key=lambda name: rank.get(name, len(rank)))

@@ -15,6 +15,7 @@ from pipeline.records.record import Record
 from pipeline.records.tracked import Counts
 from pipeline.track import bulk
 from pipeline.track.client import Store, is_server
+from pipeline.track.outline import Line, lines_of
 from pipeline.track.runs import Run
 from pipeline.track.write import Place, tag_run, write_run
 
@@ -68,30 +69,53 @@ class Ledger:
         return self._kinds.setdefault(slot, kind)
 
 
+class Wanted(Record, frozen=True, kw_only=True):
+    """The runs that a task should have."""
+
+    lines: tuple[Line, ...]
+    make: Callable[[], Sequence[Run]]
+    """The whole runs; called where one of them is not there."""
+    known: Known | None = None
+    """What the experiment holds of the task; None where it was not asked yet."""
+
+
 def log_runs(store: Store, runs: Sequence[Run], place: Place, ledger: Ledger | None = None) -> Logged:
     """Log what is not there yet; one search, not one a run."""
-    if not runs:
-        return Logged(runs={}, counts=Counts())
-    ledger = Ledger() if ledger is None else ledger
-    ledger.check()
-    known = _known_runs(store, place)
+    wanted = Wanted(lines=lines_of(runs), make=lambda: runs)
+    return log_wanted(store, wanted, place, Ledger() if ledger is None else ledger)
 
+
+def log_wanted(store: Store, wanted: Wanted, place: Place, ledger: Ledger) -> Logged:
+    """The same, without laying out runs of which all are there."""
+    if not wanted.lines:
+        return Logged(runs={}, counts=Counts())
+    ledger.check()
+    known = _known_runs(store, place) if wanted.known is None else wanted.known
+    missing = [line for line in wanted.lines if _same(line, known.get(line.slot, [])) is None]
+    whole = {run.slot: run for run in wanted.make()} if missing else {}
     found: dict[str, str] = {}
 
-    def log(run: Run) -> tuple[str, Kind]:
-        identity, kind = _log(store, run, known.get(run.slot, []), place, found.get(run.slot))
-        return identity, ledger.enter(run.slot, kind)
+    def log(line: Line) -> tuple[str, Kind]:
+        slot, before = line.slot, known.get(line.slot, [])
+        same = _same(line, before)
+        if same is not None:
+            _bring_back(store, same, place)
+            written = same.id
+        else:
+            written = found.get(slot) or _write(store, whole[slot], before, place)
+        return written, ledger.enter(slot, _replace(store, written, before, "same" if same else "new"))
 
     if is_server(store.uri):
-        done = _each(log, runs)
+        done = _each(log, wanted.lines)
     else:
-        found |= _write_together(store, runs, known, place) if bulk.can_write(store) else {}
-        done = [log(run) for run in runs]
+        fresh = [whole[line.slot] for line in missing]
+        found |= _write_together(store, fresh, known, place) if bulk.can_write(store) else {}
+        done = [log(line) for line in wanted.lines]
     kinds = [kind for _, kind in done]
     if kinds.count("same") < len(kinds):
         _clear_away(store, place)
     counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
-    logged = {run.slot: identity for run, (identity, _) in zip(runs, done, strict=True)}
+    logged = {line.slot: identity for line, (identity, _) in zip(wanted.lines, done, strict=True)}
     return Logged(runs=logged, counts=counts)
 
 
@@ -134,9 +158,8 @@ def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
             return
 
 
-def _write_together(store: Store, runs: Sequence[Run], known: Known, place: Place) -> dict[str, str]:
-    """Slot -> id of those that are not there yet, many in one transaction."""
-    fresh = [run for run in runs if _same(run, known.get(run.slot, [])) is None]
+def _write_together(store: Store, fresh: Sequence[Run], known: Known, place: Place) -> dict[str, str]:
+    """Slot -> id, many in one transaction."""
     ids: dict[str, str] = {}
     for start in range(0, len(fresh), bulk.AT_ONCE):
         some = [_new(run, known.get(run.slot, []), place) for run in fresh[start : start + bulk.AT_ONCE]]
@@ -149,10 +172,10 @@ def _new(run: Run, before: Sequence[KnownRun], place: Place) -> bulk.New:
     return bulk.New(run=run, tags=_tags(run, before, place), taken=taken)
 
 
-def _each(log: Callable[[Run], tuple[str, Kind]], runs: Sequence[Run]) -> list[tuple[str, Kind]]:
+def _each(log: Callable[[Line], tuple[str, Kind]], lines: Sequence[Line]) -> list[tuple[str, Kind]]:
     """Several at once: a server is waited for, a database is worked with."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(log, runs))
+        return list(pool.map(log, lines))
 
 
 def _clear_away(store: Store, place: Place) -> None:
@@ -163,27 +186,21 @@ def _clear_away(store: Store, place: Place) -> None:
             store.client.delete_run(run.info.run_id)
 
 
-def _same(run: Run, before: Sequence[KnownRun]) -> KnownRun | None:
+def _same(line: Line, before: Sequence[KnownRun]) -> KnownRun | None:
     """The run that holds this result already."""
-    return next((other for other in before if other.finished and other.result == run.result), None)
+    return next((other for other in before if other.finished and other.result == line.result), None)
 
 
-def _log(
-    store: Store, run: Run, before: Sequence[KnownRun], place: Place, written: str | None
-) -> tuple[str, Kind]:
-    """The id of the run that holds this result, and how it came to be; `written` was just made."""
-    same = _same(run, before)
-    if same:
-        _bring_back(store, same, place)
-        identity = same.id
-    else:
-        identity = written or write_run(store, run, _tags(run, before, place), place)
+def _write(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> str:
+    return write_run(store, run, _tags(run, before, place), place)
+
+
+def _replace(store: Store, identity: str, before: Sequence[KnownRun], kind: Kind) -> Kind:
+    """Retire the others of its slot; how the run came to be."""
     others = [other for other in before if other.active and other.id != identity]
     for other in others:
         _retire(store, other, by=identity)
-    if any(other.finished for other in others):
-        return identity, "replaced"
-    return identity, "same" if same else "new"
+    return "replaced" if any(other.finished for other in others) else kind
 
 
 def _tags(run: Run, before: Sequence[KnownRun], place: Place) -> dict[str, str]:

@@ -12,12 +12,14 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Champion, Counts, Links
 from pipeline.track import links, models, pages
+from pipeline.track.asked import known_runs
 from pipeline.track.client import Store, experiment_id
-from pipeline.track.idempotency import Ledger, Logged, add_up, log_runs
+from pipeline.track.idempotency import Known, Ledger, Logged, Wanted, add_up, log_wanted
+from pipeline.track.outline import outlines_of, runs_of
 from pipeline.track.pages import Batch, Placed
-from pipeline.track.runs import is_measured, is_only_compiled, run_of
+from pipeline.track.runs import is_measured, is_only_compiled
 from pipeline.track.sweep import Sweep, close_sweep, open_sweep
-from pipeline.track.tasks import Task, read_task
+from pipeline.track.tasks import read_task
 from pipeline.track.write import Place, workload_dataset
 
 LOCAL = "local"  # hardware that is read from the machine (pipeline/config/machine.py)
@@ -28,6 +30,7 @@ ABOUT = {
     SWEEPS: "One run per sweep: tables, report, winners.",
 }
 """Suffix of the experiment's name -> what its page says."""
+WANTED = {MEASURED: is_measured, COMPILED: is_only_compiled}
 
 
 class Source(Record, frozen=True, kw_only=True):
@@ -35,7 +38,6 @@ class Source(Record, frozen=True, kw_only=True):
 
     spec: AggregateSpec
     summary: Summary
-    results: tuple[Result, ...]
     aggregate: Path
     """Folder of the tables."""
     root: Path
@@ -61,16 +63,26 @@ def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | N
     name = source.spec.tracking.experiment
     experiments = {suffix: experiment_id(store, f"{name}{suffix}", _tags(suffix)) for suffix in ABOUT}
     tasks = [read_task(row, source.root) for row in source.spec.tasks]
-    measured = [_batch(task, source, is_measured) for task in tasks]
-    compiled = [_batch(task, source, is_only_compiled) for task in tasks]
+    outlines = outlines_of(source.spec, tasks, source.root)
+    pairs = list(zip(tasks, outlines, strict=True))
+    measured = [Batch(task=task, lines=outline.measured, axes=outline.axes) for task, outline in pairs]
+    compiled = [Batch(task=task, lines=outline.compiled, axes=outline.axes) for task, outline in pairs]
     sweep = _sweep(source, experiments[SWEEPS], [*measured, *compiled])
     sweep_run = open_sweep(store, sweep)
 
-    def log(batch: Batch, suffix: str) -> Logged:
-        return log_runs(store, batch.runs, _place(batch, experiments[suffix], sweep_run), ledger)
+    def log(batches: Sequence[Batch], suffix: str) -> list[Logged]:
+        names = [batch.task.name for batch in batches if batch.lines]
+        known = known_runs(store, experiments[suffix], names) or {}
+        done = []
+        for batch in batches:
+            # Taken out: what one task logs is news to another one of the same names.
+            wanted = _wanted(batch, source, WANTED[suffix], known.pop(batch.task.name, None))
+            place = _place(batch, experiments[suffix], sweep_run)
+            done.append(log_wanted(store, wanted, place, ledger))
+        return done
 
-    placed = [(batch, log(batch, MEASURED)) for batch in measured]
-    others = [(batch, log(batch, COMPILED)) for batch in compiled]
+    placed = list(zip(measured, log(measured, MEASURED), strict=True))
+    others = log(compiled, COMPILED)
     ledger.check()
     champions = models.register(store, _found(source.summary, placed))
     found = Links(
@@ -85,7 +97,7 @@ def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | N
         experiments={f"{name}{suffix}": identity for suffix, identity in experiments.items()},
         sweep=sweep_run,
         measured=add_up([logged.counts for _, logged in placed]),
-        compiled=add_up([logged.counts for _, logged in others]),
+        compiled=add_up([logged.counts for logged in others]),
         champions=champions,
         links=found,
     )
@@ -95,14 +107,14 @@ def _tags(suffix: str) -> dict[str, str]:
     return {"mlflow.note.content": ABOUT[suffix], "mlflow.experimentKind": "custom_model_development"}
 
 
-def _batch(task: Task, source: Source, wanted: Callable[[Result], bool]) -> Batch:
-    results = tuple(r for r in source.results if r.task.task == task.row.task and wanted(r))
-    runs = tuple(run_of(result, task, source.root) for result in results)
-    return Batch(task=task, results=results, runs=runs)
+def _wanted(batch: Batch, source: Source, which: Callable[[Result], bool], known: Known | None) -> Wanted:
+    return Wanted(
+        lines=batch.lines, make=lambda: runs_of(source.spec, batch.task, source.root, which), known=known
+    )
 
 
 def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
-    found = [(run.slot, run.result) for batch in batches for run in batch.runs]
+    found = [(line.slot, line.result) for batch in batches for line in batch.lines]
     return Sweep(
         identity=digest([source.spec.experiment, found, source.summary.stages]),
         experiment=experiment,
@@ -118,7 +130,7 @@ def _place(batch: Batch, experiment: str, sweep: str) -> Place:
         task_name=batch.task.name,
         tags={"task": batch.task.row.task},
         sweep=sweep,
-        dataset=workload_dataset(batch.task) if any(map(is_measured, batch.results)) else None,
+        dataset=workload_dataset(batch.task) if any(line.median for line in batch.lines) else None,
         task_document=to_json(batch.task),
     )
 
@@ -126,9 +138,9 @@ def _place(batch: Batch, experiment: str, sweep: str) -> Place:
 def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:
     """The winners that were measured, with their runs."""
     runs = {
-        (batch.task.row.task, result.id): logged.runs[run.slot]
+        (batch.task.row.task, line.variant): logged.runs[line.slot]
         for batch, logged in placed
-        for result, run in zip(batch.results, batch.runs, strict=True)
+        for line in batch.lines
     }
     winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
     keys = [(winner.task, winner.variant) for winner in winners]

@@ -1,16 +1,18 @@
 """Registers the winners: a registered model per kernel and workload, an alias per hardware target."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.records.record import Record
 from pipeline.records.summary import Winner
 from pipeline.records.tracked import Champion
-from pipeline.track import links, names
+from pipeline.track import asked, links, names
+from pipeline.track.asked import known_champions
 from pipeline.track.client import Store
 from pipeline.track.idempotency import WINNER
 from pipeline.track.write import tag_run
 
+Known = Mapping[tuple[str, str], asked.Champion]
 RESERVED = re.compile(r"latest|v\d+", re.IGNORECASE)
 
 
@@ -25,7 +27,8 @@ class Found(Record, frozen=True, kw_only=True):
 
 def register(store: Store, found: Sequence[Found]) -> tuple[Champion, ...]:
     """Give each winner's run a version and the alias of its target; what is so already stays."""
-    return tuple(_register(store, entry) for entry in found)
+    known = known_champions(store, [model_name(entry.winner) for entry in found])
+    return tuple(_register(store, entry, known) for entry in found)
 
 
 def model_name(winner: Winner) -> str:
@@ -40,8 +43,24 @@ def alias(hardware: str) -> str:
     return f"target-{safe}" if RESERVED.fullmatch(safe) else safe
 
 
-def _register(store: Store, found: Found) -> Champion:
+def _register(store: Store, found: Found, known: Known) -> Champion:
     name, target = model_name(found.winner), alias(found.target or found.winner.cell.hardware)
+    champion = known.get((name, target))
+    if champion is not None and champion.run == found.run:
+        version = champion.version
+    else:
+        version = _crown(store, found, name, target)
+    return Champion(
+        model=name,
+        version=version,
+        alias=target,
+        run=found.run,
+        link=links.model(links.base(store.uri), name, version),
+    )
+
+
+def _crown(store: Store, found: Found, name: str, target: str) -> str:
+    """The version that the alias stands for from now on."""
     versions = {str(key): str(value) for key, value in _aliases(store, name).items()}
     current = store.client.get_model_version(name, versions[target]) if target in versions else None
     if current is None or current.run_id != found.run:
@@ -50,15 +69,8 @@ def _register(store: Store, found: Found) -> Champion:
         if current is not None:
             _dethrone(store, str(current.run_id))
         tag_run(store, found.run, {WINNER: "true"})
-    else:
-        version = str(current.version)
-    return Champion(
-        model=name,
-        version=version,
-        alias=target,
-        run=found.run,
-        link=links.model(links.base(store.uri), name, version),
-    )
+        return version
+    return str(current.version)
 
 
 def _aliases(store: Store, name: str) -> dict[str, str]:

@@ -12,7 +12,9 @@ from pipeline.track.lease import LeaseLost
 T = TypeVar("T")
 
 WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds between attempts that came no further: a server that restarts is back within a minute."""
+"""Seconds between attempts that came no further, the last one again and again."""
+GIVEN_UP_SECONDS = 60.0
+"""Without progress; an attempt that waits for a lock counts. A server that restarts is back by then."""
 
 _PASSING = re.compile(
     r"database is locked|could not serialize|deadlock|max retries exceeded|connection|timed out|timeout"
@@ -56,16 +58,18 @@ def patiently(action: Callable[[], T], progress: Callable[[], int]) -> T:
     `progress` says how far the action has come: attempts that came further are not counted, so that a store
     which fails now and then is written to its end, and one that is gone is given up after a minute.
     """
-    reached, attempt = progress(), 0
+    reached, attempt, since = progress(), 0, time.monotonic()
     while True:
         try:
             return action()
         except Exception as error:
             if progress() > reached:
-                reached, attempt = progress(), 0
-            if attempt >= len(WAITS) or not is_passing(error):
+                reached, attempt, since = progress(), 0, time.monotonic()
+            if time.monotonic() - since >= GIVEN_UP_SECONDS or not is_passing(error):
                 raise
-            wait = WAITS[attempt] * random.uniform(0.75, 1.25)  # writers that failed together part
+            wait = WAITS[min(attempt, len(WAITS) - 1)] * random.uniform(
+                0.75, 1.25
+            )  # writers that failed together part
             reason = " ".join(str(error).split())[:120]
             print(f"track: {reason}; again in {wait:.0f} s", file=sys.stderr)
             time.sleep(wait)

@@ -12,6 +12,7 @@ from pathlib import Path
 from pipeline.analyze.bound import ceiling_bound, declared_bound
 from pipeline.analyze.collect import Result
 from pipeline.analyze.diagnosis import diagnose
+from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
@@ -115,6 +116,11 @@ def _metrics(result: Result) -> Iterator[tuple[str, float | None]]:
         bound = ceiling_bound(result) or declared_bound(result)
         yield "estimate/least_us", names.number(bound.seconds * 1e6) if bound else None
     yield "search/round", float(result.round)
+    if result.attempt:
+        yield "agent/prompt_tokens", names.number(result.attempt.prompt_tokens)
+        yield "agent/completion_tokens", names.number(result.attempt.completion_tokens)
+        yield "agent/cost", names.number(result.attempt.cost)
+        yield "agent/seconds", names.number(result.attempt.seconds)
     for name, value in result.variant.tunables.items():
         yield f"tunable/{name}", names.number(value)
 
@@ -206,6 +212,7 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
             tags["memory_level"] = result.profiled.ceilings.level
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
+    tags |= _agent_tags(result.attempt)
     codes = dict.fromkeys(str(finding.code) for finding in diagnose(result, task.generate))
     if codes:
         tags["diagnosis"] = " ".join(codes)
@@ -225,6 +232,14 @@ def _status(result: Result) -> str:
     return "recorded" if result.profiled.recorded else "measured"
 
 
+def _agent_tags(attempt: Attempt | None) -> dict[str, str]:
+    """Who wrote the source and for what change, where a language model did."""
+    if attempt is None:
+        return {}
+    told = {"model": attempt.model, "template": attempt.prompt, "change": attempt.change}
+    return {f"agent/{name}": value for name, value in told.items() if value}
+
+
 def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]:
     """The binary, and the sources that it was made of."""
     assert result.compile is not None and result.compiled is not None
@@ -233,12 +248,22 @@ def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]
     sources = [name for name in compiled.files if Path(name).suffix in SOURCES]
     for name in (compiled.artifact, *sources):
         yield folder / name, (Path("kernel") / name).parent.as_posix()
+    if result.attempt:
+        yield from _answers(result.attempt, root)
     if result.variant.written:
         yield from _written(result, root)
     elif not sources and task.compile and result.task.recorded is None:
         path = Path(task.compile.implementations[result.variant.implementation].source)
         if _is_source_of(result, path):
             yield path, (Path("kernel/sources") / path).parent.as_posix()
+
+
+def _answers(attempt: Attempt, root: Path) -> Iterator[tuple[Path, str]]:
+    """Prompts and answers of a language model, in the order in which they were asked."""
+    for number, asked in enumerate(attempt.asked):
+        folder = entry_path(root, "answers", asked.entry)
+        for path in sorted(folder.glob("*.md")) if folder.is_dir() else ():
+            yield path, f"agent/{number}_{asked.role}"
 
 
 def _written(result: Result, root: Path) -> Iterator[tuple[Path, str]]:

@@ -13,6 +13,7 @@ from pipeline.track.client import Store
 from pipeline.track.write import put_artifacts, tag_run
 
 SWEEP = "kernelmill.sweep"
+AGENT_USE = ("attempts", "sources", "requests", "prompt_tokens", "completion_tokens", "cost", "seconds")
 TABLES = frozenset({".parquet", ".csv", ".md"})
 
 
@@ -144,6 +145,18 @@ def _metrics(summary: Summary) -> Iterator[tuple[str, float]]:
     for stage, outcomes in summary.stages.items():
         for outcome, count in outcomes.items():
             yield f"{stage}/{outcome}", float(count)
+    for use in summary.agents:
+        for name in (
+            "attempts",
+            "sources",
+            "requests",
+            "prompt_tokens",
+            "completion_tokens",
+            "cost",
+            "seconds",
+        ):
+            if (value := getattr(use, name)) is not None:
+                yield f"agents/{use.kernel}/{name}", float(value)
     winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
     baselines = dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared)
     for baseline in baselines:

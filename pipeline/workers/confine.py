@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.errors import WorkerError
+from pipeline.records.agent import SECRET
 from pipeline.workers import capabilities, kernel, landlock, mounts, seccomp
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/nvidia*", "/dev/kfd", "/dev/dri")
@@ -34,6 +35,7 @@ def confine(scratch: Path, writable: Sequence[Path] = ()) -> tuple[str, ...]:
     WorkerError
         Called when there are threads already, which would stay free, or the kernel refused half-way.
     """
+    _forget_keys()
     if not kernel.available():
         _redirect_caches(scratch)
         return ()
@@ -60,6 +62,12 @@ def _confine(folders: Sequence[Path]) -> tuple[str, ...]:
     )
     kernel.conceal()
     return (*(name for name in active if name is not None), "no new privileges", "undumpable")
+
+
+def _forget_keys() -> None:
+    """Keys of endpoints are no kernel's; started by `pipeline.workers.submit`, this process never had one."""
+    for name in [name for name in os.environ if name.endswith(SECRET)]:
+        del os.environ[name]
 
 
 def _redirect_caches(scratch: Path) -> None:

@@ -5,11 +5,13 @@ an error that says what is short, so that the machine's trouble is never kept as
 """
 
 import contextlib
+import errno
 import os
 import re
 import resource
 import signal
 import tempfile
+import threading
 from pathlib import Path
 
 from pipeline.errors import REMEDIES, StoreError, WorkerError, explained
@@ -18,6 +20,8 @@ from pipeline.workers.keeper import Exit
 
 ROOM = 32 << 20  # bytes: what one variant's files and its compiler's temporary ones may take
 PROCESSES = 8  # a compiler driver with its stages, a candidate with its keeper
+THREADS_A_CORE = 2  # a candidate's own, and those of torch beside it
+LOG_END = 4096  # bytes of a log that are looked through
 DESCRIPTORS = 48  # a child's channels, its log, what its compiler opens
 
 OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -42,13 +46,30 @@ def from_outside(ended: Exit) -> bool:
     return ended.kind == "crashed" and -ended.code in OUTSIDE
 
 
-def is_doubtful(result: object) -> bool:
-    """Whether a failure may be the machine's: its text names a shortage, or a kill from outside."""
+def is_doubtful(result: object, folder: Path) -> bool:
+    """Whether a failure may be the machine's: its text names a shortage, or a kill from outside.
+
+    Of a crash the end of its log in `folder` counts as well: OpenMP writes there that it gets no thread, and
+    exits. A candidate that says so is tried once more, and nothing else.
+    """
     if not isinstance(result, Failure):
         return False
-    if result.outcome is Outcome.CRASHED and any(number.name in result.reason for number in OUTSIDE):
+    if result.outcome is not Outcome.CRASHED:
+        return _TROUBLE.search(result.reason) is not None
+    if any(number.name in result.reason for number in OUTSIDE):
         return True
-    return _TROUBLE.search(result.reason) is not None
+    return _TROUBLE.search(f"{result.reason}\n{_end_of_log(result, folder)}") is not None
+
+
+def _end_of_log(failure: Failure, folder: Path) -> str:
+    if failure.log is None:
+        return ""
+    try:
+        with (folder / failure.log).open("rb") as stream:
+            stream.seek(-min(LOG_END, os.fstat(stream.fileno()).st_size), os.SEEK_END)
+            return stream.read(LOG_END).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def require(*folders: Path) -> None:
@@ -93,9 +114,10 @@ def _require_descriptors() -> None:
 
 
 def _require_processes() -> None:
-    """Start a few that only wait, and end them."""
+    """Start a few that only wait, and as many threads as OpenMP and torch would in one of them; end them."""
     reading, writing = os.pipe()
     started: list[int] = []
+    over = threading.Event()
     try:
         for _ in range(PROCESSES):
             started.append(os.fork())
@@ -103,9 +125,15 @@ def _require_processes() -> None:
                 os.close(writing)
                 os.read(reading, 1)
                 os._exit(0)
+        for _ in range(THREADS_A_CORE * (os.cpu_count() or 1)):
+            threading.Thread(target=over.wait).start()
     except OSError as error:
         raise WorkerError(f"a process cannot be started: {explained(error)}") from error
+    except RuntimeError as error:
+        shortage = OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        raise WorkerError(f"a thread cannot be started: {explained(shortage)}") from error
     finally:
+        over.set()
         os.close(writing)
         os.close(reading)
         for process in started:

@@ -255,7 +255,10 @@ def _fork_on_request(control: socket.socket) -> NoReturn:
             os._exit(1)
         if not message:
             os._exit(0)
-        if os.fork() == 0:
+        process: int | None = None
+        with contextlib.suppress(OSError):  # who asked finds a channel that is closed, and looks why
+            process = os.fork()
+        if process == 0:
             try:
                 control.close()
                 _start_child(msgspec.json.decode(message, type=_Request), *descriptors)

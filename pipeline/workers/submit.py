@@ -28,6 +28,10 @@ from pathlib import Path
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 START_SECONDS = 120.0  # importing torch from a cold disk
 WARM, BEGIN = "--warm", "--begin"
+SECRET = "_API_KEY"
+"""As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
+KEY_HOLDER = "generate"
+"""The stage that asks language models, and runs nothing."""
 RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is
 
 
@@ -43,7 +47,8 @@ def main(arguments: list[str]) -> int:
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
         # A job of a cluster: its processes end with it, so none of them may serve another one.
-        os.execv(sys.executable, [sys.executable, "-m", "pipeline.on_node", *arguments])
+        command = [sys.executable, "-m", "pipeline.on_node", *arguments]
+        os.execve(sys.executable, command, _environment(arguments[0]))
     try:
         connection = _connect(backends)
     except OSError as error:
@@ -61,7 +66,7 @@ def _run_stage(connection: socket.socket, arguments: list[str]) -> int:
         "stage": arguments[0],
         "arguments": arguments[1:],
         "folder": str(Path.cwd()),
-        "environment": dict(os.environ),
+        "environment": _environment(arguments[0]),
     }
     with Path(os.devnull).open("rb") as nothing:
         _send(connection, job, [nothing.fileno(), 1, 2])
@@ -79,6 +84,13 @@ def _run_stage(connection: socket.socket, arguments: list[str]) -> int:
     if code < 0:
         print(f"error: {job['stage']} was killed by signal {-code}: run again", file=sys.stderr)
     return code if code >= 0 else 128 - code
+
+
+def _environment(stage: str) -> dict[str, str]:
+    """All variables; without the keys of endpoints for a stage that needs none."""
+    return {
+        name: value for name, value in os.environ.items() if stage == KEY_HOLDER or not name.endswith(SECRET)
+    }
 
 
 def begin() -> subprocess.Popen[bytes]:
@@ -194,6 +206,7 @@ def _started(path: Path, log: Path) -> socket.socket | None:
             stdout=stream,
             stderr=stream,
             start_new_session=True,
+            env=_environment(""),
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and zygote.poll() is None:

@@ -9,8 +9,17 @@ from pathlib import Path
 
 def waited(process: int) -> float:
     """Seconds that its main thread was ready to run while others ran (Linux, `schedstat`)."""
+    return _waited(f"/proc/{process}/schedstat")
+
+
+def waited_here() -> float:
+    """The same of the thread that asks."""
+    return _waited("/proc/thread-self/schedstat")
+
+
+def _waited(path: str) -> float:
     try:
-        fields = Path(f"/proc/{process}/schedstat").read_text().split()
+        fields = Path(path).read_text().split()
         return int(fields[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0

@@ -45,9 +45,12 @@ PRELOAD = (
     "pipeline.stages.profile",
     "pipeline.measure.bench",
     "pipeline.measure.child",
+    "pipeline.stages.aggregate",
+    "pipeline.stages.report",
+    "pipeline.stages.track",
 )
 """What most jobs need. Not triton, nor what imports it; nor the libraries of the tables and the report, which
-one job of a run needs."""
+one job of a run needs: the last three stages import them where they use them."""
 
 
 class Job(Record, frozen=True, kw_only=True, tag="job"):

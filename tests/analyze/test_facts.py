@@ -45,7 +45,7 @@ def test_another_variant_stands_for_a_missing_default(collected):
 
 def test_markdown_for_the_docs(chosen):
     """One table per kernel over the targets; an unknown fact is a dash, a count of none is 0."""
-    text = facts_markdown(chosen)
+    text = facts_markdown(facts_table(chosen).to_pylist())
     assert text.count("### ") == 3
     assert "| h200 | sm_90 |" in text and "| mi355x | gfx950 |" in text
     assert "| cpu |" not in text

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pipeline.analyze.summarize import summarize
+from pipeline.analyze.summarize import summarize, tally
 from pipeline.analyze.summary_text import summary_text
 from pipeline.analyze.winners import find_winners
 from pipeline.records.origin import Origin
@@ -13,7 +13,7 @@ from tests.analyze.sample_run import PROVENANCE
 def summary(spec, collected):
     """Of the made-up run."""
     winners = find_winners(collected.results)
-    return summarize(spec, collected.results, winners, tables={}, provenance=PROVENANCE)
+    return summarize(spec, [tally(collected.results)], winners, tables={}, provenance=PROVENANCE)
 
 
 def test_fits_the_terminal(summary):

@@ -8,9 +8,9 @@ from pipeline.analyze.tables import (
     outcomes_table,
     pruned_table,
     samples_table,
+    to_csv,
+    to_parquet,
     variants_table,
-    write_csv,
-    write_parquet,
 )
 from tests.analyze.costs import with_costs, without_costs
 
@@ -160,7 +160,7 @@ def test_outcomes_count_every_variant_in_every_stage(collected):
 
 def test_pruned_cells_and_points(spec, collected):
     """Both what the plan left out and what constraints exclude are listed with their reasons."""
-    rows = pruned_table(spec, collected).to_pylist()
+    rows = pruned_table(spec.pruned, collected.generated).to_pylist()
     assert [row["reason"] for row in rows if row["scope"] == "cell"] == list(spec.pruned)
     points = [row for row in rows if row["scope"] == "points"]
     assert {(row["count"], row["reason"]) for row in points} == {(12, "the tile does not fit shared memory")}
@@ -168,8 +168,8 @@ def test_pruned_cells_and_points(spec, collected):
 
 def test_files_hold_the_table(variants, tmp_path):
     """Parquet gives back the table with its schema; CSV has the same rows, and an empty field for null."""
-    write_parquet(variants, tmp_path / "v.parquet")
-    write_csv(variants, tmp_path / "v.csv")
+    (tmp_path / "v.parquet").write_bytes(to_parquet(variants))
+    (tmp_path / "v.csv").write_bytes(to_csv(variants))
     assert pq.read_table(tmp_path / "v.parquet").equals(variants, check_metadata=True)
     read = pyarrow.csv.read_csv(tmp_path / "v.csv")
     assert read.num_rows == variants.num_rows and read.column_names == variants.column_names

@@ -5,11 +5,12 @@
 FOLDER is a checkout in which the pipeline has just done the same work: its specs say what to do, its raw
 rounds how many calls to time. No verification, isolation, statistics, cache, records or ceilings.
 
-It does what an honest user's loop does. Compiling: the backend's own function in one process per core.
+It does what an honest user's loop does. Compiling: the backend's own function in one process per core, each
+variant by itself: that system headers are compiled once per round is the pipeline's doing.
 Timing: in one process, with the pipeline's threads, allocator and OpenMP runtime (a loop that lacks them is
 slower, which would flatter the pipeline); each variant is warmed up for the least time of the settings, and
 each batch is preceded by the same untimed calls as in the pipeline, without which its samples would be worse
-(`pipeline.measure.member`). Not in it: the pipeline's further warm-up until nothing drifts, fresh content.
+(`pipeline.measure.lead`). Not in it: the pipeline's further warm-up until nothing drifts, fresh content.
 """
 
 import concurrent.futures
@@ -146,17 +147,17 @@ def time_task(root: Path, spec_path: Path, artifacts: dict[str, Path], parts: Pa
         parts.timed("warm-up", functools.partial(_for, candidate, spec.settings.warmup_seconds))
         for each in rounds:
             for name, batch in each["batches"].items():
-                _batch(calls[name], batch, parts)
+                _batch(calls[name], batch, parts, alone=len(calls) == 1)
 
 
-def _batch(call: Call, batch: dict[str, Any], parts: Parts) -> None:
+def _batch(call: Call, batch: dict[str, Any], parts: Parts, *, alone: bool) -> None:
     """The untimed calls before a batch as the pipeline makes them, then the batch's own."""
-    from pipeline.measure.member import LEAD_SHARE, LONG_CALL, SETTLE_CALLS, SETTLE_SECONDS
+    from pipeline.measure.lead import LEAD_SHARE, settle_seconds
 
     one, calls = batch["seconds"] / batch["calls"], batch["calls"]
-    if one < LONG_CALL:
-        least, most = SETTLE_SECONDS
-        parts.timed("settling", lambda: _for(call, min(max(least, SETTLE_CALLS * one), most)))
+    settle = settle_seconds(one, alone=alone)
+    if settle is not None:
+        parts.timed("settling", lambda: _for(call, settle))
         parts.timed("settling", lambda: _times(call, max(1, round(LEAD_SHARE * calls))))
     parts.timed("timed calls", lambda: _times(call, calls))
 

@@ -46,7 +46,6 @@ STREAMS = {
 }
 LIKWID = "likwid-bench"
 PEAKS = {"float32": "peakflops_sp", "float64": "peakflops"}
-SECONDS = 0.02  # of one sample of ours: the pipeline takes less, but right after others, on awake cores
 BYTES_PER_RUN = 5e9  # of one run of likwid-bench in a cache: some tens of milliseconds,
 TRAVERSALS = 20  # and beyond the caches: in shorter runs the start of its threads shows
 FLOPS_SIZE = 16_000  # bytes that its peak kernels load over and over
@@ -66,9 +65,10 @@ INTRODUCTION = """\
 Each quantity is taken alone: in every round ours is sampled as the pipeline does, and the other tool right
 before or after it; the best of all rounds is compared. Bandwidth as STREAM counts it: the bytes of the
 arrays, no write-allocate; 1 GB = 1e9 B. likwid-bench's kernels are written in assembly; where it has one with
-ordinary stores and one that writes past the caches, the faster counts, as with ours. *Pipeline* is what the
-pipeline's own measurement of the ceilings, a few seconds in all, had found right before: the memory of a
-virtual machine is shared with others, and differs from minute to minute.
+ordinary stores and one that writes past the caches, the faster counts, as with ours. It says the mean of a
+run, so a sample of ours is as long as its runs. *Pipeline* is what the pipeline's own measurement of the
+ceilings, a few seconds in all, had found right before, as the best of samples of about a millisecond: the
+memory of a virtual machine is shared with others, and a short sample more often finds it free.
 """
 
 
@@ -160,28 +160,38 @@ def _streams(found: DeviceCeilings, library: ctypes.CDLL, arrays: ceilings_cpu._
             kernels = [likwid.widest(name, features) for name in STREAMS[series]]
             return max(likwid.rate(each, size=size, cores=cores, iterations=traversals) for each in kernels)
 
+        pipeline = at(getattr(found, series), size)
         yield Quantity(
             name=_stream_name(series, level),
             tool=LIKWID,
-            ours=functools.partial(_stream, library, arrays, series, size),
+            ours=functools.partial(_stream, library, arrays, series, size, traversals * size / pipeline),
             theirs=theirs,
-            pipeline=at(getattr(found, series), size),
+            pipeline=pipeline,
         )
 
 
-def _stream(library: ctypes.CDLL, arrays: ceilings_cpu._Arrays, series: str, size: int) -> float:
-    """Bytes per second over a working set, as `ceilings_cpu` samples it."""
+def _stream(
+    library: ctypes.CDLL, arrays: ceilings_cpu._Arrays, series: str, size: int, seconds: float
+) -> float:
+    """Bytes per second over a working set, as `ceilings_cpu` samples it, in samples of so many seconds."""
     a, b, c = arrays.pointers
+    _sample(library, seconds)
     if series == "copy":
-        return float(library.ceilings_copy(b, a, size // 2, SECONDS))
+        return float(library.ceilings_copy(b, a, size // 2, seconds))
     if series == "read":
-        return float(library.ceilings_read(b, size, SECONDS))
+        return float(library.ceilings_read(b, size, seconds))
     ways = (0, 1) if series == "triad" else (0,)
-    return max(float(library.ceilings_triad(a, b, c, size // 3, way, SECONDS)) for way in ways)
+    return max(float(library.ceilings_triad(a, b, c, size // 3, way, seconds)) for way in ways)
+
+
+def _sample(library: ctypes.CDLL, seconds: float) -> None:
+    """From now on a sample takes so long."""
+    ctypes.c_double.in_dll(library, "ceilings_sample_seconds").value = seconds
 
 
 def _vectors(found: DeviceCeilings, library: ctypes.CDLL) -> Iterator[Quantity]:
     features, cores = read_machine().cpu.features, len(usable_cores())
+    _sample(library, ceilings_cpu.VECTOR_SECONDS)
     for dtype, name in PEAKS.items():
         kernel = likwid.widest(name, features)
         yield Quantity(

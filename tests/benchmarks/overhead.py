@@ -20,7 +20,8 @@ other; each can be run by itself. All ratios are of runs side by side, from a co
 
 The *bare loop* does the same compiles and the same calls, and nothing else: no verification, no isolation, no
 statistics, no cache, no records, no ceilings. Its compiles are the backend's own function, static facts
-included, in one process per core. Its calls are as many as the pipeline timed, in one process that has the
+included, in one process per core, each variant by itself (the pipeline has GCC read system headers that were
+compiled once per round). Its calls are as many as the pipeline timed, in one process that has the
 pipeline's threads, allocator and OpenMP runtime. Before each batch it makes the untimed calls that the
 pipeline makes there, because a loop without them measures caches that others filled; it warms each variant up
 for the settings' least time. What the pipeline does beyond that counts as its overhead: warm-up until nothing

@@ -3,10 +3,14 @@
     pip install '.[peers]'            or, into a folder of its own: pip install --target FOLDER kernel-tuner
     python -m tests.benchmarks.peer [--packages FOLDER] [--repeats 1]
 
-Both start cold, compile each variant with the same compiler and flags, check its result and time it; neither
-times a baseline. Kernel Tuner compares one result with one tolerance and times single calls (its default: 7);
-the pipeline runs its gate `standard`, isolates every variant, and times each until its median is known to a
-few per cent. Kernel Tuner runs without this project's packages, so that it does not import torch.
+Both start cold, compile each variant with the same compiler and flags, check its result and time it;
+neither times a baseline. Kernel Tuner compares one result with one tolerance and times single calls (its
+default: 7), all in one process, and compiles its first variant twice, as a warm-up. (Its option `parallel`,
+off by default, would time variants side by side on the cores that they compete for.) The pipeline runs its
+gate `standard`, isolates every variant, and times each until its median is known to some per cent. So
+Kernel Tuner runs a second time, with as many timed calls as the pipeline made of a variant at least: what
+it would take to say as much, though not as surely. It runs without this project's packages, so that it does
+not import torch.
 """
 
 import argparse
@@ -33,6 +37,8 @@ PACKAGE = "kernel-tuner"
 VARIANTS = 32
 ITERATIONS = 7  # Kernel Tuner's default
 AIM = 1.5
+THEIR_PARTS = ("imports", "compile", "verify", "profile")
+REST = "the rest"
 OVERRIDES = (
     "kernel=softmax workload=bert_base hardware=cpu optimization=full tracking=disabled "
     "profile=quick profile.baselines=[] search=random"
@@ -44,7 +50,10 @@ class Turn(NamedTuple):
 
     ours: Spent
     theirs: Spent
+    as_many: Spent
+    """Theirs with as many calls as ours."""
     parts: dict[str, float]
+    their_parts: dict[str, float]
     variants: int
     calls: int
     """Fewest timed calls of a variant here."""
@@ -56,15 +65,8 @@ def measure(packages: Path, repeats: int, variants: int) -> Section:
     first = turns[0]
     cold = [turn.theirs.seconds / turn.ours.seconds for turn in turns]
     known = [turn.theirs.seconds / (turn.ours.seconds - turn.parts.get(CEILINGS, 0.0)) for turn in turns]
+    equal = [turn.as_many.seconds / turn.ours.seconds for turn in turns]
     title = f"Kernel Tuner's wall time over ours, {first.variants} variants of the C++ softmax"
-    rows = [
-        ("all", _median([turn.ours for turn in turns]), _median([turn.theirs for turn in turns])),
-        ("timed calls of a variant, at least", str(first.calls), str(ITERATIONS)),
-    ]
-    rows += [
-        (part, seconds(statistics.median(turn.parts.get(part, 0.0) for turn in turns)), "")
-        for part in first.parts
-    ]
     return Section(
         name=NAME,
         title="Kernel Tuner on the same work",
@@ -73,9 +75,36 @@ def measure(packages: Path, repeats: int, variants: int) -> Section:
         figures=(
             _figure(title, cold),
             _figure(f"{title}, the device's ceilings left out", known),
+            _figure(f"{title}, with as many timed calls as ours", equal),
         ),
-        tables=(Table(title="Wall time", heading=("", "this pipeline", "Kernel Tuner"), rows=tuple(rows)),),
+        tables=(
+            Table(title="Wall time", heading=("", "this pipeline", "Kernel Tuner"), rows=tuple(_rows(turns))),
+        ),
     )
+
+
+def _rows(turns: list[Turn]) -> list[tuple[str, ...]]:
+    """Medians of the turns; parts in parentheses lie within the part above."""
+    rows = [
+        ("all", _median([turn.ours for turn in turns]), _median([turn.theirs for turn in turns])),
+        ("all, as many timed calls", "", _median([turn.as_many for turn in turns])),
+        (
+            "CPU time of the machine meanwhile",
+            seconds(statistics.median(turn.ours.cpu_seconds for turn in turns)),
+            seconds(statistics.median(turn.theirs.cpu_seconds for turn in turns)),
+        ),
+        ("timed calls of a variant, at least", str(min(turn.calls for turn in turns)), str(ITERATIONS)),
+    ]
+    ours, theirs = [turn.parts for turn in turns], [turn.their_parts for turn in turns]
+    rows += [
+        (part, _part(part, ours), _part(part, theirs)) for part in dict.fromkeys([*theirs[0], *ours[0], REST])
+    ]
+    return rows
+
+
+def _part(name: str, runs: list[dict[str, float]]) -> str:
+    """Median of the runs; empty where they have no such part."""
+    return seconds(statistics.median(run.get(name, 0.0) for run in runs)) if name in runs[0] else ""
 
 
 def _figure(title: str, ratios: list[float]) -> Figure:
@@ -100,20 +129,38 @@ def _turn(packages: Path, variants: int) -> Turn:
             temporary=Path(scratch),
         )
         parts, count = stages(checkout)
-        job = Path(scratch) / "job.json"
-        job.write_text(json.dumps(_job(checkout)))
-        theirs = spend(
-            [sys.executable, "-S", str(ROOT / "tests" / "benchmarks" / "peer_child.py"), str(job)],
-            folder=Path(scratch),
-            environment={**checkout.environment, "PYTHONPATH": str(packages)},
-            temporary=Path(scratch),
-        )
-        tuned = json.loads(theirs.output.splitlines()[-1])["tuned"]
-        assert tuned == count, f"Kernel Tuner measured {tuned} of {count} variants\n{theirs.output}"
-        return Turn(ours=ours, theirs=theirs, parts=parts, variants=count, calls=_calls(checkout))
+        calls = _calls(checkout)
+        theirs, told = _tune(checkout, packages, ITERATIONS)
+        as_many, _ = _tune(checkout, packages, calls)
+    told = {part: told[part] for part in THEIR_PARTS}
+    return Turn(
+        ours=ours,
+        theirs=theirs,
+        as_many=as_many,
+        parts=parts | {REST: ours.seconds - sum(value for part, value in parts.items() if part[0] != "(")},
+        their_parts=told | {REST: theirs.seconds - sum(told.values())},
+        variants=count,
+        calls=calls,
+    )
 
 
-def _job(checkout: Checkout) -> dict[str, object]:
+def _tune(checkout: Checkout, packages: Path, iterations: int) -> tuple[Spent, dict[str, float]]:
+    """Kernel Tuner on what the pipeline compiled, with so many timed calls; seconds by part."""
+    job = checkout.folder / "job.json"
+    job.write_text(json.dumps(_job(checkout, iterations)))
+    spent = spend(
+        [sys.executable, "-S", str(ROOT / "tests" / "benchmarks" / "peer_child.py"), str(job)],
+        folder=checkout.folder.parent,
+        environment={**checkout.environment, "PYTHONPATH": str(packages)},
+        temporary=checkout.folder.parent,
+    )
+    told = json.loads(spent.output.splitlines()[-1])
+    wanted = len(json.loads(job.read_text())["variants"])
+    assert told["tuned"] == wanted, f"Kernel Tuner measured {told['tuned']} of {wanted}\n{spent.output}"
+    return spent, told
+
+
+def _job(checkout: Checkout, iterations: int) -> dict[str, object]:
     """What Kernel Tuner is asked for: what the pipeline compiled."""
     artifacts = checkout.folder / "artifacts"
     (spec_path,) = (artifacts / "plan" / "compile").glob("*.json")
@@ -129,7 +176,7 @@ def _job(checkout: Checkout) -> dict[str, object]:
         "source": str(checkout.folder / "kernels" / "softmax" / "softmax.cpp"),
         "compiler": compiler.find()[0],
         "options": [flag for flag in flags if flag not in added_by_itself],
-        "iterations": ITERATIONS,
+        "iterations": iterations,
     }
 
 

@@ -35,8 +35,11 @@ from tests.track.small_run import TRACKING, measured
 
 BINARY, SOURCE = 16_488, 4_000  # bytes: of the C++ softmax and its source
 PARTS = {
-    "read the records": ("pipeline.analyze.collect.collect",),
-    "lay out the runs": ("pipeline.track.ingest.run_of",),
+    "read the records": (
+        "pipeline.track.outline.read_files",
+        "pipeline.track.outline.collect",
+    ),
+    "lay out the runs": ("pipeline.track.outline.run_of",),
     "runs, in bulk": ("pipeline.track.bulk.write_runs",),
     "  their artifacts": ("pipeline.track.bulk.put_artifacts",),
     "create_run": ("mlflow.MlflowClient.create_run",),
@@ -88,7 +91,6 @@ def source(root: Path, uri: str) -> Source:
     return Source(
         spec=spec,
         summary=read_record(root / "aggregate" / "summary.json", Summary),
-        results=_collected(spec, root),
         aggregate=root / "aggregate",
         root=root,
     )

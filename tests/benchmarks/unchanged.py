@@ -34,6 +34,8 @@ ONE_MORE = 3.0  # seconds beyond its own cost
 class Bench:
     """A checkout with the made-up experiment, done."""
 
+    STAGES = {"compile": CompileRecord, "verify": VerifyRecord, "profile": ProfileRecord}
+
     def __init__(self, scratch: Path, size: Size) -> None:
         self.checkout: Checkout = benchmark_checkout(scratch / "project")
         self._scratch = scratch
@@ -57,13 +59,13 @@ class Bench:
 
     def cost_of(self, before: set[Path]) -> float:
         """Seconds that compile, verify and profile account to the variants that are new in the store."""
-        kinds = {"compile": CompileRecord, "verify": VerifyRecord, "profile": ProfileRecord}
         new = self.records() - before
-        return sum(read_record(path, kinds[path.parents[2].name]).seconds for path in new)
+        return sum(read_record(path, self.STAGES[path.parents[2].name]).seconds for path in new)
 
     def records(self) -> set[Path]:
-        """Every record in the store."""
-        return set((self.checkout.folder / "artifacts" / "store").glob("*/*/*/record.json"))
+        """Every variant's record in the store."""
+        store = self.checkout.folder / "artifacts" / "store"
+        return {path for stage in self.STAGES for path in (store / stage).glob("*/*/record.json")}
 
 
 def measure(size: Size, repeats: int) -> Section:

@@ -341,3 +341,13 @@ def test_small_outputs_are_not_excused() -> None:
     x = normal(20, 20) * 1e-6
     (expected,) = expectation(lambda x: x * x, (x,))
     assert not deviation(torch.zeros(20, 20), expected).passed
+
+
+def test_infinities_say_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    """What opposite infinities add up to is not a number, and no warning on the user's screen."""
+    terms = torch.randn(4, 64)
+    terms[0, 3], terms[0, 9] = math.inf, -math.inf
+    for add in (lambda x: x.cumsum(-1)[:, -1], lambda x: x.sum(-1)):
+        (expected,) = expectation(add, [terms])
+        assert expected.reference[0].isnan()
+    assert not recwarn.list

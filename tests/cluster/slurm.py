@@ -1,7 +1,8 @@
 """A real Slurm of one node, started by hand as the test's own user: no systemd, no accounting, a counted GPU.
 
 Debian's packages slurm-wlm and munge are installed where they are missing and that is possible. Everything
-that runs is on loopback, lies in one folder, and is stopped by its process id.
+that runs is on loopback, lies in one folder, is stopped by its process id, and ends with the process that
+started it, also when that is killed.
 """
 
 import importlib.util
@@ -21,6 +22,7 @@ DAEMONS = ("munged", "slurmctld", "slurmd")
 COMMANDS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "sacct", "sacctmgr", "sshare")
 CPUS = 2
 START_SECONDS = 30.0
+_END_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
 
 _CONF = """\
 ClusterName=kernelmill
@@ -39,7 +41,8 @@ SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
 MpiDefault=none
-ProctrackType=proctrack/linuxproc
+# By process group: linuxproc loses what a killed batch script leaves behind, and ends the job without it.
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
@@ -47,7 +50,7 @@ SwitchType=switch/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 # What the executor asks squeue about may not be forgotten at once.
-MinJobAge=300
+MinJobAge=3600
 KillWait=2
 # A node that the test sets down stays down until the test says otherwise.
 ReturnToService=1
@@ -193,7 +196,7 @@ class Slurm:
         with (self.folder / f"{name}.out").open("wb") as stream:
             self._daemons.append(
                 subprocess.Popen(
-                    [program, *arguments],
+                    [*_END_WITH_PARENT, program, *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=stream,

@@ -35,6 +35,11 @@ SEVERAL = (
     "overrides=kernel=rms_norm workload=awkward hardware=cpu optimization=essential "
     "verify=fast profile=quick profile.baselines=[eager] tracking=disabled"
 )
+SWEEP = (
+    *("-m", "hydra.launcher.profile=slurm", "hydra.sweep.dir=sweep", "kernel=softmax,rms_norm"),
+    *("workload=awkward", "hardware=cpu", "optimization=baseline"),
+    *("verify=fast", "profile=quick", "profile.baselines=[eager]", "tracking=disabled"),
+)
 
 
 class Site(Checkout):
@@ -202,6 +207,24 @@ def test_cancelled_and_killed(site: Site, cluster: Slurm) -> None:
     assert all(after.get(entry) == time for entry, time in finished.items())
     assert_whole(site)
     assert "Nothing to be done" in site.snakemake("profile", "--config", SEVERAL)
+
+
+def test_a_multirun(site: Site, cluster: Slurm) -> None:
+    """A sweep's jobs through Slurm: the one that no compiler takes has its reason, the other its number."""
+    with (site.folder / "kernels/rms_norm/rms_norm.cpp").open("a") as stream:
+        stream.write("\n#error broken on purpose\n")
+    before = set(cluster.jobs("all"))
+    output = site.module("pipeline", *SWEEP)
+    lines = output.splitlines()
+    at = lines.index("job, time (minimize), overrides")
+    assert re.match(r"0  [\d.]+ .s  kernel=softmax ", lines[at + 1])
+    assert lines[at + 2].startswith("1 ") and lines[at + 2].endswith(
+        "(rms_norm x awkward x cpu: 1 compile_error)"
+    )
+    states = {cluster.described(job)["JobState"] for job in set(cluster.jobs("all")) - before}
+    assert len(set(cluster.jobs("all")) - before) == 2 and states == {"COMPLETED"}
+    assert json.loads((site.folder / "sweep/0/job.json").read_text())["result"]["value"] > 0
+    assert "Nothing to be done" in site.module("pipeline", *SWEEP)
 
 
 def test_a_gpu_job_asks_for_its_gpu(site: Site, cluster: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pipeline.config.groups import AXES, GROUPS, SETTINGS, options
 from pipeline.config.machine import read_machine
 from pipeline.config.overrides import Overrides, parse
 from pipeline.config.plan import make_plan
+from pipeline.errors import ConfigError
 from pipeline.records.search import Search
 from pipeline.search import registry
 
@@ -46,12 +47,28 @@ def test_every_option_of_an_axis_is_right(group: str) -> None:
     assert found == list(names)
 
 
+GIVEN = {("search", "llm"): "search.agent.model=NAME", ("search", "candidates"): "search.folder=docs"}
+"""What has no value that would be right for everyone, and an example of one."""
+
+
 @pytest.mark.parametrize(("group", "name"), [each for each in ALL if each[0] in SETTINGS])
 def test_every_option_of_the_settings_is_right(group: str, name: str) -> None:
     """Schema and meaning of every search, verify, profile, tracking and experiment."""
+    given = [GIVEN[group, name]] if (group, name) in GIVEN else []
     with composer(CONF) as hydra:
-        settings = Catalogue(hydra, parse([f"{group}={name}"], CONF), ROOT).settings()
+        settings = Catalogue(hydra, parse([f"{group}={name}", *given], CONF), ROOT).settings()
     assert getattr(settings, group).name == name
+
+
+@pytest.mark.parametrize(("group", "name"), sorted(GIVEN))
+def test_what_must_be_given_is_named(group: str, name: str) -> None:
+    """Without it, one line names the file and the key."""
+    key = GIVEN[group, name].partition("=")[0].removeprefix(f"{group}.")
+    with (
+        composer(CONF) as hydra,
+        pytest.raises(ConfigError, match=rf"^conf/{group}/{name}.yaml: {key}: missing value"),
+    ):
+        Catalogue(hydra, parse([f"{group}={name}"], CONF), ROOT).settings()
 
 
 @pytest.mark.parametrize("name", options(CONF, "experiment"))

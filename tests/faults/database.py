@@ -65,10 +65,10 @@ def locked_for_good(scene: Scene, numbers: random.Random) -> Injected:
 
 
 def _locked(scene: Scene, tree: str, seconds: float, shown: str) -> Injected:
-    """Hold the exclusive lock from the start of the run."""
+    """Hold the exclusive lock from the start of a run that has to log."""
     scene.restore(tree)
     path = _path(scene)
-    if not path.is_file():
+    if tree == "track" or not path.is_file():
         scene.restore("track")
         for name in ("track", "report"):
             for output in scene.artifacts.glob(f"{name}/*/*"):

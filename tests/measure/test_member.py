@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.measure.commands import Ran
-from pipeline.measure.member import LONGEST_GAP, SERVER_CALLS, MemberGone, credible_lead, gaps_of
+from pipeline.measure.lead import credible_lead, settle_seconds
+from pipeline.measure.member import LONGEST_GAP, SERVER_CALLS, MemberGone, gaps_of
 from pipeline.records.outcome import Outcome
 from tests.measure.problems import SETTINGS, member, settings
 
@@ -129,3 +130,12 @@ def test_warm_up_ends(tmp_path: Path) -> None:
     assert hosted.calibrated is not None
     assert hosted.calibrated.drift is not None
     assert hosted.calibrated.drift < 0
+
+
+@pytest.mark.parametrize(
+    ("call", "alone", "expected"),
+    [(1e-5, False, 1e-3), (1e-5, True, 5e-4), (1e-6, False, 5e-4), (1e-3, False, 0.01), (0.06, True, None)],
+)
+def test_untimed_calls_before_a_batch(call: float, alone: bool, expected: float | None) -> None:
+    """A hundred within bounds where others had the device, the least where nobody had, none of long ones."""
+    assert settle_seconds(call, alone=alone) == (None if expected is None else pytest.approx(expected))

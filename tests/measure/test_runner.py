@@ -37,8 +37,9 @@ class Scripted(Member):
         self._seconds = iter(seconds)
         self._turns = turns
 
-    def batch(self, seed: int) -> Batch:
+    def batch(self, seed: int, *, others: int = 1) -> Batch:
         """The next of the given times."""
+        self.others = others
         self._turns.append((self.name, seed))
         return batch(next(self._seconds))
 
@@ -62,6 +63,14 @@ def members(turns: list[tuple[str, int]] | None = None) -> tuple[Scripted, Scrip
     """A candidate twice as fast as its baseline."""
     told = [] if turns is None else turns
     return Scripted("candidate", [0.01] * 500, told), Scripted("eager", [0.02] * 500, told)
+
+
+def test_members_know_whether_they_are_alone() -> None:
+    """Who shares the device with nobody has no caches to fill again."""
+    both, one = members(), members()[:1]
+    run_rounds(both, SETTINGS, NO_MONITOR)
+    run_rounds(one, SETTINGS, NO_MONITOR)
+    assert [each.others for each in (*both, *one)] == [1, 1, 0]
 
 
 def test_interleaved_in_random_order() -> None:
@@ -173,6 +182,24 @@ def test_a_false_clock_on_a_busy_machine() -> None:
               "eager": batch(0.02, unseen=1e-3, computed=0.012, queued=0.0085)})] * 8  # fmt: skip
     with pytest.raises(MemberGone, match="0.0105 s for a batch that was running or ready for 0.014 s"):
         check_clock(false, SETTINGS)
+
+
+def test_nobody_is_accused_on_a_busy_machine() -> None:
+    """What disturbed rounds alone show of a clock makes a timing unstable, what quiet ones show tampered."""
+    slow = batch(0.002, unseen=9e-3, waited=4e-3)
+    busy, calm = (
+        Round(batches={"candidate": each}) for each in (slow, msgspec.structs.replace(slow, waited=0.0))
+    )
+    honest = Round(batches={"candidate": batch(0.002)})
+    candidate = members()[:1]
+    for rounds, reason in (([busy] * 8, "8 of 8"), ([busy] * 6 + [calm] * 2, "6 of 8")):
+        with pytest.raises(Unstable, match=f"took 0.011 s, but {reason} rounds were disturbed: run again"):
+            summarize(candidate, rounds, SETTINGS, (), None)
+    with pytest.raises(Unstable, match="but 5 of 8 rounds"):
+        summarize(candidate, [busy] * 5 + [honest] * 3, SETTINGS, (), None)
+    for rounds in ([busy] * 5 + [calm] * 3, [calm] * 8):
+        with pytest.raises(MemberGone, match="took 0.011 s$"):
+            summarize(candidate, rounds, SETTINGS, (), None)
 
 
 def test_measured(tmp_path: Path) -> None:

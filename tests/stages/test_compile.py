@@ -49,6 +49,12 @@ class Fake:
     shape_matters = False
     preload = ()
 
+    def share(self, job: CompileJob, root: Path) -> None:
+        """Say that it was asked, where there is something to share."""
+        if job.shared is not None:
+            Path(job.shared).mkdir(exist_ok=True)
+            (Path(job.shared) / "asked").touch()
+
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile, refuse, crash or raise."""
         match job.variant.tunables["END"]:
@@ -59,6 +65,7 @@ class Fake:
             case "raise":
                 raise KeyError("a bug")
         (folder / "kernel.so").write_text(f"binary {os.getpid()}")
+        (folder / "shared.txt").write_text(str(job.shared and (Path(job.shared) / "asked").exists()))
         facts = StaticFacts(code_bytes=6)
         artifact = digest_bytes(b"binary")
         return Compiled(
@@ -234,9 +241,9 @@ def test_a_kill_from_outside_is_tried_again(tmp_path: Path, monkeypatch: pytest.
     ends = iter(["SIGKILL", "fine"])
     compile_once = stage._Driver.compile
 
-    def killed_first(driver: stage._Driver, job: object, folder: Path) -> stage._Done:
+    def killed_first(driver: stage._Driver, job: object, sources: Path, folder: Path) -> stage._Done:
         if next(ends) == "fine":
-            return compile_once(driver, job, folder)
+            return compile_once(driver, job, sources, folder)
         (folder / "log.txt").write_text("half a file")
         failure = Failure(
             outcome=Outcome.CRASHED, reason="the compiler did not finish: SIGKILL", log="log.txt"
@@ -264,3 +271,13 @@ def test_a_full_disk_is_no_outcome(
     assert (code, output) == (1, None)
     assert "free space and run again" in capsys.readouterr().err
     assert not list((tmp_path / "artifacts").glob("store/compile/*/*"))
+
+
+@pytest.mark.parametrize(("count", "said"), [(stage.SHARED_FROM - 1, "None"), (stage.SHARED_FROM, "True")])
+def test_many_variants_share(tmp_path: Path, count: int, said: str) -> None:
+    """Where there are many, the backend is asked to make what they share, before each of them."""
+    _, output = run(tmp_path, *map(str, range(count)))
+    assert output is not None
+    entries = [tmp_path / "artifacts" / "store" / "compile" / each.entry[:2] for each in output.records]
+    found = [path.read_text() for folder in set(entries) for path in folder.rglob("shared.txt")]
+    assert found == [said] * count

@@ -144,3 +144,47 @@ def test_cheating_triton(tmp_path: Path) -> None:
     reasons = "\n".join(task.reasons("compile") + task.reasons("verify"))
     assert "launched no Triton kernel on the workload's shape" in reasons
     assert "time.perf_counter was replaced" in reasons
+
+
+@pytest.mark.alone
+def test_measured_confined(task: Task, tmp_path: Path) -> None:
+    """A clock that is false only while it is measured, and a file that is written only then."""
+    text = task.declared("cpp")
+    mark = tmp_path / "mark"
+    only = "import sys; harness = 'pipeline.measure.child' in sys.modules; "
+    patch = f"{only}import time; harness and setattr(time, 'perf_counter_ns', lambda: 0)"
+    write = (
+        f"{only}import pathlib, contextlib\\n"
+        f"with contextlib.suppress(OSError): harness and pathlib.Path('{mark}').write_text('x')\\n"
+    )
+    task.generate(
+        task.proposal("cpp", text + "\n// as it was\n"),
+        task.proposal("cpp", text + PYTHON % f'"{patch}"'),
+        task.proposal("cpp", text + PYTHON % f'"{write}"'),
+    )
+    ends = task.ends("compile", "verify", "profile")
+    assert ends == [
+        "passed",
+        "profile: timeout",
+        "passed",
+    ]  # a clock that stands: no batch is ever long enough
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kernel", "hardware", "name"), [("softmax", "cpu", "cpp"), ("rms_norm", "cpu", "cpp")]
+)
+def test_rewrites_end_with_a_verdict(tmp_path: Path, kernel: str, hardware: str, name: str) -> None:
+    """Every rewrite of a shipped source compiles and verifies, or is recorded as failed with its reason."""
+    from pipeline.search.mutate import LANGUAGES
+
+    task = Task(tmp_path, f"kernel={kernel}", f"hardware={hardware}", *CPU[2:])
+    text = task.declared(name)
+    kinds = LANGUAGES[Path(task.spec.implementations[name].source).suffix].values()
+    rewrites = [each for kind in kinds for each in kind.find(text)]
+    task.generate(*(task.proposal(name, each.text) for each in rewrites))
+    ends = task.ends("compile", "verify")
+    assert len(ends) == len(rewrites)
+    assert ends.count("passed") > len(ends) // 2
+    assert all(task.reasons("verify")[number] for number, end in enumerate(ends) if end.startswith("verify"))

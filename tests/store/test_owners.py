@@ -34,6 +34,27 @@ def test_the_dead_are_swept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
+def test_those_not_yet_buried_are_dead(tmp_path: Path) -> None:
+    """A killed process keeps its id until its parent has asked how it ended."""
+    with subprocess.Popen([sys.executable, "-c", MAKE], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        path = tmp_path / f"{process.stdout.readline().strip()}abc"
+        path.write_text("half")
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        sweep(tmp_path)
+        assert not path.exists()
+
+
+def test_an_id_that_is_taken_again(tmp_path: Path) -> None:
+    """What is older than the process of that id was made by another one."""
+    path = tmp_path / f"{prefix('round0.json')}abc"
+    path.write_text("half")
+    before = time.time() - 86400.0 * 365
+    os.utime(path, (before, before))
+    sweep(tmp_path)
+    assert not path.exists()
+
+
 def test_other_machines_are_given_a_day(tmp_path: Path) -> None:
     """Whether a process of another machine lives cannot be asked."""
     path = tmp_path / ".round0.json.01234567.1-abc"

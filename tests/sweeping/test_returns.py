@@ -30,7 +30,7 @@ def test_numbers(given, objectives: int, values) -> None:
     [
         (JobStatus.FAILED, ValueError("first line\nsecond"), "ValueError: first line"),
         (JobStatus.FAILED, ValueError(), "ValueError"),
-        (JobStatus.FAILED, HydraException("softmax: nothing verified"), "softmax: nothing verified"),
+        (JobStatus.FAILED, HydraException("error: softmax: not verified"), "softmax: not verified"),
         (JobStatus.UNKNOWN, None, "the job did not end"),
         (JobStatus.COMPLETED, None, "the job returned nothing"),
         (JobStatus.COMPLETED, float("nan"), "the job returned nan"),

@@ -22,7 +22,7 @@ from pipeline.track.lease import NAME as LEASE
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.sweep import SWEEP
 from pipeline.track.tasks import read_task
-from tests.track.small_run import compiled, measured, write_source
+from tests.track.small_run import compiled, measured, results_of, write_source
 
 SPACE = {"unroll": (1, 2, 4, 8), "vectorize": (False, True), "threads_grain": (1, 16)}
 MODELS = {"softmax.bert_base", "softmax.llama3_8b_decode"}
@@ -94,7 +94,7 @@ def _wanted(given: Sequence[Source]) -> dict[tuple[str, str], Run]:
     wanted = {}
     for source in given:
         tasks = {row.task: read_task(row, source.root) for row in source.spec.tasks}
-        for result in source.results:
+        for result in results_of(source):
             if is_measured(result) or is_only_compiled(result):
                 run = run_of(result, tasks[result.task.task], source.root)
                 wanted[run.slot, run.result] = run
@@ -102,7 +102,7 @@ def _wanted(given: Sequence[Source]) -> dict[tuple[str, str], Run]:
 
 
 def _distinct(given: Sequence[Source]) -> set[bytes]:
-    return {to_json([result.records for result in source.results]) for source in given}
+    return {to_json([result.records for result in results_of(source)]) for source in given}
 
 
 def _assert_run(store: Store, run: MlflowRun, wanted: Run) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.analyze.collect import collect
+from pipeline.analyze.collect import Result, collect
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
@@ -78,7 +78,12 @@ def source(root: Path) -> Source:
     ]
     assert aggregate.main(arguments) == 0
     summary = read_record(folder / "summary.json", Summary)
-    return Source(spec=spec, summary=summary, results=results, aggregate=folder, root=root)
+    return Source(spec=spec, summary=summary, aggregate=folder, root=root)
+
+
+def results_of(source: Source) -> tuple[Result, ...]:
+    """What the stages wrote."""
+    return collect(source.spec, source.root).results
 
 
 def copy_store(template: Path, root: Path) -> None:

@@ -12,13 +12,13 @@ from pipeline.track.idempotency import TASK_NAME
 from pipeline.track.runs import Run, is_measured, run_of
 from pipeline.track.tasks import read_task
 from pipeline.track.write import Place, workload_dataset, write_run
-from tests.track.small_run import measured, write_source
+from tests.track.small_run import measured, results_of, write_source
 
 
 @pytest.fixture
 def runs(root: Path) -> tuple[Run, ...]:
     """Of a small task."""
-    results = [result for result in write_source(root, [measured()]).results if is_measured(result)]
+    results = [result for result in results_of(write_source(root, [measured()])) if is_measured(result)]
     task = read_task(results[0].task, root)
     return tuple(run_of(result, task, root) for result in results)
 

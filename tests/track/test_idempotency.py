@@ -15,7 +15,7 @@ from pipeline.track.idempotency import SLOT, log_runs
 from pipeline.track.runs import Run, is_measured, run_of
 from pipeline.track.tasks import Task, read_task
 from pipeline.track.write import Place, workload_dataset
-from tests.track.small_run import measured, write_source
+from tests.track.small_run import measured, results_of, write_source
 
 
 class Setting(msgspec.Struct):
@@ -51,7 +51,7 @@ class Setting(msgspec.Struct):
 @pytest.fixture
 def setting(root: Path, store: Store) -> Setting:
     """Nothing is logged yet."""
-    results = [result for result in write_source(root, [measured()]).results if is_measured(result)]
+    results = [result for result in results_of(write_source(root, [measured()])) if is_measured(result)]
     task = read_task(results[0].task, root)
     runs = tuple(run_of(result, task, root) for result in results[:3])
     return Setting(store, task, runs, experiment_id(store, "kernelmill", {}))

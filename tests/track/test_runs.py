@@ -12,7 +12,7 @@ from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import read_task
 from tests.analyze.costs import with_costs
-from tests.track.small_run import compiled, measured, write_source
+from tests.track.small_run import compiled, measured, results_of, write_source
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(folder: Path) -> tuple[Result, ...]:
     """Its results."""
-    return write_source(folder, [measured(), compiled()]).results
+    return results_of(write_source(folder, [measured(), compiled()]))
 
 
 def _run(result: Result, folder: Path) -> Run:
@@ -70,7 +70,7 @@ def test_what_was_only_compiled_has_no_time(results: tuple[Result, ...], folder:
     """Facts, and an estimate that is called one; nothing that looks like a measurement."""
     run = _run(_first(results, on="h200"), folder)
     prefixes = {name.split("/")[0] for name in run.metrics}
-    assert prefixes == {"static", "estimate", "tunable", "check"}
+    assert prefixes == {"static", "estimate", "tunable", "check", "search"}
     assert run.tags["status"] == "compiled_only"
     assert run.tags["verified_on"] == "interpreter"
 

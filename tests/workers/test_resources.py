@@ -3,11 +3,13 @@
 import resource
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.errors import StoreError, WorkerError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.workers import resources
 from pipeline.workers.keeper import Exit
@@ -26,9 +28,9 @@ from pipeline.workers.keeper import Exit
         (Outcome.LAUNCH_ERROR, "RuntimeError: can't start new thread"),
     ],
 )
-def test_doubtful(outcome: Outcome, reason: str) -> None:
+def test_doubtful(outcome: Outcome, reason: str, tmp_path: Path) -> None:
     """What a user, a scheduler or a full disk does is tried again."""
-    assert resources.is_doubtful(Failure(outcome=outcome, reason=reason))
+    assert resources.is_doubtful(Failure(outcome=outcome, reason=reason), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +43,33 @@ def test_doubtful(outcome: Outcome, reason: str) -> None:
         (Outcome.WRONG_VALUE, "got 1, expected 2"),
     ],
 )
-def test_not_doubtful(outcome: Outcome, reason: str) -> None:
+def test_not_doubtful(outcome: Outcome, reason: str, tmp_path: Path) -> None:
     """A kernel's own failure costs no second try."""
-    assert not resources.is_doubtful(Failure(outcome=outcome, reason=reason))
-    assert not resources.is_doubtful(None)
+    assert not resources.is_doubtful(Failure(outcome=outcome, reason=reason), tmp_path)
+    assert not resources.is_doubtful(None, tmp_path)
+
+
+def test_what_a_crash_wrote(tmp_path: Path) -> None:
+    """OpenMP exits where it gets no thread, and only its log says why; other outcomes' logs do not count."""
+    (tmp_path / "log.txt").write_text(
+        "x" * 10_000 + "\nlibgomp: Thread creation failed: Resource temporarily unavailable\n"
+    )
+    crash = Failure(outcome=Outcome.CRASHED, reason="exit code 1", log="log.txt")
+    assert resources.is_doubtful(crash, tmp_path)
+    assert not resources.is_doubtful(msgspec.structs.replace(crash, log=None), tmp_path)
+    assert not resources.is_doubtful(msgspec.structs.replace(crash, log="gone.txt"), tmp_path)
+    assert not resources.is_doubtful(msgspec.structs.replace(crash, outcome=Outcome.WRONG_VALUE), tmp_path)
+
+
+def test_threads_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate could not compute with a thread for each core: the machine is short of them."""
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(WorkerError, match=r"a thread cannot be started: .* raise the limit of processes"):
+        resources.require(tmp_path)
 
 
 def test_a_kill_comes_from_outside() -> None:

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.records.agent import SECRET
+from pipeline.workers.submit import SECRET as SECRET_OF_SUBMIT
+from pipeline.workers.submit import _environment as keys_of
+
 
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
@@ -106,3 +110,37 @@ def test_in_a_job_of_a_cluster_there_is_no_worker(environment: dict[str, str], t
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: {missing}: cannot be read as VerifySpec")
     assert not list(Path(environment["TMPDIR"]).iterdir())
+
+
+def test_keys_stay_with_the_stage_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only generate gets what ends with _API_KEY; what the shared store needs goes everywhere."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the store")
+    asking, running = keys_of("generate"), keys_of("verify")
+    assert asking["OPENAI_API_KEY"] == "sk-canary"
+    assert "OPENAI_API_KEY" not in running
+    assert "OPENAI_API_KEY" not in keys_of("")  # the zygote, from which every process of a kernel comes
+    assert running["AWS_SECRET_ACCESS_KEY"] == "of the store"
+    assert SECRET_OF_SUBMIT == SECRET
+
+
+def test_the_worker_itself_has_no_key(environment: dict[str, str], tmp_path: Path) -> None:
+    """Neither the zygote's own memory nor a job's environment holds the canary."""
+    holder = {**environment, "OPENAI_API_KEY": "sk-canary-5150"}
+    submit(holder, "compile", "--help")
+    zygotes = [
+        path
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if environment["TMPDIR"].encode() in readable(path) and b"zygote" in readable(path)
+    ]
+    assert zygotes
+    for path in zygotes:
+        assert b"sk-canary-5150" not in readable(path.with_name("environ"))
+
+
+def readable(path: Path) -> bytes:
+    """Content of a file of /proc; nothing where the process has ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -2,7 +2,7 @@
 
 import collections
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.analyze.bound.error import TaskError
 from pipeline.analyze.columns import ColumnType
@@ -11,6 +11,9 @@ from pipeline.analyze.tables import row_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Row = dict[str, Any]
+"""Of the table."""
 
 ESTIMATE_ERROR: dict[str, ColumnType] = {
     "task": "string",
@@ -46,11 +49,11 @@ def error_table(errors: Sequence[TaskError]) -> "pa.Table":
     return row_table(ESTIMATE_ERROR, [_row(entry) for entry in errors])
 
 
-def error_lines(errors: Sequence[TaskError]) -> list[str]:
-    """One line per hardware and basis: how far the bound is, and how often it was wrong."""
-    groups: dict[tuple[str, str], list[TaskError]] = collections.defaultdict(list)
-    for entry in errors:
-        groups[entry.result.task.hardware, entry.basis].append(entry)
+def error_lines(rows: Sequence[Row]) -> list[str]:
+    """One line per hardware and basis of the table: how far the bound is, and how often it was wrong."""
+    groups: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
+    for row in rows:
+        groups[row["hardware"], row["basis"]].append(row)
     return [_line(hardware, basis, group) for (hardware, basis), group in groups.items()]
 
 
@@ -63,12 +66,10 @@ def _row(entry: TaskError) -> dict[str, object]:
     return row | {name: getattr(entry.error, name) for name in entry.error.__struct_fields__}
 
 
-def _line(hardware: str, basis: str, group: Sequence[TaskError]) -> str:
-    medians = sorted(entry.error.ratio_median for entry in group)
+def _line(hardware: str, basis: str, group: Sequence[Row]) -> str:
+    medians = sorted(row["ratio_median"] for row in group)
     span = digits(medians[0]) if len(medians) == 1 else f"{digits(medians[0])} to {digits(medians[-1])}"
-    below = sum(entry.error.below for entry in group)
-    variants = sum(entry.error.variants for entry in group)
-    refused = sum(entry.refused for entry in group)
+    below, variants, refused = (sum(row[name] for row in group) for name in ("below", "variants", "refused"))
     line = (
         f"estimate on {hardware} from {WORDS[basis]}: a measured call takes {span} times as long "
         f"(medians of {counted(len(group), 'task')}), {below} of {variants} below the bound"

@@ -4,6 +4,7 @@ One declaration feeds the schema, the values and the report's glossary, so that 
 Columns named `estimate_…` hold estimates; no other column does.
 """
 
+from pipeline.analyze.columns.agents import AGENTS
 from pipeline.analyze.columns.column import Column, ColumnType
 from pipeline.analyze.columns.conditions import CONDITIONS
 from pipeline.analyze.columns.estimates import ESTIMATES
@@ -14,7 +15,7 @@ from pipeline.analyze.columns.timing import TIMING
 from pipeline.analyze.columns.verification import VERIFICATION
 from pipeline.analyze.columns.who import WHO, configuration
 
-COLUMNS = (*WHO, *OUTCOME, *FACTS, *VERIFICATION, *TIMING, *MEASUREMENT, *CONDITIONS, *ESTIMATES)
+COLUMNS = (*WHO, *OUTCOME, *FACTS, *VERIFICATION, *TIMING, *MEASUREMENT, *CONDITIONS, *ESTIMATES, *AGENTS)
 
 __all__ = [
     "COLUMNS",

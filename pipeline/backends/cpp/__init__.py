@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
-from pipeline.backends.cpp import compiler, facts
+from pipeline.backends.cpp import compiler, facts, precompiled, torch_headers
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind, Target
 from pipeline.records.kernel import Implementation
@@ -45,15 +45,15 @@ class Cpp:
         """The source and, transitively, what it includes in quotes."""
         return source_files(implementation, root)
 
+    def share(self, job: CompileJob, root: Path) -> None:
+        """The system headers that the source begins with."""
+        if job.shared is not None:
+            precompiled.make(self.sources(job.implementation, root)[0], Path(job.shared))
+
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Copy the sources beside the artifact and compile the copy, so that the two belong together."""
         files = copy_sources(self.sources(job.implementation, root), root, folder / SOURCES)
-        failure = compiler.run(
-            [*definitions(job), "-o", f"../{ARTIFACT}", str(files[0])],
-            folder=folder / SOURCES,
-            log=folder / LOG,
-            seconds=TIME_LIMIT,
-        )
+        failure = _compile(job, files[0], folder)
         if failure is not None:
             return failure
         artifact = folder / ARTIFACT
@@ -82,3 +82,20 @@ class Cpp:
         from pipeline.backends.cpp.launch import NativeLaunch
 
         return NativeLaunch(folder / compiled.artifact, job.implementation.entry, job.problem)
+
+
+def _compile(job: CompileJob, source: Path, folder: Path) -> Failure | None:
+    """With system headers that were compiled ahead where the round has some; what fails so is tried without.
+
+    So what is said of a wrong source never depends on them.
+    """
+    where, log = folder / SOURCES, folder / LOG
+    others = torch_headers.arguments((where / source).read_text(errors="replace"))
+    arguments = [*definitions(job), "-o", f"../{ARTIFACT}", str(source), *others]
+    shared = None if others else job.shared  # compiled ahead with other flags, GCC would refuse it
+    header = precompiled.find(where / source, Path(shared)) if shared is not None else None
+    if header is not None:
+        failure = compiler.run(arguments, folder=where, log=log, seconds=TIME_LIMIT, header=header)
+        if failure is None or failure.outcome is Outcome.TIMEOUT:
+            return failure
+    return compiler.run(arguments, folder=where, log=log, seconds=TIME_LIMIT)

@@ -4,6 +4,7 @@ import functools
 import os
 import platform
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -22,6 +23,8 @@ FLAGS = (
     "-std=c++17", "-O3", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
     "-fPIC", "-shared", "-Wl,-z,defs", "-Wno-psabi", "-fmax-errors=20", "-fdiagnostics-color=never",
 )  # fmt: skip
+
+_LINKING = ("-shared", "-Wl,-z,defs")  # of these flags
 
 _LOG_BYTES = 1 << 20  # of a log that is searched for the reason
 _REASONS = (
@@ -64,11 +67,28 @@ def toolchain() -> dict[str, str]:
     return versions if objdump is None else versions | {"objdump": _version([objdump])}
 
 
-def run(arguments: list[str], *, folder: Path, log: Path, seconds: float) -> Failure | None:
-    """Compile in `folder`; the command and all that the compiler says go to `log`. None: it worked."""
+def run(
+    arguments: list[str], *, folder: Path, log: Path, seconds: float, header: Path | None = None
+) -> Failure | None:
+    """Compile in `folder`; the command and all that the compiler says go to `log`. None: it worked.
+
+    `header` is read first. It says what the source says itself, so the command in the log has it not.
+    """
     command = [*find(), *_flags(), *arguments]
+    ahead = [] if header is None else ["-include", str(header)]
+    return _run([*command, *ahead], shlex.join(command), folder=folder, log=log, seconds=seconds)
+
+
+def precompile(header: Path, compiled: Path, *, log: Path, seconds: float) -> bool:
+    """Compile a header with the flags of `run`, for GCC to read in place of its text; whether that worked."""
+    flags = [flag for flag in _flags() if flag not in _LINKING]
+    command = [*find(), *flags, "-x", "c++-header", "-o", str(compiled), str(header)]
+    return _run(command, shlex.join(command), folder=header.parent, log=log, seconds=seconds) is None
+
+
+def _run(command: list[str], shown: str, *, folder: Path, log: Path, seconds: float) -> Failure | None:
     with log.open("w") as stream:
-        stream.write(f"{shlex.join(command)}\n")
+        stream.write(f"{shown}\n")
         stream.flush()
         with subprocess.Popen(
             command,
@@ -79,14 +99,24 @@ def run(arguments: list[str], *, folder: Path, log: Path, seconds: float) -> Fai
             stderr=stream,
             process_group=0,
         ) as process:
-            try:
-                code = process.wait(seconds)
-            except subprocess.TimeoutExpired:
+            if not _ends(process, seconds):
                 # The group: the driver's own children do the work and would go on.
                 os.killpg(process.pid, signal.SIGKILL)
                 reason = f"the compiler did not finish in {seconds:g} s"
                 return Failure(outcome=Outcome.TIMEOUT, reason=reason, log=log.name)
+            code = process.wait()
     return None if code == 0 else _failure(log, code)
+
+
+def _ends(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Whether it ends in time. `wait` with a limit looks every 50 ms, a tenth of what a compile takes."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        return bool(poller.poll(1000 * seconds))
+    finally:
+        os.close(descriptor)
 
 
 def disassemble(artifact: Path) -> str | None:

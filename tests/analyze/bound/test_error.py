@@ -81,7 +81,7 @@ def test_what_was_refused_is_counted() -> None:
     )
     (entry,) = find_errors([kept, refused])
     assert (entry.refused, entry.error.variants, entry.error.below) == (1, 1, 0)
-    (line,) = error_lines([entry])
+    (line,) = error_lines(error_table([entry]).to_pylist())
     assert line == (
         "estimate on cpu from measured ceilings and the variant's code: a measured call takes 4.00 times as "
         "long (medians of 1 task), 0 of 1 below the bound, 1 more refused as over_roofline"

@@ -1,0 +1,35 @@
+"""One change of a source, and the interface of what finds such changes."""
+
+from collections.abc import Callable, Iterator
+
+from pipeline.records.diagnosed import FindingCode
+from pipeline.records.record import Record
+
+
+class Rewrite(Record, frozen=True, kw_only=True):
+    """A source that differs from its parent in one place."""
+
+    name: str
+    """Of the transformation, with what it chose: `unroll=4`."""
+    line: int
+    """Of the parent where it was applied, counted from 1."""
+    text: str
+
+
+class Transformation(Record, frozen=True, kw_only=True):
+    """What can be done to a source."""
+
+    find: Callable[[str], Iterator[Rewrite]]
+    """Text -> every place where its precondition holds, with each of its choices."""
+    asked_by: frozenset[FindingCode]
+    """Findings that call for it."""
+
+
+def replaced(text: str, start: int, end: int, piece: str) -> str:
+    """The text with one piece changed."""
+    return text[:start] + piece + text[end:]
+
+
+def line_of(text: str, offset: int) -> int:
+    """Counted from 1."""
+    return text.count("\n", 0, offset) + 1

@@ -1,0 +1,104 @@
+"""Loops of Triton kernels, rewritten through Python's syntax tree. In: a module's text. Out: rewrites.
+
+`tl.range` takes what the compiler is asked to do with a loop (documentation of `triton.language.range`): how
+many iterations are in flight, how often the body stands in the code.
+"""
+
+import ast
+import itertools
+from collections.abc import Iterator, Mapping
+
+from pipeline.records.diagnosed import FindingCode
+from pipeline.search.rewriting.rewrite import Rewrite, Transformation
+
+_STAGES = (2, 3, 4)
+_FACTORS = (2, 4)
+
+
+def _stages(text: str) -> Iterator[Rewrite]:
+    """A loop that loads: more of its iterations in flight."""
+    for loop, source in _loops(text):
+        if source.calls_something(loop):
+            for stages in _STAGES:
+                yield from source.with_keyword(loop, "num_stages", stages, f"stages={stages}")
+
+
+def _unroll(text: str) -> Iterator[Rewrite]:
+    """An innermost loop: its body several times in the code."""
+    for loop, source in _loops(text):
+        if not any(isinstance(node, ast.For) for child in loop.body for node in ast.walk(child)):
+            for factor in _FACTORS:
+                yield from source.with_keyword(loop, "loop_unroll_factor", factor, f"unroll={factor}")
+
+
+TRANSFORMATIONS: Mapping[str, Transformation] = {
+    "stages": Transformation(
+        find=_stages,
+        asked_by=frozenset({FindingCode.FEW_LOADS_IN_FLIGHT, FindingCode.MEMORY_BOUND}),
+    ),
+    "unroll": Transformation(
+        find=_unroll,
+        asked_by=frozenset({FindingCode.FEW_LOADS_IN_FLIGHT, FindingCode.COMPUTE_BOUND}),
+    ),
+}
+
+
+class _Source:
+    """A module as bytes, which are what `ast` counts."""
+
+    def __init__(self, text: str) -> None:
+        self._bytes = text.encode()
+        lengths = (len(line) + 1 for line in self._bytes.split(b"\n"))
+        self._lines = [0, *itertools.accumulate(lengths)]
+
+    def calls_something(self, loop: ast.For) -> bool:
+        """A load is a call, and may stand in a function of its own."""
+        return any(isinstance(node, ast.Call) for child in loop.body for node in ast.walk(child))
+
+    def with_keyword(self, loop: ast.For, key: str, value: int, name: str) -> Iterator[Rewrite]:
+        """The loop over `tl.range` with this keyword, if it is another one than it has."""
+        assert isinstance(loop.iter, ast.Call)
+        call = loop.iter
+        known = next((each for each in call.keywords if each.arg == key), None)
+        if known is not None:
+            if isinstance(known.value, ast.Constant) and known.value.value == value:
+                return
+            piece, start, end = str(value), self._start(known.value), self._end(known.value)
+            changed = self._bytes[:start] + piece.encode() + self._bytes[end:]
+        else:
+            end = self._end(call) - 1
+            changed = self._bytes[:end].rstrip(b", ") + f", {key}={value}".encode() + self._bytes[end:]
+            start, end = self._start(call.func), self._end(call.func)
+            changed = changed[:start] + b"tl.range" + changed[end:]
+        yield Rewrite(name=name, line=loop.lineno, text=changed.decode())
+
+    def _start(self, node: ast.expr) -> int:
+        return self._lines[node.lineno - 1] + node.col_offset
+
+    def _end(self, node: ast.expr) -> int:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._lines[node.end_lineno - 1] + node.end_col_offset
+
+
+def _loops(text: str) -> Iterator[tuple[ast.For, _Source]]:
+    """Loops over `range` and `tl.range` in kernels; none of a text that is not Python."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    source = _Source(text)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and _is_kernel(function):
+            for node in ast.walk(function):
+                if isinstance(node, ast.For) and _counts(node.iter):
+                    yield node, source
+
+
+def _counts(iterated: ast.expr) -> bool:
+    known = isinstance(iterated, ast.Call) and ast.unparse(iterated.func) in ("range", "tl.range")
+    return known and bool(iterated.args)  # type: ignore[attr-defined]
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
