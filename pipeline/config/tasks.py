@@ -16,6 +16,7 @@ from pipeline.config.material import Material, kernel_file
 from pipeline.config.once import Once
 from pipeline.config.replaying import Replaying
 from pipeline.config.resolve import (
+    Impossible,
     Spaces,
     fitting,
     limits_of,
@@ -36,6 +37,7 @@ from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
+from pipeline.search.registry import writer
 from pipeline.search.space import constants_of
 
 T = TypeVar("T")
@@ -85,6 +87,8 @@ class TaskMaker:
         if replayed is None:
             problem = self._problem(kernel, workload, where)
             implementations = self._fitting(kernel, device.hardware.kind, optimization)
+        elif writer(settings.search.strategy) is not None:
+            raise Impossible(f"{settings.search.strategy} writes sources, and nothing was recorded of those")
         else:
             problem, implementations = replayed.problem, replayed.implementations
         # All limits, so that an error names all that a constraint may use.

@@ -4,9 +4,8 @@
 
 Our ceilings are measured as the pipeline does it. Then every quantity is taken alone: in each round the
 pipeline's own function samples it, and right before or after that likwid-bench runs its kernel on the same
-working set, or NumPy multiplies matrices. Ceilings are the best of many samples on both sides, so the best of
-all rounds are compared. Run it on a quiet machine; where a tool is missing its rows are left out, with the
-reason.
+working set, or NumPy multiplies matrices; the rounds' ratios are compared. Run it on a quiet machine; where a
+tool is missing its rows are left out, with the reason.
 """
 
 import argparse
@@ -24,13 +23,14 @@ from typing import NamedTuple
 
 from pipeline.backends.cpp.launch import share_openmp
 from pipeline.config.machine import read_machine
-from pipeline.measure import ceilings, ceilings_cpu
+from pipeline.measure import ceilings, ceilings_cpu, statistics
 from pipeline.measure.bench import PRELOAD
 from pipeline.measure.device_ceilings import DeviceCeilings, at, level_of
 from pipeline.measure.lock import device_lock
 from pipeline.measure.matrix_peaks import matrix_peaks
 from pipeline.measure.processor import usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.records.profiled import Interval
 from pipeline.records.record import Record
 from pipeline.workers.sandbox import ForkServer
 from tests.benchmarks import likwid
@@ -38,6 +38,7 @@ from tests.benchmarks.machine import where
 
 TARGET = Path(__file__).parents[2] / "docs" / "results" / "ceilings.md"
 TOLERANCE = 0.10
+CONFIDENCE = 0.95
 STREAMS = {
     "copy": ("copy", "copy_mem"),
     "read": ("load",),
@@ -63,12 +64,14 @@ print(json.dumps(best))
 """
 INTRODUCTION = """\
 Each quantity is taken alone: in every round ours is sampled as the pipeline does, and the other tool right
-before or after it; the best of all rounds is compared. Bandwidth as STREAM counts it: the bytes of the
-arrays, no write-allocate; 1 GB = 1e9 B. likwid-bench's kernels are written in assembly; where it has one with
-ordinary stores and one that writes past the caches, the faster counts, as with ours. It says the mean of a
-run, so a sample of ours is as long as its runs. *Pipeline* is what the pipeline's own measurement of the
-ceilings, a few seconds in all, had found right before, as the best of samples of about a millisecond: the
-memory of a virtual machine is shared with others, and a short sample more often finds it free.
+before or after it. *Ours* and *theirs* are the best of all rounds; *ours / theirs* is the median of the
+rounds' ratios with a bootstrap interval of 95 %. The bests are not compared: memory that a virtual machine
+shares with others changes its bandwidth up to twofold from one second to the next, and who meets the best
+second is luck. Bandwidth as STREAM counts it: the bytes of the arrays, no write-allocate; 1 GB = 1e9 B.
+likwid-bench's kernels are written in assembly; where it has one with ordinary stores and one that writes past
+the caches, the faster counts, as with ours. It says the mean of a run, so a sample of ours is as long as its
+runs. *Pipeline* is what the pipeline's own measurement of the ceilings, a few seconds in all, had found right
+before, as the best of samples of about a millisecond: short ones more often fall between two disturbances.
 """
 
 
@@ -84,18 +87,19 @@ class Quantity(NamedTuple):
 
 
 class Row(Record, frozen=True, kw_only=True):
-    """The best of one quantity."""
+    """One quantity, a pair of samples for each round."""
 
     name: str
     tool: str
-    ours: float
-    theirs: float
+    ours: tuple[float, ...]
+    theirs: tuple[float, ...]
     pipeline: float
 
     @property
-    def ratio(self) -> float:
-        """Ours over theirs."""
-        return self.ours / self.theirs
+    def ratio(self) -> Interval:
+        """Median of the rounds' ratios, ours over theirs."""
+        ratios = [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
+        return statistics.median(ratios, CONFIDENCE)
 
 
 def main() -> None:
@@ -111,19 +115,25 @@ def main() -> None:
         share_openmp()
         library = ceilings_cpu._library(Path(cache))
         arrays = ceilings_cpu._Arrays(library)
-        rows = [_best(each, options.rounds) for each in _quantities(found, library, arrays)]
+        rows = [_sampled(each, options.rounds) for each in _quantities(found, library, arrays)]
     TARGET.write_text("\n".join(_page(rows, found, options.rounds)))
     print(TARGET.read_text())
 
 
-def _best(quantity: Quantity, rounds: int) -> Row:
+def _sampled(quantity: Quantity, rounds: int) -> Row:
     """Ours and theirs in turn; a coin decides who begins."""
-    found: dict[str, float] = {"ours": 0.0, "theirs": 0.0}
+    found: dict[str, list[float]] = {"ours": [], "theirs": []}
     for _ in range(rounds):
         for side in random.sample(sorted(found), 2):
             time.sleep(ceilings_cpu.PAUSE)  # threads of the other one spin for a while
-            found[side] = max(found[side], getattr(quantity, side)())
-    return Row(name=quantity.name, tool=quantity.tool, pipeline=quantity.pipeline, **found)
+            found[side].append(getattr(quantity, side)())
+    return Row(
+        name=quantity.name,
+        tool=quantity.tool,
+        pipeline=quantity.pipeline,
+        ours=tuple(found["ours"]),
+        theirs=tuple(found["theirs"]),
+    )
 
 
 def _quantities(
@@ -226,7 +236,7 @@ def _stream_name(series: str, level: str) -> str:
 
 
 def _page(rows: list[Row], found: DeviceCeilings, rounds: int) -> Iterator[str]:
-    within = sum(abs(row.ratio - 1) <= TOLERANCE for row in rows)
+    within = sum(abs(row.ratio.value - 1) <= TOLERANCE for row in rows)
     yield "# Ceilings of this machine against independent tools\n"
     yield f"Written by `python -m tests.benchmarks.ceilings --rounds {rounds}`."
     yield where(("numpy", "torch"), tools=(likwid.version(),) if likwid.missing() is None else ()) + "\n"
@@ -235,11 +245,13 @@ def _page(rows: list[Row], found: DeviceCeilings, rounds: int) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|---|---:|"
     for row in sorted(rows, key=lambda row: (row.tool, "," not in row.name, row.name)):
         unit = "GB/s" if row.tool == LIKWID and "multiply" not in row.name else "GFLOP/s"
-        verdict = "yes" if abs(row.ratio - 1) <= TOLERANCE else "**no**"
-        yield (
-            f"| {row.name} | {row.tool} | {row.ours / 1e9:.1f} {unit} | {row.theirs / 1e9:.1f} {unit} | "
-            f"{row.ratio:.2f} | {verdict} | {row.pipeline / 1e9:.1f} {unit} |"
+        ratio = row.ratio
+        verdict = "yes" if abs(ratio.value - 1) <= TOLERANCE else "**no**"
+        ours, theirs, pipeline = (
+            f"{each / 1e9:.1f} {unit}" for each in (max(row.ours), max(row.theirs), row.pipeline)
         )
+        shown = f"{ratio.value:.2f} ({ratio.low:.2f} – {ratio.high:.2f})"
+        yield f"| {row.name} | {row.tool} | {ours} | {theirs} | {shown} | {verdict} | {pipeline} |"
     reason = likwid.missing()
     yield f"\n{within} of {len(rows)} quantities agree within 10 %." + (
         f" Left out: {reason}." if reason else ""

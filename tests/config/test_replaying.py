@@ -114,6 +114,13 @@ def test_results_of_something_else(tmp_path: Path) -> None:
         planned(tmp_path, *SOFTMAX, f"hardware.recorded={path}")
 
 
+def test_a_search_that_writes_sources(tmp_path: Path) -> None:
+    """Nobody recorded what it would write."""
+    lines = [line for line in RECORDED if not line.startswith("search=")]
+    with pytest.raises(ConfigError, match="inductor writes sources, and nothing was recorded of those"):
+        planned(tmp_path, *lines, "search=inductor", f"hardware.recorded={written(tmp_path)}")
+
+
 def test_a_file_without_results(tmp_path: Path) -> None:
     """A space alone cannot be replayed."""
     path = written(tmp_path, {**t4(), "results": []})
