@@ -41,7 +41,9 @@ def device_lines(brief: Brief) -> list[str]:
 def promise_lines(brief: Brief) -> list[str]:
     """What the kernel promises, and what one call costs at least."""
     cost = brief.cost
-    lines = [f"operations of one call: {cost.flops or "not declared"}; compulsory bytes: {cost.bytes or "not declared"} ({cost.unit} unit)"]
+    lines = [
+        f"operations of one call: {cost.flops}; compulsory bytes: {cost.bytes} ({cost.unit} unit)",
+    ]
     if brief.deterministic:
         lines.append("equal inputs give equal bits, in every call and with every number of threads")
     if brief.special_values:

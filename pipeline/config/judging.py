@@ -54,7 +54,9 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
     machine = read_machine()
     device, settings = _options(hardware, verify, root / "conf", machine)
     if device.hardware.kind == "recorded" or device.hardware.recorded is not None:
-        raise ConfigError(f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source")
+        raise ConfigError(
+            f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
+        )
     target = _target(device.hardware)
     build = Builds().judge(target)
     keys: dict[str, ProblemFolder] = {}

@@ -87,8 +87,7 @@ def _here(declared: Mapping[str, Hardware], machine: Machine) -> tuple[str, ...]
     fitting = [
         name
         for name, hardware in declared.items()
-        if hardware.recorded is None
-        and (hardware.kind, _base(hardware.architecture)) == (kind, architecture)
+        if hardware.recorded is None and (hardware.kind, _base(hardware.architecture)) == (kind, architecture)
     ]
     named = [name for name in fitting if _letters(name) in _letters(product)]
     # "NVIDIA GH200 480GB" contains the names of two products; the longer one is meant.

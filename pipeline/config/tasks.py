@@ -107,7 +107,9 @@ class TaskMaker:
             verify=settings.verify,
             profile=settings.profile,
             # A kernel that is known by its measurements has no source; their file stands for it.
-            source_digests=replayed.sources if replayed and kernel.space else self._of_source(implementations),
+            source_digests=replayed.sources
+            if replayed and kernel.space
+            else self._of_source(implementations),
             reference_digest=reference,
             vendors_digest=vendors,
             files=self._folder(settings.search),

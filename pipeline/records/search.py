@@ -93,17 +93,17 @@ class Nsga2(Record, frozen=True, kw_only=True):
 class Evolution(Record, frozen=True, kw_only=True):
     """Settings of the evolutionary search."""
 
-    population: int = 12
+    population: int = 8
     """Best variants that may have offspring."""
     tournament: int = 3
     """Of so many at random the best becomes a parent."""
-    crossover: float = 0.7
+    crossover: float = 1.0
     """Probability that a child has two parents."""
     niche: int = 1
     """Of variants that differ in at most so many tunables only the best one has offspring; 0: all have."""
     leap: float = 0.5
     """Probability that a tunable which changes takes any of its values, and not the one next to it."""
-    patience: int = 4
+    patience: int = 8
     """Rounds without a better variant after which a new population begins at random."""
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The file that a task replays. In: its path and digest, as the plan found them. Out: what it says of a variant."""
+"""The file that a task replays. In: its path and digest, as planned. Out: what it says of a variant."""
 
 import functools
 from collections.abc import Mapping
@@ -40,7 +40,9 @@ def replay(file: RecordedFile, project: Path) -> Replay:
         raise FormatError(f"{path}: recorded measurements: {error.strerror or error}") from None
     if found != file.digest:
         text = f"expected the content with the digest {file.digest}, got {found}"
-        raise FormatError(f"{path}: changed since the plan was made: {text}; run again, and it is planned anew")
+        raise FormatError(
+            f"{path}: changed since the plan was made: {text}; run again, and it is planned anew"
+        )
     return _read(path, file.digest)
 
 

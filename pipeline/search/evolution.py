@@ -93,7 +93,7 @@ def _chosen(field: Field, parents: list[Lesson], settings: Evolution) -> Lesson:
 
 
 def _mutated(field: Field, lattice: Lattice, vector: Vector, leap: float) -> Vector:
-    """On average one tunable changes: a step, or a leap, for what is next to a good value need not be good."""
+    """On average one tunable changes: a step, or a leap: what is next to a good value need not be good."""
     mutated = list(vector)
     for place, axis in enumerate(lattice.axes):
         if field.generator.random() < 1 / len(lattice.axes):

@@ -24,7 +24,7 @@ Diagnosis = Callable[[Sequence[Trial], Sequence[Path], GenerateSpec], Sequence[T
 Remarks = Callable[[Sequence[Trial], Budget], tuple[str, ...]]
 
 
-def strategy(name: str) -> Strategy:  # noqa: PLR0911  (one line and one case for each)
+def strategy(name: str) -> Strategy:  # noqa: PLR0911, PLR0912  (one line and one case for each)
     """The strategy of that name.
 
     Raises

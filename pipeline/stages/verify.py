@@ -154,7 +154,9 @@ def _where(spec: VerifySpec, records: tuple[VerifyRecord, ...]) -> str:
         return f"replayed ({spec.recorded.line})"
     if where_run(spec) != "interpreter":
         return f"{target} on {where_run(spec)}"
-    return f"{target} in the {' and the '.join(sorted({record.where for record in records}) or ['interpreter'])}"
+    return (
+        f"{target} in the {' and the '.join(sorted({record.where for record in records}) or ['interpreter'])}"
+    )
 
 
 def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:

@@ -105,7 +105,7 @@ def begin() -> subprocess.Popen[bytes]:
 
 
 def _backends(spec: Path) -> list[str]:
-    """Those of a spec for a GPU that is compiled for: the C++ compiler is a program. A broken spec is the stage's to tell."""
+    """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
     try:
         content = json.loads(spec.read_bytes())
         compiles_none = content["target"]["kind"] == "cpu" or content.get("recorded") is not None

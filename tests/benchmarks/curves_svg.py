@@ -61,7 +61,8 @@ def _panel(panel: Panel, left: float, colours: dict[str, str], below: str) -> li
     parts = [
         f'<text x="{left}" y="{TOP - 12}" font-weight="bold">{escape(panel.title)}</text>',
         f'<rect x="{left}" y="{TOP}" width="{WIDTH - 40}" height="{HEIGHT}" fill="none" stroke="#999"/>',
-        f'<text x="{left + (WIDTH - 40) / 2}" y="{TOP + HEIGHT + 34}" text-anchor="middle">{escape(below)}</text>',
+        f'<text x="{left + (WIDTH - 40) / 2}" y="{TOP + HEIGHT + 34}" text-anchor="middle">'
+        f"{escape(below)}</text>",
     ]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         height = TOP + HEIGHT * (1 - share)

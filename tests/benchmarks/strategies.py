@@ -3,8 +3,8 @@
     pip install '.[peers]'            or, into a folder of its own: pip install --target FOLDER kernel-tuner
     python -m tests.benchmarks.strategies --recorded FOLDER [--packages FOLDER] [--repeats 20]
 
-FOLDER of `--recorded`: `<kernel>_milo.T1.json` and `<kernel>_milo_<device>.json.gz` of the benchmark hub. Writes
-docs/results/strategies.md with its picture. What ran is kept under artifacts/benchmarks/strategies: a second
+FOLDER of `--recorded`: `<kernel>_milo.T1.json` and `<kernel>_milo_<device>.json.gz` of the benchmark hub.
+Writes docs/results/strategies.md with its picture. What ran is kept under artifacts/benchmarks/strategies: a second
 run goes on from there (`--again`: from the beginning).
 """
 
@@ -47,8 +47,8 @@ THEIRS = (
     *("dual_annealing", "basinhopping", "mls", "greedy_mls", "ordered_greedy_mls", "greedy_ils"),
     *("bayes_opt", "hybrid_vndx", "adaptive_tabu_greywolf"),
 )
-"""All of Kernel Tuner's that need no further package. `minimize` is part of others; `skopt`, `pyatf_strategies`
-and `nsga2` need packages that it does not bring."""
+"""All of Kernel Tuner's that need no further package. `minimize` is part of others; `skopt`,
+`pyatf_strategies` and `nsga2` need packages that it does not bring."""
 
 
 class Runs(Record, frozen=True, kw_only=True):
@@ -164,9 +164,7 @@ def _code(strategy: str) -> str:
 def _shown(arguments: Sequence[str]) -> list[str]:
     """Folders of this machine have no place in a page."""
     hidden = {"--recorded": "RECORDED", "--packages": "PACKAGES"}
-    return [
-        hidden.get(before, each) for before, each in zip(["", *arguments[:-1]], arguments, strict=True)
-    ]
+    return [hidden.get(before, each) for before, each in zip(["", *arguments[:-1]], arguments, strict=True)]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def main() -> None:
 def _search(job: dict, seed: int) -> list[str]:
     """One search from its beginning. A configuration that is asked for again costs its budget nothing."""
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  (what its strategies draw from)
+    np.random.seed(seed)
     with contextlib.redirect_stdout(io.StringIO()):
         results, _ = tune_kernel(
             job["kernel"],

@@ -1,4 +1,6 @@
-"""The page of the comparison of strategies. In: what each found on each space. Out: Markdown and a picture."""
+"""The comparison of strategies as a page. In: what each found on each space. Out: Markdown, a picture."""
+
+# ruff: noqa: E501  (the page is text, wrapped as pages are)
 
 import argparse
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Searches on recorded spaces, ours and Kernel Tuner's. In: a space, strategies. Out: what each found, in order.
+"""Searches on recorded spaces, ours and Kernel Tuner's. In: a space, strategies. Out: what each found.
 
 Both see one table: the median of the recorded samples, and the recorded failures. Ours run in
-`pipeline.search.simulate`, in rounds; Kernel Tuner's in its own simulation mode, on a cache file in which each
-time is that median, with the conditions of the T1 file as its restrictions.
+`pipeline.search.simulate`, in rounds; Kernel Tuner's in its own simulation mode, on a cache file in which
+each time is that median, with the conditions of the T1 file as its restrictions.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""How well searches did. In: what each found, evaluation by evaluation. Out: curves of the best so far, scores.
+"""How well searches did. In: what each found, in order. Out: curves of the best so far, scores.
 
 The score is the mean, over the whole budget, of the share of the way from random search to the optimum that
 the best variant so far has gone: 0 is random search, 1 the optimum found at once, below 0 worse than random.

@@ -1,4 +1,4 @@
-"""Tasks on recorded measurements: which file, which implementation, which space; and what is told otherwise."""
+"""Tasks on recorded measurements: which implementation, which space; and what is told otherwise."""
 
 import json
 from pathlib import Path
@@ -19,6 +19,7 @@ SOFTMAX = ("kernel=softmax", "workload=bert_base", "optimization=full", "hardwar
 
 
 def planned(tmp_path: Path, *lines: str) -> Made:
+    """The plan of one job."""
     return make_plan([lines], root=ROOT, store=tmp_path / "store", machine=read_machine())
 
 
@@ -107,7 +108,9 @@ def test_what_is_missing_is_told(lines: tuple[str, ...], message: str, tmp_path:
 
 def test_results_of_something_else(tmp_path: Path) -> None:
     """Of another kernel, or of our kernel on another problem: no task, and the reason."""
-    with pytest.raises(ConfigError, match="results of toy with the tunables block, unroll, and of no softmax"):
+    with pytest.raises(
+        ConfigError, match="results of toy with the tunables block, unroll, and of no softmax"
+    ):
         planned(tmp_path, *SOFTMAX, f"hardware.recorded={written(tmp_path)}")
     path = written(tmp_path, softmax(problem=[4, 4]))
     with pytest.raises(ConfigError, match="measured on the dimensions 4 4, not on rows=1536 cols=128"):

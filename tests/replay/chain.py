@@ -42,9 +42,7 @@ class Chain:
         assert report.main([*spec, *made, "--tracked", str(self.tracked), "--out", str(self.page)]) == 0
 
     def _round(self, number: int, history: list[str]) -> None:
-        out = {
-            stage: str(self.out(stage, number)) for stage in ("generate", "compile", "verify", "profile")
-        }
+        out = {stage: str(self.out(stage, number)) for stage in ("generate", "compile", "verify", "profile")}
         proposed = ["--round", str(number), "--history", *history]
         assert generate.main([*self._to("generate", number), *proposed]) == 0
         assert compile.main([*self._to("compile", number), "--variants", out["generate"]]) == 0

@@ -1,4 +1,4 @@
-"""What the stages would have found: each failure at its stage, all samples, nothing that the file does not say."""
+"""What the stages would have found: failures at their stage, all samples, nothing invented."""
 
 import statistics
 from pathlib import Path
@@ -26,6 +26,7 @@ PASSED = RecordedResult(
 
 
 def failed(outcome: Outcome) -> RecordedResult:
+    """A failure as a file has it."""
     return RecordedResult(tunables={"block": 64}, outcome=outcome, reason="so it says")
 
 

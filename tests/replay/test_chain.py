@@ -1,4 +1,4 @@
-"""The whole pipeline on recorded measurements: every place says what they are, and every figure is recorded."""
+"""The whole pipeline on recorded measurements: every place says so, and every figure is recorded."""
 
 import csv
 import statistics
