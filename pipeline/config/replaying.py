@@ -1,7 +1,7 @@
 """Tasks on recorded measurements. In: a kernel, a target that names a file. Out: what the task is made of.
 
 The file decides which implementation takes part: ours by the name that we export (`softmax.cpp`), any other
-by its tunables. The values that do not occur in it are left out of the space, and so are rules that name limits
+by its tunables. The values that do not occur in it are left out of the space, and so are rules on limits
 which the target does not declare: what was recorded tells itself which points exist.
 """
 

@@ -80,7 +80,8 @@ def _pool(field: Field, name: str, history: Sequence[Trial]) -> "NDArray[np.int6
     lattice = field.lattices[name]
     if lattice.enumerable and len(lattice.vectors) <= POOL:
         left = [vector not in field.taken[name] for vector in lattice.rows]
-        return lattice.vectors[np.array(left, dtype=bool)]
+        everything: NDArray[np.int64] = lattice.vectors
+        return everything[np.array(left, dtype=bool)]
     drawn = dict.fromkeys(lattice.draw(field.generator, field.taken[name], POOL))
     for _, tunables in _ranked(name, history)[:8]:  # random points are seldom beside the best ones
         beside = lattice.neighbours(lattice.vector(tunables))
@@ -119,7 +120,8 @@ def _kernel(one: "Numbers", other: "Numbers", lengths: "Numbers") -> "Numbers":
     a, b = one / lengths, other / lengths
     square = (a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2 * a @ b.T
     distance = np.sqrt(5 * np.maximum(square, 0.0))
-    return (1 + distance + distance**2 / 3) * np.exp(-distance)
+    found: Numbers = (1 + distance + distance**2 / 3) * np.exp(-distance)
+    return found
 
 
 def _fitted(told: "Numbers", values: "Numbers") -> _Model:
@@ -189,4 +191,5 @@ def _improvement(mean: "Numbers", deviation: "Numbers", least: float) -> "Number
     ahead = (least - mean) / deviation
     density = np.exp(-0.5 * ahead**2) / math.sqrt(2 * math.pi)
     share = 0.5 * (1 + erf(ahead / math.sqrt(2)))
-    return (least - mean) * share + deviation * density
+    gain: Numbers = (least - mean) * share + deviation * density
+    return gain

@@ -4,8 +4,8 @@
     python -m tests.benchmarks.strategies --recorded FOLDER [--packages FOLDER] [--repeats 20]
 
 FOLDER of `--recorded`: `<kernel>_milo.T1.json` and `<kernel>_milo_<device>.json.gz` of the benchmark hub.
-Writes docs/results/strategies.md with its picture. What ran is kept under artifacts/benchmarks/strategies: a second
-run goes on from there (`--again`: from the beginning).
+Writes docs/results/strategies.md with its picture. What ran is kept under artifacts/benchmarks/strategies: a
+second run goes on from there (`--again`: from the beginning).
 """
 
 import argparse
