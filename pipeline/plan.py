@@ -101,6 +101,8 @@ def _row(task: PlannedTask, listing: Listing, nodes: Container[str]) -> tuple[st
     row, generated = task.row, listing.generated[task.row.generate]
     here = "a node" if row.hardware in nodes else "this machine"
     where = here if row.device_present else "absent: compiled and interpreted"
+    if row.recorded is not None:
+        where = f"replayed: {row.recorded}"
     counts = f"{len(generated.variants):,}", f"{sum(generated.space.values()):,}"
     return row.kernel, row.workload, row.hardware, row.optimization, row.dtype, *counts, where
 

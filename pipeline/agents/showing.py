@@ -41,7 +41,9 @@ def device_lines(brief: Brief) -> list[str]:
 def promise_lines(brief: Brief) -> list[str]:
     """What the kernel promises, and what one call costs at least."""
     cost = brief.cost
-    lines = [f"operations of one call: {cost.flops}; compulsory bytes: {cost.bytes} ({cost.unit} unit)"]
+    lines = [
+        f"operations of one call: {cost.flops}; compulsory bytes: {cost.bytes} ({cost.unit} unit)",
+    ]
     if brief.deterministic:
         lines.append("equal inputs give equal bits, in every call and with every number of threads")
     if brief.special_values:
@@ -106,7 +108,7 @@ def _gain(trial: Trial, first: Trial | None) -> str:
 
 
 def _facts(facts: StaticFacts) -> str:
-    parts = [f"{facts.code_bytes} bytes of code"]
+    parts = [] if facts.code_bytes is None else [f"{facts.code_bytes} bytes of code"]
     for name in ("registers", "spills", "shared_memory", "local_memory", "barriers"):
         value = getattr(facts, name)
         if value is not None:

@@ -55,6 +55,8 @@ def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
     cells: dict[tuple[str, ...], dict[str, Result]] = {}
     for result in results:
         task = result.task
+        if task.recorded is not None:  # nothing was compiled
+            continue
         key = (task.kernel, result.variant.implementation, task.workload, task.hardware)
         cells.setdefault(key, {}).setdefault(result.id, result)
     chosen: list[Chosen] = []
@@ -102,7 +104,7 @@ def _preference(result: Result) -> tuple[float, ...]:
     """Best occupancy first; among equals the one that spills least, then the default, then the smallest."""
     assert result.compiled is not None
     facts = result.compiled.facts
-    return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes)
+    return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes or 0)
 
 
 def _row(entry: Chosen) -> dict[str, object]:

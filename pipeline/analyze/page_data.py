@@ -79,7 +79,7 @@ def _task(task: TaskRow) -> dict[str, Any]:
         "unit": task.unit,
         "flops": task.flops,
         "bytes": task.bytes,
-        "intensity": task.flops / task.bytes if task.bytes else None,
+        "intensity": task.flops / task.bytes if task.flops is not None and task.bytes else None,
         "peak_bandwidth": bandwidth,
         "peak_flops": arithmetic,
         "peak_name": compute_peak(task),

@@ -62,7 +62,7 @@ def peak_rates(task: TaskRow) -> tuple[float | None, float | None]:
 def estimate_roofline_seconds(task: TaskRow) -> float | None:
     """Least time that the declared peaks allow for one call; None where a peak is not declared."""
     bandwidth, arithmetic = peak_rates(task)
-    if bandwidth is None or arithmetic is None:
+    if bandwidth is None or arithmetic is None or task.bytes is None or task.flops is None:
         return None
     return max(task.bytes / bandwidth, task.flops / arithmetic)
 
@@ -70,7 +70,7 @@ def estimate_roofline_seconds(task: TaskRow) -> float | None:
 def estimate_bound(task: TaskRow) -> str | None:
     """Which peak sets the estimate: `memory` or `compute`."""
     bandwidth, arithmetic = peak_rates(task)
-    if bandwidth is None or arithmetic is None:
+    if bandwidth is None or arithmetic is None or task.bytes is None or task.flops is None:
         return None
     return "memory" if task.bytes / bandwidth >= task.flops / arithmetic else "compute"
 

@@ -28,7 +28,11 @@ class Tally(Record, frozen=True, kw_only=True):
 def tally(results: Sequence[Result]) -> Tally:
     """What results count to."""
     made = [record.provenance for result in results for record in result.records.values()]
-    measured = [result.profile.provenance.created for result in results if result.profile and result.profiled]
+    measured = [
+        result.profile.provenance.created
+        for result in results
+        if result.profile and result.profiled and result.profiled.recorded is None
+    ]
     return Tally(
         variants=len(results),
         stages=_stages(results),

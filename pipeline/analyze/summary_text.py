@@ -33,6 +33,12 @@ def summary_text(summary: Summary) -> str:
 def _counts(summary: Summary) -> str:
     done = {stage: counts.get("passed", 0) for stage, counts in _plain(summary).items()}
     where = f"\nmade on {summary.origin.line}" if summary.origin else ""
+    where += "".join(
+        f"\nrecorded measurements, not made here: {line}"
+        for line in dict.fromkeys(
+            each.recorded for each in summary.winners if isinstance(each, Winner) and each.recorded
+        )
+    )
     return (
         f"{summary.experiment}: {counted(summary.tasks, 'task')}, {counted(summary.variants, 'variant')} · "
         f"{done.get('compile', 0):,} compiled, {done.get('verify', 0):,} verified, "
@@ -70,7 +76,7 @@ def _measured_row(winner: Winner, names: Sequence[str]) -> list[str]:
         row.append(
             f"{digits(ratio.value)}x ({digits(ratio.low)}-{digits(ratio.high)}) {_SIGNS[entry.verdict]}"
         )
-    return [*row, share(winner.roofline_share)]
+    return [*row, "–" if winner.roofline_share is None else share(winner.roofline_share)]
 
 
 def _note(winner: Winner) -> str:

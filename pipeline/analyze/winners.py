@@ -37,6 +37,7 @@ WINNERS: dict[str, ColumnType] = {
     "bound": "string",
     "verify_where": "string",
     "verify_weak": "string",
+    "recorded": "string",
     "variants": "int64",
     "verified": "int64",
     "measured": "int64",
@@ -97,18 +98,23 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         seconds=best.timing.median,
         compared=_compared(best),
         absent=best.absent,
-        flops_per_second=best.flops / best.timing.median.value,
-        bytes_per_second=best.bytes / best.timing.median.value,
+        flops_per_second=_rate(best.flops, best),
+        bytes_per_second=_rate(best.bytes, best),
         roofline_share=best.roofline_share,
         bound=best.bound,
-        level=best.ceilings.level,
+        level=best.ceilings.level if best.ceilings else None,
         where=result.verify.where,
+        recorded=best.recorded,
         weak=result.verified.weak,
         variants=len(results),
         verified=verified,
         measured=len(measured),
         tied=sum(_overlap(costs[number], cost) for index, cost in enumerate(costs) if index != number),
     )
+
+
+def _rate(amount: float | None, profiled: Profiled) -> float | None:
+    return None if amount is None else amount / profiled.timing.median.value
 
 
 def _costs(measured: Sequence[Profiled]) -> list[Interval]:

@@ -37,7 +37,7 @@ class Builds:
         names = members(search)
         code = self._code("pipeline.stages.generate", *(module(name) for name in names))
         versions = library_versions("generate")
-        if set(names) & set(OF_OPTUNA):
+        if set(names) & {*OF_OPTUNA, "surrogate"}:
             versions |= library_versions("sampling")
         return Build(code=code, toolchain=versions)
 
@@ -50,6 +50,10 @@ class Builds:
             code=self._code(f"pipeline.stages.{stage}", member),
             toolchain={**library_versions(stage), **self._toolchains[key].versions},
         )
+
+    def replayed(self, stage: str) -> Build:
+        """Of compile, verify or profile where recorded measurements are replayed: no backend takes part."""
+        return Build(code=self._code(f"pipeline.stages.{stage}"), toolchain=library_versions("generate"))
 
     def judge(self, target: Target) -> Build:
         """Of judge: candidates may be Triton's or come with C++ that is compiled here."""

@@ -19,6 +19,7 @@ from pipeline.config.overrides import Overrides
 from pipeline.config.resolve import limits_of
 from pipeline.config.spec_files import write_spec
 from pipeline.config.validate import to_record
+from pipeline.errors import ConfigError
 from pipeline.records.hardware import Hardware, Target
 from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.record import Record, digest
@@ -52,6 +53,10 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
     problems = scan(folder)
     machine = read_machine()
     device, settings = _options(hardware, verify, root / "conf", machine)
+    if device.hardware.kind == "recorded" or device.hardware.recorded is not None:
+        raise ConfigError(
+            f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
+        )
     target = _target(device.hardware)
     build = Builds().judge(target)
     keys: dict[str, ProblemFolder] = {}

@@ -50,6 +50,8 @@ def resolve(hardware: Hardware, declared: Mapping[str, Hardware], machine: Machi
 
     `architecture: native` stands for the CPU of this machine; in `local` for its GPU where that is declared.
     """
+    if hardware.recorded is not None or hardware.kind == "recorded":
+        return Device(hardware=hardware, present=False)
     machine = machine.of(hardware.name)
     if hardware.architecture != NATIVE:
         return Device(hardware=hardware, present=hardware.name in _here(declared, machine))
@@ -85,7 +87,7 @@ def _here(declared: Mapping[str, Hardware], machine: Machine) -> tuple[str, ...]
     fitting = [
         name
         for name, hardware in declared.items()
-        if (hardware.kind, _base(hardware.architecture)) == (kind, architecture)
+        if hardware.recorded is None and (hardware.kind, _base(hardware.architecture)) == (kind, architecture)
     ]
     named = [name for name in fitting if _letters(name) in _letters(product)]
     # "NVIDIA GH200 480GB" contains the names of two products; the longer one is meant.

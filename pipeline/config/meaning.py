@@ -10,7 +10,7 @@ from pipeline.config.groups import hint
 from pipeline.errors import ConfigError, FormulaError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import DERIVED, Implementation, Kernel, Tensor, Tunable, TunableValue
+from pipeline.records.kernel import DERIVED, Cost, Implementation, Kernel, Tensor, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
@@ -68,6 +68,8 @@ def _problems(record: Record, name: str, root: Path) -> Iterator[str]:
     if declared != name:
         yield f"name: expected '{name}' as the file is called, got '{declared}'"
     match record:
+        case Kernel() if record.space is not None:
+            yield from _recorded(record)
         case Kernel():
             yield from _kernel(record)
             for key, implementation in record.implementations.items():
@@ -102,13 +104,27 @@ def _kernel(kernel: Kernel) -> Iterator[str]:
     if kernel.gradient_of is not None:
         yield from gradient_problems(kernel, kernel.gradient_of)
     known = {*kernel.dimensions, *kernel.attributes, "itemsize"}
-    yield from _formula(kernel.cost.flops, "cost.flops", known)
-    yield from _formula(kernel.cost.bytes, "cost.bytes", known)
+    yield from _cost(kernel.cost, known)
     yield from _formula(kernel.tolerance.reduction, "tolerance.reduction", known)
     for name, expression in kernel.dimensions.items():
         yield from _formula(expression, f"dimensions.{name}", None)
     if not kernel.implementations:
         yield "implementations: expected at least one"
+
+
+def _recorded(kernel: Kernel) -> Iterator[str]:
+    """A kernel that is known by recorded measurements alone."""
+    for key in ("reference", "tensors", "implementations", "vendors"):
+        if getattr(kernel, key):
+            yield f"{key}: the kernel has a space of recorded measurements, and nothing that runs"
+
+
+def _cost(cost: Cost, known: Collection[str]) -> Iterator[str]:
+    for key, formula in (("flops", cost.flops), ("bytes", cost.bytes)):
+        if formula is None:
+            yield f"cost.{key}: expected a formula, got null"
+        else:
+            yield from _formula(formula, f"cost.{key}", known)
 
 
 def _functions(kernel: Kernel) -> Iterator[tuple[str, str]]:
@@ -206,7 +222,8 @@ def _hardware(hardware: Hardware) -> Iterator[str]:
     for name, peak in hardware.peaks.items():
         if peak.value <= 0:
             yield f"peaks.{name}.value: expected more than 0, got {peak.value:g}"
-    if hardware.architecture != NATIVE and not hardware.limits:
+    replays = hardware.recorded is not None or hardware.kind == "recorded"
+    if hardware.architecture != NATIVE and not hardware.limits and not replays:
         yield f"limits: expected at least one (only architecture: {NATIVE} is read from the machine)"
 
 

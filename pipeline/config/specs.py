@@ -20,6 +20,7 @@ from pipeline.records.kernel import Implementation, Kernel, Tolerance, Tunable, 
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
+from pipeline.records.recorded import RecordedFile
 from pipeline.records.search import Search, Start
 from pipeline.records.settings import Profile, Verify
 from pipeline.records.specs import Build, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
@@ -46,6 +47,7 @@ class Task(Record, frozen=True, kw_only=True):
     brief: Brief | None = None
     files: dict[str, str] = {}
     starts: tuple[Start, ...] = ()
+    recorded: RecordedFile | None = None
 
 
 class Specs(Record, frozen=True, kw_only=True):
@@ -124,7 +126,8 @@ class SpecMaker:
             problem=task.problem,
             implementations=self._callables(task.implementations),
             target=task.target,
-            builds=self._build("compile", task.implementations, task.target),
+            builds=self._build("compile", task.implementations, task.target, task.recorded),
+            recorded=task.recorded,
         )
 
     def _verify(self, task: Task, parent: str) -> VerifySpec:
@@ -144,7 +147,8 @@ class SpecMaker:
             device_present=task.device_present,
             settings=self._undescribed(task.verify),
             prune=task.search.prune,
-            builds=self._build("verify", task.implementations, task.target),
+            builds=self._build("verify", task.implementations, task.target, task.recorded),
+            recorded=task.recorded,
         )
 
     def _profile(self, task: Task, parent: str) -> ProfileSpec:
@@ -165,13 +169,20 @@ class SpecMaker:
             device=task.device,
             settings=self._undescribed(task.profile),
             screening=task.search.screening(),
-            builds=self._build("profile", task.implementations, task.target),
+            builds=self._build("profile", task.implementations, task.target, task.recorded),
+            recorded=task.recorded,
         )
 
     def _builds_of(
-        self, stage: str, implementations: Mapping[str, Implementation], target: Target
+        self,
+        stage: str,
+        implementations: Mapping[str, Implementation],
+        target: Target,
+        recorded: RecordedFile | None,
     ) -> dict[str, Build]:
         used = sorted({each.backend for each in implementations.values()})
+        if recorded is not None:
+            return dict.fromkeys(used, self._builds.replayed(stage))
         return {name: self._builds.of_backend(stage, name, target) for name in used}
 
 

@@ -14,7 +14,9 @@ from pipeline.config.folders import files_of
 from pipeline.config.machine import Machine, fingerprint
 from pipeline.config.material import Material, kernel_file
 from pipeline.config.once import Once
+from pipeline.config.replaying import Replaying
 from pipeline.config.resolve import (
+    Impossible,
     Spaces,
     fitting,
     limits_of,
@@ -35,9 +37,13 @@ from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
+from pipeline.search.registry import writer
 from pipeline.search.space import constants_of
 
 T = TypeVar("T")
+
+NO_REFERENCE = "none"
+"""Digest of the reference of a kernel that has none: it is known by recorded measurements alone."""
 
 
 class Made(Record, frozen=True, kw_only=True):
@@ -65,6 +71,8 @@ class TaskMaker:
         self._of_source = Once(self._source_digests_of)
         self._of_modules = Once(self._modules)
         self._sources = Sources(root)
+        self._replaying = Replaying(root)
+        self._replayed = Once(self._replaying.task)
         self._equals: dict[tuple[type, bytes], Any] = {}
         self._source_digests: dict[str, str] = {}
         self._module_digests: dict[str, tuple[str, str | None]] = {}
@@ -73,10 +81,16 @@ class TaskMaker:
         """The task of a cell with its specs on disk; raises Impossible where there is none."""
         settings = material.settings
         kernel, device = material.kernels[cell.kernel], material.devices[cell.hardware]
-        optimization = material.optimizations[cell.optimization]
+        workload, optimization = material.workloads[cell.workload], material.optimizations[cell.optimization]
         where = kernel_file(self._root, cell.kernel)
-        problem = self._problem(kernel, material.workloads[cell.workload], where)
-        implementations = self._fitting(kernel, device.hardware.kind, optimization)
+        replayed = self._replayed(kernel, device.hardware, workload, optimization, where)
+        if replayed is None:
+            problem = self._problem(kernel, workload, where)
+            implementations = self._fitting(kernel, device.hardware.kind, optimization)
+        elif writer(settings.search.strategy) is not None:
+            raise Impossible(f"{settings.search.strategy} writes sources, and nothing was recorded of those")
+        else:
+            problem, implementations = replayed.problem, replayed.implementations
         # All limits, so that an error names all that a constraint may use.
         constants = constants_of(problem, self._limits(device.hardware))
         counts = self._spaces.counts(implementations, optimization, constants, where)
@@ -87,17 +101,21 @@ class TaskMaker:
             problem=problem,
             target=self._target(device.hardware, implementations),
             device_present=device.present,
-            device=self._fingerprint(device),
+            device=replayed.file.digest if replayed else self._fingerprint(device),
             optimization=optimization,
             search=settings.search,
             verify=settings.verify,
             profile=settings.profile,
-            source_digests=self._of_source(implementations),
+            # A kernel that is known by its measurements has no source; their file stands for it.
+            source_digests=replayed.sources
+            if replayed and kernel.space
+            else self._of_source(implementations),
             reference_digest=reference,
             vendors_digest=vendors,
             files=self._folder(settings.search),
             brief=self._brief(material, cell, implementations, reference),
             starts=self._starts(settings.search, implementations, cell, problem.element),
+            recorded=replayed.file if replayed else None,
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
@@ -127,7 +145,7 @@ class TaskMaker:
 
     def files(self) -> tuple[str, ...]:
         """Sources that were read."""
-        return tuple(sorted(str(path) for path in self._sources.read))
+        return tuple(sorted(str(path) for path in self._sources.read | self._replaying.read))
 
     def _shared(self, value: T) -> T:
         """The first equal one: a kernel of which an attribute was set has the same implementations."""
@@ -180,6 +198,8 @@ class TaskMaker:
 
     def _modules(self, kernel: Kernel, where: str) -> tuple[str, str | None]:
         """Digests of the reference's modules and of the vendors'."""
+        if not kernel.reference:
+            return NO_REFERENCE, None
         key = digest([where, kernel.reference, kernel.tolerance.magnitude, kernel.vendors])
         if key not in self._module_digests:
             self._module_digests[key] = (
@@ -212,21 +232,26 @@ class TaskMaker:
             compile=keys["compile"],
             verify=keys["verify"],
             profile=keys["profile"],
+            recorded=task.recorded.line if task.recorded else None,
         )
 
 
 class _Cost(Record, frozen=True, kw_only=True):
     """Of one call."""
 
-    flops: float
-    bytes: float
-    read: float
+    flops: float | None
+    """Each is absent where the kernel has no formula."""
+    bytes: float | None
+    read: float | None
     """Bytes that the inputs take of these."""
 
 
 def _cost(kernel: Kernel, problem: Problem) -> _Cost:
     names = {**problem.attributes, **problem.dimensions}
     names["itemsize"] = constants_of(problem, {})["itemsize"]
-    traffic = evaluate_number(kernel.cost.bytes, names)
-    flops = evaluate_number(kernel.cost.flops, names)
-    return _Cost(flops=flops, bytes=traffic, read=traffic * problem.input_share)
+    flops, traffic = (
+        None if formula is None else evaluate_number(formula, names)
+        for formula in (kernel.cost.flops, kernel.cost.bytes)
+    )
+    read = None if traffic is None else traffic * problem.input_share
+    return _Cost(flops=flops, bytes=traffic, read=read)

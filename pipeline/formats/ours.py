@@ -23,7 +23,8 @@ def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:
         An output is missing or cannot be read: the experiment has not run to its end.
     """
     collected = collect(spec, root)
-    ordered = sorted(collected.results, key=_group)
+    made = [each for each in collected.results if each.task.recorded is None]  # what was replayed is not ours
+    ordered = sorted(made, key=_group)
     for (_, implementation), results in groupby(ordered, key=_group):
         yield _space(collected, implementation, list(results))
 
@@ -49,7 +50,7 @@ def _space(collected: Collected, implementation: str, results: Sequence[Result])
         format="T4",
         kernel=f"{task.kernel}.{implementation}",
         device=next((each for each in devices if each), task.hardware),
-        problem=tuple(task.dimensions.values()),
+        problem=tuple((declared.problem.dimensions if declared else task.dimensions).values()),
         unit="seconds",
         tunables=values,
         defaults={name: tunable.default for name, tunable in tunables.items()},
@@ -74,7 +75,9 @@ def _recorded(result: Result) -> RecordedResult | None:
     )
     if result.profiled is not None:
         return _measured(common, result.profiled)
-    if result.failure is None or result.outcome in (Outcome.DEVICE_UNAVAILABLE, Outcome.NOT_JUDGED):
+    if result.failure is None or result.outcome in (
+        *(Outcome.DEVICE_UNAVAILABLE, Outcome.NOT_JUDGED, Outcome.NOT_RECORDED),
+    ):
         return None
     return msgspec.structs.replace(common, outcome=result.outcome, reason=result.failure.reason)
 
@@ -87,5 +90,9 @@ def _measured(common: RecordedResult, profiled: Profiled) -> RecordedResult:
         seconds=seconds,
         median_seconds=seconds,
         joules=profiled.energy.joules if profiled.energy else None,
-        measurements={"GFLOP/s": profiled.flops / seconds / 1e9, "GB/s": profiled.bytes / seconds / 1e9},
+        measurements={
+            name: amount / seconds / 1e9
+            for name, amount in (("GFLOP/s", profiled.flops), ("GB/s", profiled.bytes))
+            if amount is not None
+        },
     )

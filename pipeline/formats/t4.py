@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.errors import FormatError
 from pipeline.formats import reading
-from pipeline.formats.cache import joules, median_of, with_values
+from pipeline.formats.cache import joules, median_of, problem_size, with_values
 from pipeline.formats.failures import INVALIDITIES, invalidity_of, marked
 from pipeline.formats.units import MILLISECONDS, PER_SECOND, unit_of_time
 from pipeline.records.kernel import TunableValue
@@ -55,6 +55,7 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
         format="T4",
         kernel=_said(content, "kernel"),
         device=_said(content, "device"),
+        problem=problem_size(content.get("metadata", {}).get("problem")),
         unit=unit,
         objective=objective,
         tunables=values,
@@ -66,9 +67,11 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
 def t4_of(space: RecordedSpace) -> dict[str, Any]:
     """The content of a T4 file, in milliseconds, as other tools of the kind read it.
 
-    The schema leaves `metadata` open: ours says of which kernel and device, which T4 itself does not.
+    The schema leaves `metadata` open: ours says of which kernel, device and size of the problem; T4 itself
+    does not.
     """
-    said = {key: value for key, value in (("kernel", space.kernel), ("device", space.device)) if value}
+    named = (("kernel", space.kernel), ("device", space.device), ("problem", list(space.problem)))
+    said = {key: value for key, value in named if value}
     return {
         "schema_version": VERSION,
         "metadata": {"timeunit": MILLISECONDS, **said},

@@ -15,7 +15,8 @@ from pipeline.records.hardware import BackendKind
 
 def main(arguments: list[str]) -> int:
     """Command line; returns the exit code."""
-    kinds: tuple[BackendKind, ...] = get_args(BackendKind)
+    every: tuple[BackendKind, ...] = get_args(BackendKind)
+    kinds = tuple(kind for kind in every if kind != "recorded")
     parser = argparse.ArgumentParser(prog="python -m pipeline.measure.conditions", description=__doc__)
     parser.add_argument("kind", nargs="*", help=f"of {', '.join(kinds)}; all but hip if none is given")
     chosen = parser.parse_args(arguments).kind

@@ -9,7 +9,7 @@ from pipeline.records.variant import Variant
 class StaticFacts(Record, frozen=True, kw_only=True):
     """Facts read from the binary; None means that this backend cannot know it, never zero."""
 
-    code_bytes: int
+    code_bytes: int | None = None
     """Size of the machine code of the kernel's functions."""
     registers: int | None = None
     """Per thread (NVIDIA) or vector registers per lane (AMD)."""

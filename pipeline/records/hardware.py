@@ -4,7 +4,8 @@ from typing import Literal
 
 from pipeline.records.record import Record
 
-BackendKind = Literal["cpu", "cuda", "hip"]
+BackendKind = Literal["cpu", "cuda", "hip", "recorded"]
+"""`recorded`: whatever device a file of recorded measurements is of; nothing is compiled for it."""
 
 
 class Quantity(Record, frozen=True, kw_only=True):
@@ -29,6 +30,8 @@ class Hardware(Record, frozen=True, kw_only=True):
     """What only the analysis reads: dram_bandwidth, dram_latency, matrix_float16, vector_float32, …"""
     features: tuple[str, ...] = ()
     """Instruction-set features that the compiler may use (CPU)."""
+    recorded: str | None = None
+    """File of recorded measurements (T4, a cache file, …) that is replayed; its path from the project."""
     facts: dict[str, str] = {}
     """What was read from the machine: model name, governor, …"""
 

@@ -134,8 +134,8 @@ class Implementation(Record, frozen=True, kw_only=True):
 class Cost(Record, frozen=True, kw_only=True):
     """Formulas over dimensions and `itemsize` (bytes of the element type)."""
 
-    flops: str
-    bytes: str
+    flops: str | None
+    bytes: str | None
     """Compulsory traffic: every input read once, every output written once."""
     unit: Literal["matrix", "vector"] = "vector"
     """Which peak bounds it: matrix units or the vector unit."""
@@ -205,5 +205,8 @@ class Kernel(Record, frozen=True, kw_only=True):
     cost: Cost
     tolerance: Tolerance
     implementations: dict[str, Implementation]
+    space: str | None = None
+    """Of a kernel that is known by recorded measurements alone, in place of reference, tensors and
+    implementations: path of a T1 file with its space, or `recorded` for the space of the measurements."""
     vendors: dict[str, Vendor] = {}
     """Baselines by name, beside the reference."""

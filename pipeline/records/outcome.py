@@ -33,6 +33,8 @@ class Outcome(StrEnum):
     """Measured briefly by a search, and not among those that were then measured fully."""
     BAD_PROBLEM = "bad_problem"
     """A problem from elsewhere that cannot be judged on: its candidates are not to blame."""
+    NOT_RECORDED = "not_recorded"
+    """Recorded measurements are replayed, and this variant is not among them."""
     NOT_JUDGED = "not_judged"
     """The judge itself did not come to a verdict."""
 

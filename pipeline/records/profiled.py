@@ -26,10 +26,11 @@ class Timing(Record, frozen=True, kw_only=True):
 
     samples: tuple[float, ...]
     median: Interval
-    calls_per_batch: int
-    setup_seconds: float
+    calls_per_batch: int | None = None
+    """This and the next two are absent where the measurement was recorded elsewhere."""
+    setup_seconds: float | None = None
     """Load, compile and allocate, before the first call."""
-    first_call_seconds: float
+    first_call_seconds: float | None = None
     warmup_seconds: float | None = None
     """Untimed calls until the time no longer drifted, or until the warm-up was at its end."""
     host_seconds: float | None = None
@@ -52,16 +53,16 @@ class Energy(Record, frozen=True, kw_only=True):
 
     joules: float
     """Per call, of the whole device, idle power included."""
-    watts: float
+    watts: float | None = None
     """Mean power while the calls ran."""
-    seconds: float
+    seconds: float | None = None
     """Between the counter's first and last update that were seen."""
-    calls: int
+    calls: int | None = None
     """In these seconds."""
-    updates: int
+    updates: int | None = None
     """Of the counter in these seconds, the first one not counted: the more, the finer."""
     source: str
-    """Which counter: `nvml`, `rapl:package`."""
+    """Which counter: `nvml`, `rapl:package`; `recorded` where a file of recorded measurements says so."""
 
 
 class Peak(Record, frozen=True, kw_only=True):
@@ -195,15 +196,18 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     timing: Timing
     comparisons: tuple[Comparison, ...]
     absent: tuple[AbsentBaseline, ...] = ()
-    ceilings: Ceilings
-    flops: float
-    """Operations of one call, by the kernel's formula."""
-    bytes: float
-    """Compulsory bytes of one call, by the kernel's formula."""
-    roofline_share: float
+    ceilings: Ceilings | None = None
+    """None where the measurement was recorded elsewhere: then nothing is known of the roofline either."""
+    flops: float | None = None
+    """Operations of one call, by the kernel's formula; None where it has none."""
+    bytes: float | None = None
+    """Compulsory bytes of one call, by the kernel's formula; None where it has none."""
+    roofline_share: float | None = None
     """Roofline time over measured median: 1 is the ceiling."""
-    bound: Bound
+    bound: Bound | None = None
     """Which ceiling is the nearest; the level of memory is `ceilings.level`."""
+    recorded: str | None = None
+    """Of which device and from which file, where the measurement was recorded and not made here."""
     device: dict[str, str]
     """Name, clock, driver, threads, … as found while measuring."""
     notes: tuple[str, ...] = ()

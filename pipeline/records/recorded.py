@@ -47,6 +47,27 @@ class RecordedResult(Record, frozen=True, kw_only=True):
         return sum(part for part in parts if part is not None)
 
 
+class RecordedFile(Record, frozen=True, kw_only=True):
+    """A file of recorded measurements that a task replays, as the plan found it."""
+
+    path: str
+    """From the project, as it was given."""
+    digest: str
+    format: str
+    device: str | None
+    """As the file names it."""
+    implementation: str
+    """The one that the results are of."""
+    space: str | None = None
+    """The file that the space is from, where it is another one."""
+
+    @property
+    def line(self) -> str:
+        """Whose measurements these are, for tables and pages."""
+        device = self.device or "a device that the file does not name"
+        return f"{device}, recorded in {self.path.rpartition('/')[2]} ({self.digest})"
+
+
 class RecordedArgument(Record, frozen=True, kw_only=True):
     """One argument of the kernel that is tuned."""
 

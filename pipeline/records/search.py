@@ -16,6 +16,7 @@ StrategyName = Literal[
     "nsga2",
     "evolution",
     "basin_hopping",
+    "surrogate",
     "successive_halving",
     "ablation",
     "transfer",
@@ -92,20 +93,25 @@ class Nsga2(Record, frozen=True, kw_only=True):
 class Evolution(Record, frozen=True, kw_only=True):
     """Settings of the evolutionary search."""
 
-    population: int = 12
+    population: int = 8
     """Best variants that may have offspring."""
     tournament: int = 3
     """Of so many at random the best becomes a parent."""
-    crossover: float = 0.7
+    crossover: float = 1.0
     """Probability that a child has two parents."""
-    patience: int = 4
+    niche: int = 1
+    """Of variants that differ in at most so many tunables only the best one has offspring; 0: all have."""
+    leap: float = 0.5
+    """Probability that a tunable which changes takes any of its values, and not the one next to it."""
+    patience: int = 8
     """Rounds without a better variant after which a new population begins at random."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a population that cannot breed, or a share that is none."""
-        at_least(self, population=2, tournament=1, patience=1)
-        if not 0 <= self.crossover <= 1:
-            raise ValueError(f"crossover: expected a share from 0 to 1, got {self.crossover:g}")
+        at_least(self, population=2, tournament=1, patience=1, niche=0)
+        for name in ("crossover", "leap"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}: expected a share from 0 to 1, got {getattr(self, name):g}")
 
 
 class BasinHopping(Record, frozen=True, kw_only=True):
@@ -119,6 +125,19 @@ class BasinHopping(Record, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError for what cannot move."""
         at_least(self, start=1, jump=1)
+
+
+class Surrogate(Record, frozen=True, kw_only=True):
+    """Settings of the Gaussian process over the whole space."""
+
+    startup: int = 16
+    """Points at random before the model decides."""
+    trials_at_most: int = 400
+    """The model sees so many of the measured points, the best ones; its cost is cubic."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what leaves nothing to learn from."""
+        at_least(self, startup=2, trials_at_most=2)
 
 
 class SuccessiveHalving(Record, frozen=True, kw_only=True):
@@ -226,6 +245,7 @@ class Search(Record, frozen=True, kw_only=True):
     nsga2: Nsga2 | None = None
     evolution: Evolution | None = None
     basin_hopping: BasinHopping | None = None
+    surrogate: Surrogate | None = None
     successive_halving: SuccessiveHalving | None = None
     ablation: Ablation | None = None
     transfer: Transfer | None = None

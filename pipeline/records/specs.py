@@ -12,6 +12,7 @@ from pipeline.records.optimization import Optimization
 from pipeline.records.origin import Origin
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
+from pipeline.records.recorded import RecordedFile
 from pipeline.records.search import Prune, Search, Start
 from pipeline.records.settings import Profile, Tracking, Verify
 
@@ -59,6 +60,8 @@ class CompileSpec(Record, frozen=True, kw_only=True):
     target: Target
     builds: dict[str, Build]
     """Backend -> what its artifacts depend on."""
+    recorded: RecordedFile | None = None
+    """Replayed in place of compiling."""
 
 
 class VerifySpec(Record, frozen=True, kw_only=True):
@@ -81,6 +84,8 @@ class VerifySpec(Record, frozen=True, kw_only=True):
     prune: Prune | None = None
     """What the search does not have verified and measured, by the facts of its binary."""
     builds: dict[str, Build]
+    recorded: RecordedFile | None = None
+    """Replayed in place of running anything."""
 
 
 class MutateTask(Record, frozen=True, kw_only=True):
@@ -139,6 +144,8 @@ class ProfileSpec(Record, frozen=True, kw_only=True):
     screening: tuple[float, ...] = ()
     """Round -> share of the measurement that the search wants there; empty: every round measures fully."""
     builds: dict[str, Build]
+    recorded: RecordedFile | None = None
+    """Replayed in place of measuring."""
 
 
 class TaskRow(Record, frozen=True, kw_only=True):
@@ -155,8 +162,9 @@ class TaskRow(Record, frozen=True, kw_only=True):
     rounds: int
     dtype: str
     dimensions: dict[str, int]
-    flops: float
-    bytes: float
+    flops: float | None
+    """This and the next are absent where the kernel has no formula."""
+    bytes: float | None
     read: float | None = None
     """Of these bytes, what the inputs take, by the sizes of the tensors."""
     unit: str
@@ -169,6 +177,8 @@ class TaskRow(Record, frozen=True, kw_only=True):
     compile: str
     verify: str
     profile: str
+    recorded: str | None = None
+    """Whose recorded measurements are replayed: device, file, digest; None where they are made."""
     varied: tuple[str, ...] = ()
     """Overrides that tell it from tasks of the same names in its sweep; in short in the workload's name."""
 

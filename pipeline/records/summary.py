@@ -42,13 +42,15 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     seconds: Interval
     compared: tuple[Compared, ...]
     absent: tuple[AbsentBaseline, ...]
-    flops_per_second: float
-    bytes_per_second: float
-    roofline_share: float
-    bound: Bound
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    roofline_share: float | None
+    bound: Bound | None
     level: str | None = None
     """The level of memory that holds its data."""
     where: WhereRun
+    recorded: str | None = None
+    """Of which device and from which file, where the times were recorded and not measured here."""
     weak: tuple[str, ...]
     """Trivial answers that the check would have let pass: the verification is too weak."""
     variants: int

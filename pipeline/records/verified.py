@@ -7,7 +7,7 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 
-WhereRun = Literal["cpu", "cuda", "hip", "interpreter", "emulator"]
+WhereRun = Literal["cpu", "cuda", "hip", "interpreter", "emulator", "recorded"]
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
@@ -22,9 +22,9 @@ class CheckResult(Record, frozen=True, kw_only=True):
 class Verified(Record, frozen=True, kw_only=True, tag="passed"):
     """A variant that passed every check."""
 
-    worst_share: float
-    """Largest error as a share of the derived bound, over all cases; below 1."""
-    worst_error: float
+    worst_share: float | None = None
+    """Largest error as a share of the derived bound, over all cases; below 1. None where it was not seen."""
+    worst_error: float | None = None
     """Largest absolute error."""
     differing: int = 0
     """Elements that differed bitwise between calls on equal inputs: 0 where the kernel claims determinism."""
@@ -46,7 +46,7 @@ class VerifyRecord(Record, frozen=True, kw_only=True):
     """What confined the candidate's process: `landlock 7`, `seccomp`, …; what is not named was not active."""
     where: WhereRun
     """Where the device is absent, on reduced shapes: `interpreter` is Triton's, `emulator` runs CUDA C++ on
-    the CPU, thread by thread."""
+    the CPU, thread by thread. `recorded`: nothing ran, somebody's record says that it was right."""
     checks: tuple[CheckResult, ...]
     shapes: tuple[dict[str, int], ...]
     """Dimensions that were tried."""

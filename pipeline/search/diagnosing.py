@@ -60,6 +60,7 @@ def _results(row: TaskRow, files: Sequence[Path]) -> Iterator[Result]:
 def _row(spec: GenerateSpec, brief: Brief) -> TaskRow:
     """As much of the task as a diagnosis reads."""
     names = constants_of(spec.problem, {})
+    assert brief.cost.flops is not None and brief.cost.bytes is not None  # a kernel with sources has both
     traffic = evaluate_number(brief.cost.bytes, names)
     return TaskRow(
         task="",

@@ -24,8 +24,9 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
 def _generation(field: Field, history: Sequence[Trial], count: int, settings: Evolution) -> list[Point]:
     began = epoch(history, settings.patience)
     epoch_trials = [trial for trial in history if trial.round >= began]
-    parents = [each for each in lessons(epoch_trials) if each.loss is not None]
-    parents = sorted(parents, key=_loss)[: settings.population]
+    known = sorted((each for each in lessons(epoch_trials) if each.loss is not None), key=_loss)
+    apart = _apart(known, settings)
+    parents = apart if len(apart) > 1 else known[: settings.population]  # of few tunables all are relatives
     drawn = max(0, settings.population - len(epoch_trials)) if len(parents) < settings.population else 0
     strangers = count if len(parents) < 2 else min(count, drawn)
     points = field.draw(strangers)
@@ -51,6 +52,27 @@ def epoch(history: Sequence[Trial], patience: int) -> int:
     return began
 
 
+def _apart(known: Sequence[Lesson], settings: Evolution) -> list[Lesson]:
+    """The best of each niche: relatives of one good variant would soon be all that is left.
+
+    Clearing, after Petrowski, "A Clearing Procedure as a Niching Method for Genetic Algorithms", 1996.
+    """
+    kept: list[Lesson] = []
+    for each in known:
+        if len(kept) < settings.population and all(
+            _differing(each, other) > settings.niche for other in kept
+        ):
+            kept.append(each)
+    return kept
+
+
+def _differing(one: Lesson, other: Lesson) -> int:
+    """In how many tunables two variants differ; one more where they are of two implementations."""
+    (name, first), (other_name, second) = one.trial.point, other.trial.point
+    shared = sum(first.get(key) != value for key, value in second.items())
+    return shared + (len(first) + 1 if name != other_name else 0)
+
+
 def _child(field: Field, parents: list[Lesson], settings: Evolution) -> Point | None:
     generator = field.generator
     one = _chosen(field, parents, settings)
@@ -61,7 +83,7 @@ def _child(field: Field, parents: list[Lesson], settings: Evolution) -> Point | 
     if mates and generator.random() < settings.crossover:
         other = lattice.vector(generator.choice(mates).trial.point[1])
         vector = tuple(generator.choice(pair) for pair in zip(vector, other, strict=True))
-    vector = _mutated(field, lattice, vector)
+    vector = _mutated(field, lattice, vector, settings.leap)
     found = lattice.nearest(vector, field.taken[name], generator)
     return None if found is None else field.take(name, found)
 
@@ -70,12 +92,14 @@ def _chosen(field: Field, parents: list[Lesson], settings: Evolution) -> Lesson:
     return min(field.generator.choices(parents, k=settings.tournament), key=_loss)
 
 
-def _mutated(field: Field, lattice: Lattice, vector: Vector) -> Vector:
-    """On average one tunable takes a step."""
+def _mutated(field: Field, lattice: Lattice, vector: Vector, leap: float) -> Vector:
+    """On average one tunable changes: a step, or a leap: what is next to a good value need not be good."""
     mutated = list(vector)
     for place, axis in enumerate(lattice.axes):
         if field.generator.random() < 1 / len(lattice.axes):
-            mutated[place] = field.generator.choice(axis.beside(vector[place]))
+            leaps = field.generator.random() < leap
+            others = [step for step in range(len(axis.values)) if step != vector[place]]
+            mutated[place] = field.generator.choice(others if leaps else axis.beside(vector[place]))
     return tuple(mutated)
 
 

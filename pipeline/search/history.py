@@ -75,7 +75,7 @@ def _trial(
 
 
 def _spent_joules(measured: Profiled | None) -> float | None:
-    if measured is None or measured.energy is None:
+    if measured is None or measured.energy is None or measured.energy.calls is None:
         return None
     return measured.energy.joules * measured.energy.calls
 

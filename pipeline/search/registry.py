@@ -12,7 +12,7 @@ from pipeline.search.writer import Writer
 
 NAMES = (
     *("grid", "random", "latin_hypercube", "tpe", "gp", "cma_es", "nsga2"),
-    *("evolution", "basin_hopping", "successive_halving", "ablation", "transfer"),
+    *("evolution", "basin_hopping", "surrogate", "successive_halving", "ablation", "transfer"),
     *("llm", "candidates", "inductor", "mutate"),
 )
 
@@ -24,7 +24,7 @@ Diagnosis = Callable[[Sequence[Trial], Sequence[Path], GenerateSpec], Sequence[T
 Remarks = Callable[[Sequence[Trial], Budget], tuple[str, ...]]
 
 
-def strategy(name: str) -> Strategy:  # noqa: PLR0911  (one line and one case for each)
+def strategy(name: str) -> Strategy:  # noqa: PLR0911, PLR0912  (one line and one case for each)
     """The strategy of that name.
 
     Raises
@@ -69,6 +69,10 @@ def strategy(name: str) -> Strategy:  # noqa: PLR0911  (one line and one case fo
             from pipeline.search import basin_hopping
 
             return basin_hopping.propose
+        case "surrogate":
+            from pipeline.search import surrogate
+
+            return surrogate.propose
         case "successive_halving":
             from pipeline.search import successive_halving
 

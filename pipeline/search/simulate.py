@@ -1,7 +1,7 @@
 """A search on recorded results, in process. In: a recorded space, a search. Out: its trials, its curve.
 
 Nothing is compiled or measured: what a stage would say of a point is looked up. A point of the space without
-a record fails as `not_judged`, and costs nothing; it counts as a variant.
+a record fails as `not_recorded`, and costs nothing; it counts as a variant.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class Recording:
     def trial(self, point: Point, round_number: int, share: float = 1.0) -> Trial:
         """What was recorded of a point; with a share below 1, of the first so many of its samples."""
         found = self._results.get(identity(point))
-        outcome = Outcome.NOT_JUDGED if found is None else found.outcome
+        outcome = Outcome.NOT_RECORDED if found is None else found.outcome
         reason = NO_RECORD if found is None else found.reason
         median = _interval(found, share)
         if share < 1 and median is not None:

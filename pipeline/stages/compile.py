@@ -28,6 +28,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
+from pipeline.replay.rounds import compile_records
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
@@ -81,6 +82,24 @@ def compile_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, CompileSpec)
     generated = read_record(options.variants, Generated)
+    if spec.recorded is not None:
+        records, cached = compile_records(spec, spec.recorded, generated.variants, options.root), 0
+    else:
+        records, cached = _records(spec, generated, options)
+    output = CompileOutput(key=options.spec.stem, round=generated.round, records=records)
+    put_output(options.out, "compile", output, spec=options.spec)
+    command.report(
+        f"compile {spec.problem.kernel} {_where(spec)}",
+        [record.result for record in records],
+        cached=cached,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _records(
+    spec: CompileSpec, generated: Generated, options: argparse.Namespace
+) -> tuple[tuple[CompileRecord, ...], int]:
+    """The records of all variants, and how many of them were in the store."""
     require_sources(generated.variants, options.root, options.variants)
     bring_entries(options.root, "compile", (entry_digest(spec, variant) for variant in generated.variants))
     found = {
@@ -90,14 +109,11 @@ def compile_round(options: argparse.Namespace) -> None:
     missing = [variant for variant in generated.variants if found[variant.id] is None]
     made = _compile_all(spec, missing, options) if missing else {}
     records = tuple(found[variant.id] or made[variant.id] for variant in generated.variants)
-    output = CompileOutput(key=options.spec.stem, round=generated.round, records=records)
-    put_output(options.out, "compile", output, spec=options.spec)
-    command.report(
-        f"compile {spec.problem.kernel} for {spec.target.architecture}",
-        [record.result for record in records],
-        cached=len(records) - len(missing),
-        seconds=time.monotonic() - started,
-    )
+    return records, len(records) - len(missing)
+
+
+def _where(spec: CompileSpec) -> str:
+    return f"replayed ({spec.recorded.line})" if spec.recorded else f"for {spec.target.architecture}"
 
 
 def entry_digest(spec: CompileSpec, variant: Variant) -> str:

@@ -29,6 +29,7 @@ from pipeline.records.record import Record, digest, read_record
 from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.replay.rounds import profile_records
 from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
@@ -95,7 +96,30 @@ def profile_round(options: argparse.Namespace) -> None:
     verified = read_record(options.verified, VerifyOutput)
     compiled = read_record(options.compiled, CompileOutput)
     share = share_of(spec.screening, verified.round)
-    spec = msgspec.structs.replace(spec, settings=shortened(spec.settings, share), screening=())
+    if spec.recorded is not None:
+        records, cached = profile_records(spec, spec.recorded, verified.records, share), 0
+    else:
+        shorter = msgspec.structs.replace(spec, settings=shortened(spec.settings, share), screening=())
+        records, cached = _records(shorter, verified, compiled, options, share)
+    output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
+    put_output(options.out, "profile", output, spec=options.spec)
+    where = f"replayed ({spec.recorded.line})" if spec.recorded else f"on {spec.target.architecture}"
+    command.report(
+        f"profile {spec.problem.kernel} {where}",
+        [record.result for record in records],
+        cached=cached,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _records(
+    spec: ProfileSpec,
+    verified: VerifyOutput,
+    compiled: CompileOutput,
+    options: argparse.Namespace,
+    share: float,
+) -> tuple[tuple[ProfileRecord, ...], int]:
+    """The records of all that verified, and how many of them were in the store."""
     passed = _passed(spec, verified, compiled)
     plans = passed.plans
     bring_entries(options.root, "profile", (plan.entry for plan in plans))
@@ -110,14 +134,7 @@ def profile_round(options: argparse.Namespace) -> None:
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
     records = tuple(screened(found[plan.entry] or made[plan.entry], share) for plan in plans)
-    output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
-    put_output(options.out, "profile", output, spec=options.spec)
-    command.report(
-        f"profile {spec.problem.kernel} on {spec.target.architecture}",
-        [record.result for record in records],
-        cached=len(records) - len(missing),
-        seconds=time.monotonic() - started,
-    )
+    return records, len(records) - len(missing)
 
 
 def entry_digest(spec: ProfileSpec, compiled: CompileRecord, defaults: dict[str, CompileRecord]) -> str:
@@ -222,6 +239,7 @@ def _cost(spec: ProfileSpec) -> "Work":
     from pipeline.measure.roofline import Work
 
     problem = spec.problem
+    assert spec.cost.flops is not None and spec.cost.bytes is not None  # the plan asks for them
     names = {**problem.attributes, **problem.dimensions, "itemsize": ELEMENT_BYTES[problem.element]}
     size = {name: math.prod(problem.shape(name)) for name in problem.tensors}
     held = sum(size[name] * _itemsize(tensor.dtype) for name, tensor in problem.tensors.items())

@@ -39,6 +39,7 @@ from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.replay.rounds import verify_records
 from pipeline.search.prune_static import is_measured_anyway
 from pipeline.search.prune_static import reason as prune_reason
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
@@ -83,6 +84,24 @@ def verify_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, VerifySpec)
     compiled = read_record(options.compiled, CompileOutput)
+    if spec.recorded is not None:
+        records, cached = verify_records(spec, spec.recorded, compiled.records), 0
+    else:
+        records, cached = _records(spec, compiled, options)
+    output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
+    put_output(options.out, "verify", output, spec=options.spec)
+    command.report(
+        f"verify {spec.problem.kernel} {_where(spec, records)}",
+        [record.result for record in records],
+        cached=cached,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _records(
+    spec: VerifySpec, compiled: CompileOutput, options: argparse.Namespace
+) -> tuple[tuple[VerifyRecord, ...], int]:
+    """The records of all that compiled, and how many of them were in the store."""
     every = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
     dropped = {plan.entry: why for plan in every if (why := _dropped(spec, plan)) is not None}
     plans = [plan for plan in every if plan.entry not in dropped]
@@ -99,15 +118,7 @@ def verify_round(options: argparse.Namespace) -> None:
         else found[plan.entry] or made[plan.entry]
         for plan in every
     )
-    output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
-    put_output(options.out, "verify", output, spec=options.spec)
-    where = _where(spec, records)
-    command.report(
-        f"verify {spec.problem.kernel} for {spec.target.architecture} {where}",
-        [record.result for record in records],
-        cached=len(plans) - len(missing),
-        seconds=time.monotonic() - started,
-    )
+    return records, len(plans) - len(missing)
 
 
 def _dropped(spec: VerifySpec, plan: _Plan) -> str | None:
@@ -137,10 +148,15 @@ def _not_judged(spec: VerifySpec, plan: _Plan, reason: str) -> VerifyRecord:
 
 
 def _where(spec: VerifySpec, records: tuple[VerifyRecord, ...]) -> str:
-    """For the line that reports: stand-ins of an absent device by name."""
+    """For the line that reports: target and device, stand-ins of an absent one by name."""
+    target = f"for {spec.target.architecture}"
+    if spec.recorded is not None:
+        return f"replayed ({spec.recorded.line})"
     if where_run(spec) != "interpreter":
-        return f"on {where_run(spec)}"
-    return f"in the {' and the '.join(sorted({record.where for record in records}) or ['interpreter'])}"
+        return f"{target} on {where_run(spec)}"
+    return (
+        f"{target} in the {' and the '.join(sorted({record.where for record in records}) or ['interpreter'])}"
+    )
 
 
 def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:

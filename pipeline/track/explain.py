@@ -24,6 +24,8 @@ class Axes(Record, frozen=True, kw_only=True):
     numeric: tuple[str, ...]
     """Tunables that are metrics, too."""
     facts: tuple[str, ...]
+    recorded: bool = False
+    """Whether recorded measurements were replayed."""
 
 
 Order = Mapping[tuple[str, ...], Sequence[str]]
@@ -45,9 +47,16 @@ def read_order(aggregate: Path) -> Order:
 
 
 def goal(axes: Iterable[Axes]) -> str:
-    """The metric to be explained: the speed-up over the first baseline; without one, the roofline's share."""
-    baseline = next((each.baseline for each in axes if each.baseline is not None), None)
-    return "roofline_share" if baseline is None else f"speedup/{baseline}"
+    """The metric to be explained: the speed-up over the first baseline; without one, the roofline's share.
+
+    Of recorded measurements neither is known: the time.
+    """
+    several = list(axes)
+    baseline = next((each.baseline for each in several if each.baseline is not None), None)
+    if baseline is not None:
+        return f"speedup/{baseline}"
+    recorded = bool(several) and all(each.recorded for each in several)
+    return "time/median_us" if recorded else "roofline_share"
 
 
 def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
@@ -68,6 +77,7 @@ def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
         },
         numeric=tuple(name.removeprefix("tunable/") for name in metrics if name.startswith("tunable/")),
         facts=tuple(name for name, found in facts.items() if len(found) > 1),
+        recorded=any(result.profiled and result.profiled.recorded for result in results),
     )
 
 

@@ -103,6 +103,7 @@ def _version(store: Store, name: str, found: Found) -> str:
         "variant": winner.variant,
         "tunables": names.tag(" ".join(f"{name}={value}" for name, value in winner.tunables.items())),
         "median_us": f"{winner.seconds.value * 1e6:.6g}",
+        **({"recorded": winner.recorded} if winner.recorded else {}),
         **{f"speedup_{entry.baseline}": f"{entry.speedup.value:.4g}" for entry in winner.compared},
     }
     made = store.client.create_model_version(

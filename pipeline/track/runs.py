@@ -136,14 +136,18 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
     yield "time/median_us", names.number(timing.median.value * 1e6)
     yield "time/low_us", names.number(timing.median.low * 1e6)
     yield "time/high_us", names.number(timing.median.high * 1e6)
-    yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
-    yield "time/setup_us", names.number(timing.setup_seconds * 1e6)
+    if timing.first_call_seconds is not None:
+        yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
+    if timing.setup_seconds is not None:
+        yield "time/setup_us", names.number(timing.setup_seconds * 1e6)
     yield "time/p95_us", names.number(timing.quantile(0.95) * 1e6)
     if timing.host_seconds is not None:
         yield "time/host_us", names.number(timing.host_seconds * 1e6)
     yield "roofline_share", names.number(profiled.roofline_share)
-    yield "achieved/gigabytes_per_second", names.number(profiled.bytes / timing.median.value / 1e9)
-    yield "achieved/gigaflops_per_second", names.number(profiled.flops / timing.median.value / 1e9)
+    if profiled.bytes is not None:
+        yield "achieved/gigabytes_per_second", names.number(profiled.bytes / timing.median.value / 1e9)
+    if profiled.flops is not None:
+        yield "achieved/gigaflops_per_second", names.number(profiled.flops / timing.median.value / 1e9)
     yield from _cost(profiled)
 
 
@@ -183,7 +187,7 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
         "overrides": task.overrides,
         "device": result.profiled.device.get("name", "unnamed") if result.profiled else "absent",
         "versions": _pairs(toolchain(result)),
-        "status": "measured" if is_measured(result) else "compiled_only",
+        "status": _status(result),
     }
     if result.default is not None:
         tags["default"] = names.param(result.default)
@@ -200,10 +204,11 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
         if result.verified.weak:
             tags["weak_check"] = " ".join(result.verified.weak)
     if result.profiled:
-        tags["bound"] = result.profiled.bound
+        tags |= {"bound": result.profiled.bound} if result.profiled.bound else {}
+        tags |= {"recorded": result.profiled.recorded} if result.profiled.recorded else {}
         if result.profiled.conditions and result.profiled.conditions.throttled:
             tags["throttled"] = ", ".join(result.profiled.conditions.throttled)
-        if result.profiled.ceilings.level:
+        if result.profiled.ceilings and result.profiled.ceilings.level:
             tags["memory_level"] = result.profiled.ceilings.level
         for comparison in result.profiled.comparisons:
             tags[f"verdict/{comparison.baseline}"] = comparison.verdict
@@ -218,6 +223,13 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
     if git:
         tags["mlflow.source.git.commit"] = git[-1]
     return tags
+
+
+def _status(result: Result) -> str:
+    """`recorded`: measured by somebody else, and replayed."""
+    if result.profiled is None:
+        return "compiled_only"
+    return "recorded" if result.profiled.recorded else "measured"
 
 
 def _agent_tags(attempt: Attempt | None) -> dict[str, str]:
@@ -240,7 +252,7 @@ def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]
         yield from _answers(result.attempt, root)
     if result.variant.written:
         yield from _written(result, root)
-    elif not sources and task.compile:
+    elif not sources and task.compile and result.task.recorded is None:
         path = Path(task.compile.implementations[result.variant.implementation].source)
         if _is_source_of(result, path):
             yield path, (Path("kernel/sources") / path).parent.as_posix()

@@ -128,11 +128,15 @@ def _winners(winners: Sequence[Winner]) -> list[str]:
             cell.workload,
             cell.hardware,
             quantities.seconds(winner.seconds.value),
-            speedups or "no baseline",
-            quantities.share(winner.roofline_share),
+            speedups or _no_speedup(winner),
+            "–" if winner.roofline_share is None else quantities.share(winner.roofline_share),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def _no_speedup(winner: Winner) -> str:
+    return f"none: recorded, not measured here: {winner.recorded}" if winner.recorded else "no baseline"
 
 
 def _metrics(summary: Summary) -> Iterator[tuple[str, float]]:

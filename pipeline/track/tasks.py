@@ -40,7 +40,13 @@ class Task(Record, frozen=True, kw_only=True):
             chosen["verify"] = self.verify.settings.name
         if self.profile:
             chosen["profile"] = self.profile.settings.name
-        return " ".join([*(f"{group}={name}" for group, name in chosen.items()), *row.varied])
+        if self.compile and self.compile.recorded:
+            file = self.compile.recorded
+            chosen["hardware.recorded"] = file.path
+            chosen |= {"kernel.space": file.space} if file.space else {}
+        given = {line.partition("=")[0] for line in row.varied}
+        kept = (f"{group}={name}" for group, name in chosen.items() if group not in given)
+        return " ".join([*kept, *row.varied])
 
     @property
     def name(self) -> str:

@@ -63,7 +63,7 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
     )
     numbers = [f"tunable/{name}" for name in tunables if name in explained.numeric]
     scatter = tuple(_scatter(name, goal) for name in (*numbers[:4], *explained.facts))
-    shown = [goal, "time/median_us", "roofline_share", *explained.facts]
+    shown = dict.fromkeys([goal, "time/median_us", "roofline_share", *explained.facts])
     return Page(
         query=f"tags.task = '{task}'",
         order=f"metrics.`{goal}`",
@@ -77,7 +77,7 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
 
 def winners_page(goal: str) -> Page:
     """The winner of each kernel, workload and hardware."""
-    names = (goal, "time/median_us", "roofline_share")
+    names = dict.fromkeys((goal, "time/median_us", "roofline_share"))
     return Page(
         query="tags.winner = 'true'",
         order=f"metrics.`{goal}`",

@@ -63,7 +63,7 @@ def test_every_strategy_can_be_simulated(name: str) -> None:
 def test_failures_and_gaps() -> None:
     """A recorded failure keeps its reason; what was not recorded says so. Neither has a time."""
     gap = RECORDING.trial(("cpp", SUBSPACE.points()[0]), 0)
-    assert (gap.outcome, gap.reason, gap.spent) == (Outcome.NOT_JUDGED, NO_RECORD, 0.0)
+    assert (gap.outcome, gap.reason, gap.spent) == (Outcome.NOT_RECORDED, NO_RECORD, 0.0)
     crashed = next(point for point in WIDE.points()[1:] if isinstance(valley(point), Outcome))
     trial = RECORDING.trial(crashed, 3)
     assert (trial.outcome, trial.reason, trial.seconds) == (Outcome.CRASHED, "segmentation fault", None)

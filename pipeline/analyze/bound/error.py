@@ -145,7 +145,7 @@ def _pairs(results: Sequence[Result], estimate: Callable[[Result], float | None]
 
 def _fits_cache(result: Result) -> bool | None:
     caches = [size for name, size in result.task.limits.items() if name.endswith("_cache")]
-    return result.task.bytes <= max(caches) if caches else None
+    return result.task.bytes <= max(caches) if caches and result.task.bytes is not None else None
 
 
 def _ranks(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:

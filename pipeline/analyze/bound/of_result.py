@@ -15,17 +15,17 @@ _HALF_RATE_BITS = 512
 
 def declared_bound(result: Result) -> Bound | None:
     """From the target's declared peaks and the launch's shape; None where a peak is not declared."""
-    rates = _declared_rates(result)
-    return bound(_work(result), rates, geometry_of(result)) if rates else None
+    rates, work = _declared_rates(result), _work(result)
+    return bound(work, rates, geometry_of(result)) if rates and work else None
 
 
 def ceiling_bound(result: Result) -> Bound | None:
     """From the ceilings measured beside the variant, its vectors and its launch; None without them."""
-    if result.profiled is None:
+    ceilings, work = result.profiled.ceilings if result.profiled else None, _work(result)
+    if ceilings is None or work is None:
         return None
-    ceilings = result.profiled.ceilings
     rates = Rates(bandwidth=ceilings.cache_bandwidth, arithmetic=_arithmetic(result, ceilings))
-    return bound(_work(result), rates, geometry_of(result))
+    return bound(work, rates, geometry_of(result))
 
 
 def declared_bandwidth_share(result: Result) -> float | None:
@@ -67,8 +67,10 @@ def _declared_rates(result: Result) -> Rates | None:
     return Rates(bandwidth=bandwidth, arithmetic=arithmetic, latency=latency_seconds(result.task.peaks))
 
 
-def _work(result: Result) -> Work:
+def _work(result: Result) -> Work | None:
     task = result.task
+    if task.flops is None or task.bytes is None:
+        return None
     return Work(flops=task.flops, bytes=task.bytes, read=task.read)
 
 

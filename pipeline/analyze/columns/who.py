@@ -23,7 +23,7 @@ WHO = (
     _task("kernel", "Kernel"),
     _task("workload", "Workload"),
     _task("hardware", "Hardware target"),
-    _task("kind", "Kind of target: cpu, cuda, hip"),
+    _task("kind", "Kind of target: cpu, cuda, hip, recorded"),
     Column(
         name="architecture",
         type="string",
@@ -31,6 +31,12 @@ WHO = (
         value=lambda result: result.architecture,
     ),
     _task("device_present", "Whether the device is on the machine that ran", "bool"),
+    Column(
+        name="recorded",
+        type="string",
+        meaning="Device and file of the recorded measurements; empty where it was measured by this pipeline",
+        value=lambda result: result.task.recorded,
+    ),
     Column(
         name="origin",
         type="string",

@@ -15,7 +15,7 @@ NEAR = 0.5
 
 def place_under_ceilings(case: Case) -> Iterator[Finding]:
     """What was measured; where nothing was, what the declared peaks say of an ideal call."""
-    if case.profiled is not None:
+    if case.profiled is not None and case.profiled.bound is not None:
         started = case.profiled.bound not in ("memory", "compute")
         yield _start_of_a_call(case.profiled) if started else _measured(case.profiled)
     elif case.declared is not None:
@@ -23,17 +23,18 @@ def place_under_ceilings(case: Case) -> Iterator[Finding]:
 
 
 def _measured(profiled: Profiled) -> Finding:
-    near = profiled.roofline_share >= NEAR
-    memory = profiled.bound == "memory"
+    reached, memory = profiled.roofline_share, profiled.bound == "memory"
     median = profiled.timing.median.value
     amount, unit = (profiled.bytes, "B/s") if memory else (profiled.flops, "FLOP/s")
-    achieved, percent = rate(amount / median, unit), share(profiled.roofline_share)
+    assert amount is not None and reached is not None  # a bound was found with them
+    near = reached >= NEAR
+    achieved, percent = rate(amount / median, unit), share(reached)
     ceiling = (
         "the bandwidth measured for this working set" if memory else "the arithmetic rate that was measured"
     )
     if near:
         code = FindingCode.MEMORY_BOUND if memory else FindingCode.COMPUTE_BOUND
-        sentence = f"{profiled.bound.capitalize()}-bound: {achieved}, {percent} of {ceiling}."
+        sentence = f"{'Memory' if memory else 'Compute'}-bound: {achieved}, {percent} of {ceiling}."
     else:
         code = FindingCode.FAR_FROM_CEILINGS
         sentence = (
@@ -45,11 +46,11 @@ def _measured(profiled: Profiled) -> Finding:
         basis="measured",
         sentence=sentence,
         evidence=evidence(
-            roofline_share=(profiled.roofline_share, "share"),
+            roofline_share=(reached, "share"),
             achieved=(amount / median, unit),
             time=(median, "s"),
         ),
-        gain_at_most=max(1.0, 1 / profiled.roofline_share),
+        gain_at_most=max(1.0, 1 / reached),
     )
 
 

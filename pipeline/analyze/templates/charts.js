@@ -171,7 +171,7 @@ function rooflinePoints(kernel, paint, all, roof) {
     }];
   }
   const best = new Set(winnerRows());
-  const rows = mine.flatMap((task) => rowsOf(task.task).map((row) => [task, row]));
+  const rows = mine.flatMap((task) => rowsOf(task.task).filter((row) => columns.roofline_share[row]).map((row) => [task, row]));
   const winners = rows.filter(([, row]) => best.has(row));
   const points = (chosen, name, marker) => ({
     x: chosen.map(([task]) => task.intensity), y: chosen.map(([, row]) => columns.flops_per_second[row]), mode: "markers", name, marker,

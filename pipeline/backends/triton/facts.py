@@ -35,7 +35,7 @@ def facts_of(kernels: tuple[BuiltKernel, ...], target: Target) -> StaticFacts:
         matrix.update(facts.matrix)
     tightest = min(single, key=lambda facts: (facts.occupancy_bound is None, facts.occupancy_bound))
     return StaticFacts(
-        code_bytes=sum(facts.code_bytes for facts in single),
+        code_bytes=sum(facts.code_bytes for facts in single if facts.code_bytes is not None),
         registers=tightest.registers,
         scalar_registers=tightest.scalar_registers,
         spills=tightest.spills,
