@@ -85,9 +85,9 @@ class Verification(Record, frozen=True, kw_only=True):
 
     where: WhereRun
     """`interpreter` and `emulator`: the device was absent, and shapes were reduced."""
-    worst_share: float
+    worst_share: float | None
     """Largest error as a share of its bound."""
-    worst_error: float
+    worst_error: float | None
     checks: tuple[str, ...]
     weak: tuple[str, ...]
     """Trivial answers that would pass, too."""
@@ -97,7 +97,7 @@ class Verification(Record, frozen=True, kw_only=True):
 class StaticFact(Record, frozen=True, kw_only=True):
     """What was read from the machine code; None where the backend cannot know it."""
 
-    code_bytes: int
+    code_bytes: int | None
     registers: int | None
     scalar_registers: int | None
     spills: int | None
@@ -137,10 +137,10 @@ class Measurement(Record, frozen=True, kw_only=True):
     seconds: Interval
     """Median of a call."""
     batches: int
-    calls_per_batch: int
+    calls_per_batch: int | None
     joules: float | None
-    roofline_share: float
-    bound: Bound
+    roofline_share: float | None
+    bound: Bound | None
     compared: tuple[Compared, ...]
     absent: tuple[AbsentComparison, ...]
     device: tuple[Fact, ...]

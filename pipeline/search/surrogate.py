@@ -80,8 +80,8 @@ def _pool(field: Field, name: str, history: Sequence[Trial]) -> "NDArray[np.int6
     lattice = field.lattices[name]
     if lattice.enumerable and len(lattice.vectors) <= POOL:
         left = [vector not in field.taken[name] for vector in lattice.rows]
-        everything: NDArray[np.int64] = lattice.vectors
-        return everything[np.array(left, dtype=bool)]
+        free: NDArray[np.int64] = lattice.vectors[np.array(left, dtype=bool)]
+        return free
     drawn = dict.fromkeys(lattice.draw(field.generator, field.taken[name], POOL))
     for _, tunables in _ranked(name, history)[:8]:  # random points are seldom beside the best ones
         beside = lattice.neighbours(lattice.vector(tunables))

@@ -39,7 +39,11 @@ def test_results_of_this_machine_replay(tmp_path: Path) -> None:
     (path,) = (checkout.folder / "t4").rglob("softmax-cpp-*_T4.json")
     assert json.loads(path.read_text())["metadata"]["problem"] == [1536, 128]
     text = checkout.module(
-        "pipeline", *SEARCH, "hardware=recorded", f"hardware.recorded={path.relative_to(checkout.folder)}", "search=grid"
+        "pipeline",
+        *SEARCH,
+        "hardware=recorded",
+        f"hardware.recorded={path.relative_to(checkout.folder)}",
+        "search=grid",
     )
     assert "recorded measurements, not made here: " in text
     replayed = medians(checkout, "recorded")
