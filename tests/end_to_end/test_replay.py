@@ -38,9 +38,9 @@ def test_results_of_this_machine_replay(tmp_path: Path) -> None:
     checkout.module("pipeline.space", "export", "--out", "t4")
     (path,) = (checkout.folder / "t4").rglob("softmax-cpp-*_T4.json")
     assert json.loads(path.read_text())["metadata"]["problem"] == [1536, 128]
-    text = checkout.module(
-        "pipeline", *SEARCH, "hardware=recorded", f"hardware.recorded={path.relative_to(checkout.folder)}", "search=grid"
-    )
+    file = path.relative_to(checkout.folder)
+    replayed_from = f"hardware.recorded={file}"
+    text = checkout.module("pipeline", *SEARCH, "hardware=recorded", replayed_from, "search=grid")
     assert "recorded measurements, not made here: " in text
     replayed = medians(checkout, "recorded")
     assert replayed == pytest.approx(measured)
