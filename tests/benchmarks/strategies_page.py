@@ -236,7 +236,7 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
 - **Ours** propose 8 at a time and learn between rounds only, as the pipeline does; Kernel Tuner's learn from each
   evaluation. Some of ours begin with the T1 file's default.
 - **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
-  Those of `surrogate` were not tuned. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
+  `surrogate` was developed on it, too. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
   algorithms that were generated for a paper on auto-tuning; on which spaces is not said there, these may be among
   them."""
 
