@@ -233,11 +233,12 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
   simulation mode (`tune_kernel(simulation_mode=True)`, `max_fevals`, a seed per repeat) on a cache file that holds
   these medians, with the T1 file's conditions as restrictions and each strategy's default settings. An evaluation of
   its is a configuration that its budget counts: one that is asked for again, or breaks a rule, costs it nothing.
-- **Ours** propose {8} at a time and learn between rounds only, as the pipeline does; Kernel Tuner's learn from each
+- **Ours** propose 8 at a time and learn between rounds only, as the pipeline does; Kernel Tuner's learn from each
   evaluation. Some of ours begin with the T1 file's default.
 - **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
-  Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` were generated for the hub's kernels by their authors
-  (their sources name the paper), so for them none of the spaces need be new."""
+  `surrogate` was developed on it, too. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
+  algorithms that were generated for a paper on auto-tuning; on which spaces is not said there, these may be among
+  them."""
 
 
 def _picture(rows: Sequence[Row], subjects: "Sequence[Subject]", evaluations: int) -> str:
