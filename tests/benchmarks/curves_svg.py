@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 360, 260, 56, 36, 24  # of a panel, in pixels
-LEGEND = 190
+LEGEND = 270
 COLOURS = ("#3257a8", "#c4572e", "#2f8f5b", "#8a4fa3", "#b08a1e", "#4a9bb5")
 RANDOM = "#888888"
 
@@ -67,7 +67,8 @@ def _panel(panel: Panel, left: float, colours: dict[str, str], below: str) -> li
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         height = TOP + HEIGHT * (1 - share)
         value = 1 + share * (panel.top - 1)
-        parts.append(f'<text x="{left - 4}" y="{height + 4}" text-anchor="end">{value:.3g}</text>')
+        digits = 3 if panel.top < 1.1 else 2
+        parts.append(f'<text x="{left - 4}" y="{height + 4}" text-anchor="end">{value:.{digits}f}</text>')
         parts.append(f'<path d="M{left} {height}h{WIDTH - 40}" stroke="#eee" stroke-width="0.7"/>')
     count = len(panel.lines[0].values)
     for share in (0.0, 0.5, 1.0):

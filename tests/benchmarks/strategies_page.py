@@ -264,7 +264,7 @@ def _picture(rows: Sequence[Row], subjects: "Sequence[Subject]", evaluations: in
                 )
             )
         panels.append(Panel(subject.name, lines, top=1 + 1.5 * float(baseline[9] - 1)))
-    below = "evaluations (best so far over the optimum, median; shaded: quartiles)"
+    below = "evaluations"
     return picture(panels, colours_of([line.name for line in panels[0].lines]), below)
 
 
