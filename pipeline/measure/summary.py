@@ -6,7 +6,7 @@ from pipeline.measure import monitor, statistics
 from pipeline.measure.clock import check_clock
 from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import Disturbance
-from pipeline.measure.member import Member, MemberGone
+from pipeline.measure.member import Member
 from pipeline.measure.rounds import CANDIDATE, CLEAN, HOPELESS, IMPRECISE, Round, quiet, undisturbed, waiting
 from pipeline.records.profiled import (
     AbsentBaseline,
@@ -19,9 +19,6 @@ from pipeline.records.profiled import (
 )
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
-
-ACCUSING_ROUNDS = 3
-"""Undisturbed ones that must show a false clock where others were disturbed."""
 
 
 class Measured(Record, frozen=True, kw_only=True):
@@ -63,7 +60,8 @@ def summarize(
     """Intervals and verdicts from the samples, after the candidate's clock was checked."""
     candidate, *others = members
     used = undisturbed(rounds, settings)
-    _check_clock(rounds, used, settings)
+    # Where threads waited for a core, its clock may count that and the account not.
+    check_clock(used, settings)
     timings = {member.name: _timing(member, used, settings) for member in members}
     timing = timings[CANDIDATE]
     width = statistics.relative_half_width(timing.median)
@@ -90,22 +88,6 @@ def summarize(
         first_peak=candidate.loaded.first_peak if candidate.loaded else None,
         conditions=monitor.merged([each.device for each in rounds]),
     )
-
-
-def _check_clock(rounds: Sequence[Round], used: Sequence[Round], settings: Profile) -> None:
-    """Where threads waited for a core, its clock may count that and the account not: then nobody is accused.
-
-    What is not disturbed must speak against it as well, or else nothing is known.
-    """
-    try:
-        check_clock(used, settings)
-    except MemberGone as suspect:
-        clean = quiet(rounds)
-        if len(clean) >= ACCUSING_ROUNDS:
-            check_clock(clean, settings)
-        disturbed = f"{len(rounds) - len(clean)} of {len(rounds)} rounds were disturbed"
-        reason = f"{suspect.reason}, but {disturbed}: run again"
-        raise Unstable(reason, rounds) from suspect
 
 
 def _timing(member: Member, rounds: Sequence[Round], settings: Profile) -> Timing:
