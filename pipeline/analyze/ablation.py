@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
+from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
 from pipeline.records.kernel import Implementation, TunableValue
 from pipeline.records.profiled import Interval
@@ -24,13 +25,7 @@ CONFIDENCE = 0.95
 SEED = 20240229  # the bootstrap's own: equal data give equal tables
 
 SCHEMA: dict[str, ColumnType] = {
-    "task": "string",
-    "kernel": "string",
-    "workload": "string",
-    "hardware": "string",
-    "optimization": "string",
-    "search": "string",
-    "dtype": "string",
+    **TASK,
     "implementation": "string",
     "best_variant": "string",
     "best_configuration": "string",
@@ -77,7 +72,7 @@ def find_ablations(collected: Collected) -> list[Ablated]:
             of_task.setdefault(result.task.task, []).append(result)
     found: list[Ablated] = []
     for results in of_task.values():
-        best = min(results, key=_seconds)
+        best = min(results, key=median_seconds)
         spec = collected.declared.get(best.task.generate)
         if spec is not None and best.variant.implementation in spec.implementations:
             found += _of_best(best, results, spec.implementations[best.variant.implementation])
@@ -134,11 +129,6 @@ def _ratio(one: Result, other: Result) -> Interval:
     return Interval(value=value, low=float(low), high=float(high), confidence=CONFIDENCE)
 
 
-def _seconds(result: Result) -> float:
-    assert result.profiled is not None
-    return result.profiled.timing.median.value
-
-
 def ablation_table(found: Sequence[Ablated]) -> "pa.Table":
     """One row per technique, the one that pays most first."""
     ordered = sorted(found, key=lambda each: (each.best.task.task, -each.ratio.value))
@@ -146,23 +136,16 @@ def ablation_table(found: Sequence[Ablated]) -> "pa.Table":
 
 
 def _row(each: Ablated) -> dict[str, object]:
-    task = each.best.task
     return {
-        "task": task.task,
-        "kernel": task.kernel,
-        "workload": task.workload,
-        "hardware": task.hardware,
-        "optimization": task.optimization,
-        "search": task.search,
-        "dtype": task.dtype,
+        **task_cells(each.best.task),
         "implementation": each.best.variant.implementation,
         "best_variant": each.best.id,
-        "best_configuration": " ".join(f"{k}={v}" for k, v in each.best.variant.tunables.items()),
+        "best_configuration": configuration(each.best.variant.tunables),
         "technique": each.technique,
         "changed": ", ".join(each.changed),
         "variant": each.without.id,
-        "best_seconds": _seconds(each.best),
-        "seconds": _seconds(each.without),
+        "best_seconds": median_seconds(each.best),
+        "seconds": median_seconds(each.without),
         "time_ratio": each.ratio.value,
         "time_ratio_low": each.ratio.low,
         "time_ratio_high": each.ratio.high,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
+from pipeline.analyze.searched import TASK, task_cells
 from pipeline.analyze.tables import row_table
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA: dict[str, ColumnType] = {
-    "task": "string",
-    "kernel": "string",
-    "workload": "string",
-    "hardware": "string",
-    "optimization": "string",
-    "search": "string",
-    "dtype": "string",
+    **TASK,
     "compiled": "int64",
     "dropped": "int64",
     "measured_anyway": "int64",
@@ -110,15 +105,8 @@ def pruning_table(found: Sequence[Pruning]) -> "pa.Table":
 
 
 def _row(each: Pruning) -> dict[str, object]:
-    task = each.task
     return {
-        "task": task.task,
-        "kernel": task.kernel,
-        "workload": task.workload,
-        "hardware": task.hardware,
-        "optimization": task.optimization,
-        "search": task.search,
-        "dtype": task.dtype,
+        **task_cells(each.task),
         "compiled": each.compiled,
         "dropped": each.dropped,
         "measured_anyway": each.measured_anyway,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
+from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
@@ -16,13 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA: dict[str, ColumnType] = {
-    "task": "string",
-    "kernel": "string",
-    "workload": "string",
-    "hardware": "string",
-    "optimization": "string",
-    "search": "string",
-    "dtype": "string",
+    **TASK,
     "round": "int64",
     "proposed": "int64",
     "screened": "int64",
@@ -82,7 +77,7 @@ def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list
     for task, each in generated:
         now = results.get(each.round, [])
         measured = [result for result in now if result.profiled is not None]
-        best = min([*measured, *([best] if best else [])], key=_seconds, default=None)
+        best = min([*measured, *([best] if best else [])], key=median_seconds, default=None)
         variants += len(each.variants)
         spent += sum(record.seconds for result in now for record in result.records.values())
         screened = sum(result.outcome is Outcome.SCREENED for result in now)
@@ -104,27 +99,15 @@ def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list
         )
 
 
-def _seconds(result: Result) -> float:
-    assert result.profiled is not None
-    return result.profiled.timing.median.value
-
-
 def rounds_table(rounds: list[Round]) -> "pa.Table":
     """Best so far, what was spent, and why it ended."""
     return row_table(SCHEMA, [_row(each) for each in rounds])
 
 
 def _row(each: Round) -> dict[str, object]:
-    task = each.task
     tunables = each.best.variant.tunables if each.best else {}
     return {
-        "task": task.task,
-        "kernel": task.kernel,
-        "workload": task.workload,
-        "hardware": task.hardware,
-        "optimization": task.optimization,
-        "search": task.search,
-        "dtype": task.dtype,
+        **task_cells(each.task),
         "round": each.round,
         "proposed": each.proposed,
         "screened": each.screened,
@@ -133,9 +116,9 @@ def _row(each: Round) -> dict[str, object]:
         "measured": each.measured,
         "variants": each.variants,
         "spent_seconds": each.spent,
-        "best_seconds": _seconds(each.best) if each.best else None,
+        "best_seconds": median_seconds(each.best) if each.best else None,
         "best_variant": each.best.id if each.best else None,
-        "best_configuration": " ".join(f"{name}={value}" for name, value in tunables.items()) or None,
+        "best_configuration": configuration(tunables) or None,
         "stop": each.stop,
         "reason": each.reason,
         "remarks": " · ".join(each.remarks) or None,

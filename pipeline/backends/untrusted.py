@@ -12,10 +12,11 @@ import stat
 from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
+from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import Record, digest_bytes, digest_parts
+from pipeline.records.record import Record, digest_parts
 from pipeline.store.owners import scratch_folder
 from pipeline.workers.confine import confine
 from pipeline.workers.sandbox import Channel, ChildEnded, Exit, ForkServer, Limits
@@ -109,7 +110,7 @@ def _taken_compiled(result: Compiled, out: Path, folder: Path) -> Compiled:
         _take(name, out, folder)
     suffix = Path(result.artifact).suffix
     binaries = {
-        name: digest_bytes((folder / name).read_bytes()) for name in result.files if name.endswith(suffix)
+        name: binary_digest((folder / name).read_bytes()) for name in result.files if name.endswith(suffix)
     }
     found = next(iter(binaries.values())) if len(binaries) == 1 else digest_parts(binaries)
     if result.artifact_digest not in (found, binaries[result.artifact]):

@@ -6,7 +6,10 @@ from pipeline.agents.answers import STAGE
 from pipeline.errors import StoreError
 from pipeline.exports.cleaning import Cleaner
 from pipeline.records.attempt import Answer, Asked, Attempt
-from pipeline.records.exported import Question, Said, Trace
+from pipeline.records.conversation import Question, Said
+from pipeline.records.exported import (
+    Trace,
+)
 from pipeline.records.record import read_record
 from pipeline.store.entries import RECORD
 from pipeline.store.layout import entry_path

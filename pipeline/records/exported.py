@@ -6,6 +6,7 @@ that begins with `estimate_`.
 
 from typing import Literal
 
+from pipeline.records.conversation import Question
 from pipeline.records.diagnosed import Basis, Evidence
 from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Outcome
@@ -167,35 +168,6 @@ class Diagnosed(Record, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...]
     estimate_gain_at_most: float | None
     advice: tuple[Advice, ...]
-
-
-class Said(Record, frozen=True, kw_only=True):
-    """One message of a conversation."""
-
-    role: str
-    content: str
-
-
-class Question(Record, frozen=True, kw_only=True):
-    """What a language model was asked and what it answered."""
-
-    role: str
-    """`judge` or `coder`."""
-    template: str
-    version: str
-    model: str
-    outcome: str
-    reason: str | None
-    messages: tuple[Said, ...]
-    answer: str | None
-    refusal: str | None
-    finish: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: float | None
-    currency: str | None
-    seconds: float | None
-    tries: int
 
 
 class Trace(Record, frozen=True, kw_only=True):

@@ -10,8 +10,6 @@ store entry per variant. Where the device is absent, every variant is `device_un
 
 import argparse
 import importlib
-import math
-import re
 import sys
 import time
 from pathlib import Path
@@ -22,6 +20,7 @@ import msgspec
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.measure.screening import screened, share_of, shortened
+from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
@@ -30,7 +29,6 @@ from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.replay.rounds import profile_records
-from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
@@ -190,7 +188,7 @@ def subjects(
         if name not in chosen or _is_default(spec, plan.compiled):
             chosen[name] = plan.compiled
     return [
-        Subject(implementation=name, candidate=_candidate(spec, record, root), work=_cost(spec))
+        Subject(implementation=name, candidate=_candidate(spec, record, root), work=work_of(spec))
         for name, record in chosen.items()
     ]
 
@@ -222,7 +220,7 @@ def _measure_all(
     hosted = {name: _candidate(spec, record, root) for name, record in defaults.items()}
     with (
         scratch_folder() as logs,
-        Bench(spec, _cost(spec), root, logs, hosted) as bench,
+        Bench(spec, work_of(spec), root, logs, hosted) as bench,
     ):
         for what, seconds in bench.prepare().items():
             if seconds >= WORTH_TELLING:
@@ -232,32 +230,6 @@ def _measure_all(
             plan.entry: _measure_one(_Bench(spec, root, bench), plan, after)
             for plan, after in zip(plans, upcoming, strict=True)
         }
-
-
-def _cost(spec: ProfileSpec) -> "Work":
-    """What one call has to do; the formula's bytes are split like the tensors' sizes."""
-    from pipeline.measure.roofline import Work
-
-    problem = spec.problem
-    assert spec.cost.flops is not None and spec.cost.bytes is not None  # the plan asks for them
-    names = {**problem.attributes, **problem.dimensions, "itemsize": ELEMENT_BYTES[problem.element]}
-    size = {name: math.prod(problem.shape(name)) for name in problem.tensors}
-    held = sum(size[name] * _itemsize(tensor.dtype) for name, tensor in problem.tensors.items())
-    total = evaluate_number(spec.cost.bytes, names)
-    return Work(
-        flops=evaluate_number(spec.cost.flops, names),
-        read=problem.input_share * total,
-        written=(1 - problem.input_share) * total,
-        unit=spec.cost.unit,
-        dtype=problem.element,
-        tensor_bytes=held,
-    )
-
-
-def _itemsize(dtype: str) -> int:
-    """Bytes of one element: torch's names carry the bits, all but `bool`."""
-    bits = re.search(r"\d+", dtype)
-    return int(bits[0]) // 8 if bits else 1
 
 
 class _Bench(NamedTuple):

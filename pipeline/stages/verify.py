@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.backends.cuda.geometry import limits_read
 from pipeline.backends.registry import backend
+from pipeline.checks.identity import verdict_digest
 from pipeline.checks.interpreter import INTERPRETERS
 from pipeline.checks.preparation import (
     book_of,
@@ -35,9 +35,8 @@ from pipeline.checks.preparation import (
 from pipeline.checks.shapes import Shape
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import Record, digest, read_record
-from pipeline.records.specs import Build, VerifySpec
-from pipeline.records.variant import Variant
+from pipeline.records.record import Record, read_record
+from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.replay.rounds import verify_records
 from pipeline.search.prune_static import is_measured_anyway
@@ -160,51 +159,9 @@ def _where(spec: VerifySpec, records: tuple[VerifyRecord, ...]) -> str:
 
 
 def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
-    """Derive the shapes and the identity of a verdict: what it depends on, and nothing else.
-
-    The target is in it through the artifact; the interpreter runs the source, so that targets share its
-    verdict.
-    """
-    variant = compiled.variant
-    where = where_run(spec)
-    settings = spec.settings
-    interpreted = where == "interpreter"
-    shapes = shapes_of(spec, variant)
-    artifact = (
-        compiled.result.artifact_digest if isinstance(compiled.result, Compiled) and not interpreted else None
-    )
-    entry = digest(
-        {
-            "variant": variant.id,
-            "entry": spec.implementations[variant.implementation].called,
-            "artifact": artifact,
-            "problem": spec.problem,
-            "shapes": shapes,
-            "reference": [spec.reference, spec.reference_digest, spec.gradient_of],
-            "tolerance": spec.tolerance,
-            "claims": [spec.deterministic, spec.special_values, spec.linear],
-            "settings": msgspec.structs.replace(settings, name="", description=""),
-            "where": where,
-            "limits": _limits(spec, variant),
-            "build": _build(spec, variant.backend),
-        }
-    )
-    return _Plan(compiled=compiled, shapes=shapes, entry=entry)
-
-
-def _limits(spec: VerifySpec, variant: Variant) -> dict[str, int]:
-    """The target's, as far as the geometry of a launch reads them: stand-ins start those threads, too."""
-    launch = spec.implementations[variant.implementation].launch
-    return {} if launch is None else limits_read(launch, spec.target.limits)
-
-
-def _build(spec: VerifySpec, name: str) -> Build:
-    """What the verdict depends on beside its inputs; targets share it where the interpreter runs."""
-    build = spec.builds[name]
-    if where_run(spec) != "interpreter" or name not in INTERPRETERS:
-        return build
-    kept = {tool: build.toolchain[tool] for tool in INTERPRETERS[name].toolchain if tool in build.toolchain}
-    return Build(code=build.code, toolchain=kept)
+    """The shapes to judge it on, and the identity of the verdict."""
+    shapes = shapes_of(spec, compiled.variant)
+    return _Plan(compiled=compiled, shapes=shapes, entry=verdict_digest(spec, compiled, shapes))
 
 
 def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace) -> dict[str, VerifyRecord]:

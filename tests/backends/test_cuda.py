@@ -1,6 +1,7 @@
 """The backend cuda: what compile leaves and finds out, and what it says when something does not fit."""
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -118,9 +119,15 @@ def test_what_is_kept(tmp_path: Path):
 
 def test_equal_sources_give_equal_binaries(tmp_path: Path):
     """The digest says whether verdicts and measurements still hold."""
-    first = compiled(tmp_path)
-    assert compiled(tmp_path).artifact_digest == first.artifact_digest
-    assert compiled(tmp_path, FACTOR=3).artifact_digest != first.artifact_digest
+    first, other = tmp_path / "first", tmp_path / "another one"
+    for folder in (first, other):
+        folder.mkdir()
+    found = compiled(first)
+    for name in ("written.cu", "scale.cuh"):
+        os.utime(first / "root" / name, (1, 1))  # line tables keep the second in which a source was written
+    assert compiled(other).artifact_digest == found.artifact_digest
+    assert compiled(other, FACTOR=3).artifact_digest != found.artifact_digest
+    assert compiled(other, hardware="b200").artifact_digest != found.artifact_digest
 
 
 @pytest.mark.parametrize(

@@ -193,3 +193,27 @@ def test_limits_come_from_the_target(tmp_path):
     failure = failure_of(tmp_path, sources.ONE_PRODUCT, on=tight)
     assert failure.outcome is Outcome.LAUNCH_ERROR
     assert failure.reason.endswith("sm_90 has 8192")
+
+
+@pytest.mark.parametrize("hardware", ["h200", "mi300x"])
+def test_digest_does_not_depend_on_place_and_time(tmp_path, hardware):
+    """Line tables name the folder and the second; what was measured of a binary holds in every checkout."""
+    source = """
+        import triton, triton.language as tl
+        @triton.jit
+        def scale(x, y, n, FACTOR: tl.constexpr):
+            at = tl.program_id(0) * 128 + tl.arange(0, 128)
+            tl.store(y + at, tl.load(x + at, at < n) * FACTOR, at < n)
+        def launch(x, y, FACTOR):
+            scale[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), FACTOR)
+    """
+    found = []
+    for name, factor in (("one", 2), ("another one", 2), ("third", 3)):
+        folder = tmp_path / name
+        folder.mkdir()
+        job = written_job(folder, source, on=hardware, FACTOR=factor)
+        result = backend("triton").compile(job, folder, folder)
+        assert isinstance(result, Compiled), result
+        found.append((result.artifact_digest, (folder / result.artifact).read_bytes()))
+    assert found[0][1] != found[1][1]
+    assert found[0][0] == found[1][0] != found[2][0]

@@ -29,13 +29,13 @@ from pipeline.measure import member, statistics
 from pipeline.measure.bench import ROUNDS, Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.rounds import CANDIDATE, CLEAN, Round, waiting
+from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import Interval
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
-from pipeline.stages import profile
 from pipeline.store.layout import entry_path, spec_path
 from tests.benchmarks import agreement_child
 from tests.benchmarks.chain import run_chain
@@ -165,7 +165,7 @@ def _measured(spec: ProfileSpec, compiled: CompileRecord, store: Path, samples: 
     """
     child = mock.patch.object(member, "TARGET", f"{agreement_child.__name__}:serve")
     environment = mock.patch.dict(os.environ, {agreement_child.FOLDER: str(samples)})
-    with child, environment, Bench(spec, profile._cost(spec), store, store, {}) as bench:
+    with child, environment, Bench(spec, work_of(spec), store, store, {}) as bench:
         bench.prepare()
         result = bench.profile(_candidate(spec, compiled, store), store)
     if isinstance(result, Failure):

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
+from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Cost, Implementation, Tensor
@@ -20,7 +21,7 @@ from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import Build, ProfileSpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.stages.profile import _cost, entry_digest
+from pipeline.stages.profile import entry_digest
 from pipeline.store.layout import entry_path
 from tests.measure.clean import call
 from tests.measure.problems import settings
@@ -126,14 +127,14 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_bytes_of_the_tensors() -> None:
     """What a formula is compared with: inputs and outputs as declared, integers and booleans as well."""
-    assert _cost(SPEC).tensor_bytes == _cost(SPEC).bytes == 2 * 2048 * 1024 * 4
+    assert work_of(SPEC).tensor_bytes == work_of(SPEC).bytes == 2 * 2048 * 1024 * 4
     more = SPEC.problem.tensors | {
         "index": Tensor(role="input", shape=("rows",), dtype="int64"),
         "mask": Tensor(role="input", shape=("rows",), dtype="bool"),
         "half": Tensor(role="output", shape=("cols",), dtype="bfloat16"),
     }
     problem = msgspec.structs.replace(SPEC.problem, tensors=more, order=())
-    held = _cost(msgspec.structs.replace(SPEC, problem=problem)).tensor_bytes
+    held = work_of(msgspec.structs.replace(SPEC, problem=problem)).tensor_bytes
     assert held == 2 * 2048 * 1024 * 4 + 2048 * 8 + 2048 + 1024 * 2
 
 

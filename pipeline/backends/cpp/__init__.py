@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
 from pipeline.backends.cpp import compiler, facts, precompiled, torch_headers
+from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind, Target
 from pipeline.records.kernel import Implementation
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import digest_bytes
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
@@ -69,7 +69,7 @@ class Cpp:
             (folder / DISASSEMBLY).write_text(disassembly)
         return Compiled(
             artifact=ARTIFACT,
-            artifact_digest=digest_bytes(artifact.read_bytes()),
+            artifact_digest=binary_digest(artifact.read_bytes()),
             functions=(entry,),
             facts=facts.static_facts(functions, disassembly),
             files=tuple(

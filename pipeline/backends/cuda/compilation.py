@@ -7,11 +7,11 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, macros, source_files
 from pipeline.backends.cuda.facts import Binary, beyond_limits, static_facts
 from pipeline.backends.cuda.geometry import geometry_of
+from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.machine_code.nvidia import kernel_resources
 from pipeline.errors import ToolchainError
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import digest_bytes
 
 ARTIFACT = "kernel.cubin"
 ASSEMBLY = "kernel.ptx"
@@ -72,7 +72,7 @@ def _checked(job: CompileJob, cubin: bytes, log: str, folder: Path) -> Compiled 
         return _failure(Outcome.LAUNCH_ERROR, refused)
     return Compiled(
         artifact=ARTIFACT,
-        artifact_digest=digest_bytes(cubin),
+        artifact_digest=binary_digest(cubin),
         functions=(entry,),
         grid=geometry.grid,
         facts=static_facts(Binary(file=folder / ARTIFACT, need=need, log=log), geometry, job),

@@ -7,6 +7,7 @@ from pathlib import Path
 from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.backend import CompileJob
+from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.triton.facts import facts_of
 from pipeline.backends.triton.isolation import private_compiler
 from pipeline.backends.triton.mode import require_compiler
@@ -16,7 +17,7 @@ from pipeline.backends.triton.source import constants, load_entry
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import digest_bytes, digest_parts
+from pipeline.records.record import digest_parts
 
 LOG = "log.txt"
 KEPT = ("ttgir", "ptx", "cubin", "amdgcn", "hsaco", "json")
@@ -75,7 +76,7 @@ def _keep(kernels: tuple[BuiltKernel, ...], target: Target, folder: Path) -> Com
                 shutil.copyfile(kernel.files[stage], folder / name)
                 names.append(name)
         binary = kept_name(number, kernel.binary.suffix[1:])
-        binaries[binary] = digest_bytes(kernel.binary.read_bytes())
+        binaries[binary] = binary_digest(kernel.binary.read_bytes())
     artifact = next(iter(binaries))
     return Compiled(
         artifact=artifact,

@@ -12,13 +12,13 @@ from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.backend import CompileJob, LaunchError
 from pipeline.backends.calling import CalledEntry
+from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.triton.compilation import KEPT, kept_name
 from pipeline.backends.triton.isolation import settle_environment
 from pipeline.backends.triton.mode import interpreting
 from pipeline.backends.triton.source import Entry, constants, load_entry
 from pipeline.records.compiled import Compiled
 from pipeline.records.problem import Problem
-from pipeline.records.record import digest_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -121,7 +121,7 @@ def _seed(compiled: Compiled, folder: Path) -> frozenset[str]:
             if file.is_file():
                 group[f"{function}.{stage}"] = manager.put(file.read_bytes(), f"{function}.{stage}")
                 if stage in ("cubin", "hsaco"):
-                    digests.add(digest_bytes(file.read_bytes()))
+                    digests.add(binary_digest(file.read_bytes()))
         manager.put_group(f"{function}.json", group)
     return frozenset(digests)
 
@@ -130,7 +130,7 @@ def _note(loaded: list[str], *, metadata_group: dict[str, str], **_: object) -> 
     """Called by Triton for every kernel that it compiles or finds."""
     for name, path in metadata_group.items():
         if name.endswith((".cubin", ".hsaco")):
-            loaded.append(digest_bytes(Path(path).read_bytes()))
+            loaded.append(binary_digest(Path(path).read_bytes()))
 
 
 def _check(loaded: list[str], known: frozenset[str]) -> None:
