@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind, Target
@@ -58,14 +58,19 @@ class Backend(Protocol):
         """The source file and every file of the repository that it includes or imports."""
         ...
 
-    def share(self, job: CompileJob, root: Path) -> None:
-        """Make in `job.shared` what the compiles of a round have in common, unless another worker does."""
-        ...
-
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile into `folder`; runs in a worker process of its own. `root` is the repository."""
         ...
 
     def load(self, job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Launch":
         """Load the artifact that compile left in `folder`; runs in the candidate's process."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """A backend whose compiles of one round have something in common, such as a header compiled ahead."""
+
+    def share(self, job: CompileJob, root: Path) -> None:
+        """Make it in `job.shared`, unless another worker does."""
         ...

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.backends.backend import CompileJob
+from pipeline.backends.backend import CompileJob, Sharing
 from pipeline.backends.registry import backend
 from pipeline.backends.untrusted import compile_untrusted
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
@@ -277,7 +277,8 @@ def serve(channel: Channel) -> None:
         except EOFError:
             return
         compiler, root = backend(work.job.variant.backend), Path(work.root)
-        compiler.share(work.job, root)  # not the variant's own time
+        if isinstance(compiler, Sharing):
+            compiler.share(work.job, root)  # not the variant's own time
         started = time.monotonic()
         result = compiler.compile(work.job, root, Path(work.folder))
         channel.send(_Done(result=result, seconds=time.monotonic() - started))

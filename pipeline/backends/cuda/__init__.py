@@ -47,9 +47,6 @@ class Cuda:
         """The source and, transitively, what it includes in quotes."""
         return source_files(implementation, root)
 
-    def share(self, job: CompileJob, root: Path) -> None:
-        """Nothing."""
-
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile to a cubin with line numbers; the PTX on the way, the log and the sources are kept."""
         from pipeline.backends.cuda.compilation import compile_offline

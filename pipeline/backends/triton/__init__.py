@@ -41,9 +41,6 @@ class Triton:
 
         return closure([root / implementation.source], root)
 
-    def share(self, job: CompileJob, root: Path) -> None:
-        """Nothing."""
-
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile every kernel that one launch on the workload's shape starts."""
         from pipeline.backends.triton import preload  # noqa: F401
