@@ -29,12 +29,12 @@ class Checkout:
         for part in PARTS:
             source = ROOT / part
             if source.is_dir():
-                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(source, folder / part)
             elif source.is_file():
                 shutil.copy2(source, folder / part)
         (folder / "artifacts").mkdir()
         # The short folder keeps the path of the warm worker's socket below the system's limit.
-        self.environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.environment = {**os.environ, "PYTHONPATH": str(folder)}
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with these arguments."""

@@ -10,7 +10,7 @@ from tests.end_to_end.checkout import Checkout
 ASKED = (
     "kernel=softmax workload=awkward hardware=cpu optimization=full search=random "
     "search.variants_per_round=3 optimization.implementations=[cpp] verify=fast profile=quick "
-    "tracking=disabled"
+    "profile.baselines=[eager] tracking=disabled"
 )
 RUN = ("profile", "--config", f"overrides={ASKED}")
 
