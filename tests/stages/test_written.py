@@ -6,7 +6,11 @@ import pytest
 
 from tests.stages.written import Task
 
-CPU = ("kernel=softmax", "hardware=cpu", "workload=awkward", "verify=fast", "profile=quick")
+CPU = (
+    *("kernel=softmax", "hardware=cpu", "workload=awkward", "verify=fast", "profile=quick"),
+    "profile.baselines=[eager]",
+    "profile.time_limit=10",  # seconds until a clock that stands is given up
+)
 GPU = ("kernel=softmax", "hardware=h200", "workload=awkward", "verify=fast", "profile=quick")
 
 PYTHON = """
