@@ -75,6 +75,11 @@ class CmaEs(Record, frozen=True, kw_only=True):
     margin: bool = True
     """Keep a least probability of every value (CMA-ES with margin), as whole numbers need it."""
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for a generation that the package cmaes refuses: it wants more than four points."""
+        if self.population is not None:
+            at_least(self, population=5)
+
 
 class Nsga2(Record, frozen=True, kw_only=True):
     """Settings of Optuna's NSGA-II."""
@@ -88,6 +93,8 @@ class Nsga2(Record, frozen=True, kw_only=True):
         """Raise ValueError for no objective, or for one twice."""
         if not self.objectives or len(set(self.objectives)) < len(self.objectives):
             raise ValueError(f"objectives: expected one or more, each once, got {list(self.objectives)}")
+        if self.population is not None:
+            at_least(self, population=2)
 
 
 class Evolution(Record, frozen=True, kw_only=True):
