@@ -80,7 +80,7 @@ class WorkerError(KernelmillError):
 
 
 def one_line(text: str) -> str:
-    r"""The text without what ends a line or steers a terminal: a space, and `\x1b[31m` as it is written here."""
+    r"""The text without what ends a line or steers a terminal: a space, or `\x1b` as written here."""
     if text.isprintable():
         return text
     joined = " ".join(line if number == 0 else line.strip() for number, line in enumerate(text.splitlines()))

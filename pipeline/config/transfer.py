@@ -8,7 +8,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, FormatError
 from pipeline.formats.registry import read_recorded
 from pipeline.records.kernel import Implementation, TunableValue
 from pipeline.records.search import Start, Transfer
@@ -48,7 +48,10 @@ def starts(
     ranked: list[tuple[tuple[int, int], Start]] = []
     for path in files:
         read = _from_table if path.suffix in TABLES else _from_recorded
-        ranked += read(path, implementations, wanted, transfer.at_most)
+        try:
+            ranked += read(path, implementations, wanted, transfer.at_most)
+        except FormatError as error:
+            raise ConfigError(f"{where}: neither a winners.csv nor recorded results: {error}") from None
     if not ranked:
         names = ", ".join(implementations)
         raise ConfigError(

@@ -1,6 +1,7 @@
 """Turn what a yaml says into a record; an error is one line naming the file, the key and what is known."""
 
 import math
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from pipeline.errors import ConfigError
 from pipeline.records.record import Record, from_plain
 
 MISSING = "???"  # OmegaConf's mark for a value that must be given
+AT = re.compile(r"(.*) - at `\$\.([^`]*)`")
+"""How msgspec ends what a record's own check said."""
 BITS = 63  # of a whole number: specs and keys are made of JSON that every reader can read
 
 R = TypeVar("R", bound=Record)
@@ -34,12 +37,18 @@ def to_record(plain: object, kind: type[R], where: str) -> R:
     except (msgspec.ValidationError, ValueError) as error:
         for problem in _problems(named, kind, ""):
             raise ConfigError(f"{where}: {problem}") from None
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{where}: {_inside(str(error))}") from None
     for each in _scalars(named):  # what is as good as any other to msgspec
         if _unusable(each, kind) is not None:
             problem = next(_problems(named, kind, ""), f"got {each!r}, which cannot be kept")
             raise ConfigError(f"{where}: {problem}")
     return record
+
+
+def _inside(text: str) -> str:
+    """`tries: got 0 - at `$.agent`` as `agent.tries: got 0`: what a record found itself, with its key."""
+    found = AT.fullmatch(text)
+    return f"{found[2]}.{found[1]}" if found else text
 
 
 def _scalars(value: Any) -> Iterator[Any]:

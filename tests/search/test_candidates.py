@@ -105,7 +105,7 @@ def test_a_folder_that_is_none(folder: Path, name: str, reason: str) -> None:
 
 
 def test_links(folder: Path) -> None:
-    """Within the repository they are files like others; one that leads elsewhere would take that into the store."""
+    """Within the repository they are files like others; what they lead to elsewhere is no source."""
     (folder.parent / "shared.cpp").write_text("int shared;\n")
     (folder / "c.cpp").symlink_to("../shared.cpp")
     (folder / "d.cpp").symlink_to("a.cpp")
