@@ -25,7 +25,7 @@ class Tables(Record, frozen=True, kw_only=True):
     sourceless: int
     """Proposals that came to no variant."""
     replayed: int
-    """Variants whose measurements were recorded elsewhere: what was found out of them was not found out here."""
+    """Variants whose measurements were recorded elsewhere and only replayed here."""
 
 
 class Tally:
