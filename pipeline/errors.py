@@ -33,7 +33,10 @@ REMEDIES = {
 
 
 class KernelmillError(Exception):
-    """Base of every error that a user can act on; its text is one line."""
+    """Base of every error that a user can act on; its text is one line, whatever it quotes."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class AgentError(KernelmillError):
@@ -74,6 +77,14 @@ class TrackingError(KernelmillError):
 
 class WorkerError(KernelmillError):
     """A worker process could not be started or went away."""
+
+
+def one_line(text: str) -> str:
+    r"""The text without what ends a line or steers a terminal: a space, or `\x1b` as written here."""
+    if text.isprintable():
+        return text
+    joined = " ".join(line if number == 0 else line.strip() for number, line in enumerate(text.splitlines()))
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in joined)
 
 
 def explained(error: OSError) -> str:

@@ -58,10 +58,13 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"{options.out}: {tables.rows:,} rows, {tables.pairs:,} pairs, {tables.files:,} files")
-    print(f"left out  {tables.left_out:,} variants that did not verify", end="")
-    print(
-        f", {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} unfinished tasks"
-    )
+    left_out = {
+        "variants that did not verify": tables.left_out,
+        "that were recorded elsewhere": tables.replayed,
+        "proposals that came to no variant": tables.sourceless,
+        "unfinished tasks": tables.unfinished,
+    }
+    print(f"left out  {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
     print(f"card      {options.out / 'README.md'}")
     return 0
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError
+from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError, one_line
 from pipeline.formats.combining import combined
 from pipeline.formats.registry import read_recorded
 from pipeline.records.outcome import Outcome
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     try:
         for line in _export(arguments[1:]) if list(arguments[:1]) == ["export"] else _show(arguments):
-            print(line, flush=True)
+            print(one_line(line), flush=True)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

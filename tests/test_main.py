@@ -71,7 +71,7 @@ def test_completion_script_is_bash() -> None:
     ("override", "text"),
     [
         ("kernel=sofmax", "error: In 'config': Could not find 'kernel/sofmax'"),
-        ("verify.sedes=3", "error: Could not override 'verify.sedes'"),
+        ("verify.sedes=3", "error: there is no 'sedes' in verify"),
     ],
 )
 def test_asking_with_a_mistake(override: str, text: str) -> None:

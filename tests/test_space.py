@@ -4,11 +4,15 @@ import re
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline import space
+from pipeline.analyze.collect import Result, collect
+from pipeline.formats import ours
+from pipeline.formats.ours import own_results
 from pipeline.formats.registry import read_recorded
-from pipeline.records.outcome import Outcome
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import to_json
 from tests.analyze.sample_run import write_run
 from tests.formats.files import CACHE, T1, written
@@ -146,3 +150,31 @@ def test_our_results_as_t4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     printed = capsys.readouterr()
     assert printed.out.startswith("left out: made_up-123: ")
     assert "no results of an experiment that ran to its end" in printed.err
+
+
+def test_what_is_no_result_of_the_declared_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources that a search wrote would pass for the declared one, brief measurements for failures."""
+    spec = write_run(tmp_path)
+    found = collect(spec, tmp_path)
+    number, first = next(
+        (at, each) for at, each in enumerate(found.results) if each.profile and each.profiled
+    )
+    assert first.profile is not None
+    written = msgspec.structs.replace(first, variant=msgspec.structs.replace(first.variant, written=True))
+    brief = Failure(outcome=Outcome.SCREENED, reason="measured briefly")
+    screened = Result(
+        **{name: getattr(first, name) for name in ("task", "round", "variant", "id", "default")},
+        **{name: getattr(first, name) for name in ("architecture", "features", "compile", "verify")},
+        profile=msgspec.structs.replace(first.profile, result=brief),
+    )
+    before = {each.source: len(each.results) for each in own_results(spec, tmp_path)}
+    for other, note in (
+        (written, "1 variants with a source that a search wrote"),
+        (screened, "not measured"),
+    ):
+        results = (*found.results[:number], other, *found.results[number + 1 :])
+        changed = msgspec.structs.replace(found, results=results)
+        monkeypatch.setattr(ours, "collect", lambda *_, changed=changed: changed)
+        spaces = list(own_results(spec, tmp_path))
+        assert sum(len(each.results) for each in spaces) == sum(before.values()) - 1
+        assert any(note in line for each in spaces for line in each.notes)

@@ -20,7 +20,7 @@ def _lines(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
         if isinstance(record.result, Failure):
             yield f"{stage}: {record.result.outcome}: {' '.join(record.result.reason.split())}"
         elif isinstance(record.result, Verified):
-            yield f"verify: passed, largest error {record.result.worst_share:.3g} of its bound"
+            yield f"verify: passed, {_seen(record.result)}"
         elif isinstance(record.result, Profiled):
             yield from _measured(record.result)
         else:
@@ -30,10 +30,18 @@ def _lines(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"diagnosis ({finding.basis}): {finding.sentence}{gain}"
 
 
+def _seen(verified: Verified) -> str:
+    """How large the errors were; where nothing ran here, nobody saw them."""
+    if verified.worst_share is None:
+        return "as recorded: the errors were not seen"
+    return f"largest error {verified.worst_share:.3g} of its bound"
+
+
 def _measured(profiled: Profiled) -> Iterator[str]:
     median = profiled.timing.median
     between = f"{seconds(median.low)} to {seconds(median.high)} at {median.confidence:.0%}"
-    yield f"measured: {seconds(median.value)} a call ({between})"
+    how = "measured" if profiled.recorded is None else f"recorded, not measured here ({profiled.recorded})"
+    yield f"{how}: {seconds(median.value)} a call ({between})"
     for each in profiled.comparisons:
         yield _compared(each)
     for absent in profiled.absent:

@@ -77,7 +77,8 @@ def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list
     for task, each in generated:
         now = results.get(each.round, [])
         measured = [result for result in now if result.profiled is not None]
-        best = min([*measured, *([best] if best else [])], key=median_seconds, default=None)
+        # Of equal ones the first, as among the winners.
+        best = min([*([best] if best else []), *measured], key=median_seconds, default=None)
         variants += len(each.variants)
         spent += sum(record.seconds for result in now for record in result.records.values())
         screened = sum(result.outcome is Outcome.SCREENED for result in now)

@@ -128,7 +128,9 @@ def _name(name: str) -> str:
     base, bracket, label = name.partition("[")
     if len(name) <= NAME_WIDTH or not bracket:
         return _cut(name, NAME_WIDTH)
-    return _cut(_cut(base, max(4, NAME_WIDTH - len(label) - 1)) + bracket + label, NAME_WIDTH)
+    short = _cut(base, max(4, NAME_WIDTH - len(label) - 1)) + bracket + label
+    # Of long values the ends differ: those of files, in a sweep over recorded measurements.
+    return short if len(short) <= NAME_WIDTH else f"…{short[1 - NAME_WIDTH :]}"
 
 
 def _cut(line: str, width: int = WIDTH) -> str:

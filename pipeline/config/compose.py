@@ -9,6 +9,7 @@ them.
 
 import contextlib
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from pipeline.records.record import Record
 
 PRIMARY = "config"
 HYDRA_VERSION = "1.3"  # whose defaults we rely on
+NOT_THERE = re.compile(r"Could not override '([^']*)'.*\(Key '([^']*)' is not in struct\)")
 MISTAKES = (HydraException, OmegaConfBaseException, yaml.MarkedYAMLError)
 """What Hydra raises where a user got something wrong."""
 
@@ -238,7 +240,10 @@ def one_line(error: BaseException) -> str:
     cause = error.__cause__
     if cause is not None and isinstance(cause, OmegaConfBaseException):
         kept.append(f"({str(cause).splitlines()[0]})")
-    return " ".join(kept)
+    text = " ".join(kept)
+    # To add the key, as Hydra advises, would not help: there is no such one.
+    unknown = NOT_THERE.match(text)
+    return f"there is no '{unknown[2]}' in {unknown[1].removesuffix(f'.{unknown[2]}')}" if unknown else text
 
 
 def told(error: Exception) -> str:

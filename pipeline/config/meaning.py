@@ -248,7 +248,7 @@ def _search(search: Search) -> Iterator[str]:
 
 def _writing(search: Search) -> Iterator[str]:
     """Strategies that write sources."""
-    if (search.strategy == "candidates") != (search.folder is not None):
+    if (search.strategy == "candidates") != bool(search.folder):
         yield "folder: the strategy candidates needs one, and no other strategy knows what to do with it"
     if search.implementation is not None and search.strategy not in _WRITING:
         yield f"implementation: only {', '.join(_WRITING)} write sources"

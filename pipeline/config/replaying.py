@@ -27,6 +27,7 @@ from pipeline.search.space import constants_of
 RECORDED = "recorded"
 """The backend of a kernel that is known by its measurements alone, and the space that they have."""
 EXPECTED = "expected the path of a T4 file, a cache file of Kernel Tuner or output of KTT: see docs/replay.md"
+EXPECTED_SPACE = f"expected the path of a T1 file, or '{RECORDED}' for the space of the measurements"
 AXES = ("x", "y", "z")
 
 
@@ -108,7 +109,9 @@ class Replaying:
         if name not in self._spaces:
             path = self._root / name
             if not path.is_file():
-                raise ConfigError(f"{key}={name}: there is no such file; {EXPECTED}")
+                expected = EXPECTED if key == "hardware.recorded" else EXPECTED_SPACE
+                what = "is no file" if path.exists() else "there is no such file"
+                raise ConfigError(f"{key}={name}: {what}; {expected}")
             self.read.add(path.resolve())
             try:
                 self._spaces[name] = read_recorded(path), digest_bytes(path.read_bytes())

@@ -93,7 +93,8 @@ class TaskMaker:
             problem, implementations = replayed.problem, replayed.implementations
         # All limits, so that an error names all that a constraint may use.
         constants = constants_of(problem, self._limits(device.hardware))
-        counts = self._spaces.counts(implementations, optimization, constants, where)
+        ruled_by = f"kernel.space={kernel.space}" if kernel.space is not None else where
+        counts = self._spaces.counts(implementations, optimization, constants, ruled_by)
         reference, vendors = self._of_modules(kernel, where)
         task = Task(
             kernel=kernel,

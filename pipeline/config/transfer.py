@@ -8,12 +8,14 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, FormatError
 from pipeline.formats.registry import read_recorded
 from pipeline.records.kernel import Implementation, TunableValue
 from pipeline.records.search import Start, Transfer
 
 TABLES = (".csv",)
+NEEDED = ("kernel", "workload", "hardware", "dtype", "implementation", "configuration")
+"""Columns of a table of winners that are read."""
 
 
 def starts(
@@ -27,7 +29,7 @@ def starts(
     Raises
     ------
     ConfigError
-            No path is given, no file is there, one cannot be read, or none holds a winner that this kernel
+        No path is given, no file is there, one cannot be read, or none holds a winner that this kernel
         has a use for.
     """
     if transfer.winners is None:
@@ -36,13 +38,20 @@ def starts(
     pattern = Path(transfer.winners)
     top = Path(pattern.anchor) if pattern.is_absolute() else root
     below = pattern.relative_to(pattern.anchor) if pattern.is_absolute() else pattern
-    files = tuple(sorted(path for path in top.glob(str(below)) if path.is_file()))
+    try:
+        found = top.glob(str(below)) if below.parts else ()
+        files = tuple(sorted(path for path in found if path.is_file()))
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"{where}: neither a file nor a pattern: {error}") from None
     if not files:
         raise ConfigError(f"{where}: no such file; expected a winners.csv, as aggregate writes it")
     ranked: list[tuple[tuple[int, int], Start]] = []
     for path in files:
         read = _from_table if path.suffix in TABLES else _from_recorded
-        ranked += read(path, implementations, wanted, transfer.at_most)
+        try:
+            ranked += read(path, implementations, wanted, transfer.at_most)
+        except FormatError as error:
+            raise ConfigError(f"{where}: neither a winners.csv nor recorded results: {error}") from None
     if not ranked:
         names = ", ".join(implementations)
         raise ConfigError(
@@ -69,8 +78,14 @@ def _from_table(
     """Rows of a winners.csv; the same dtype weighs more than the same workload."""
     try:
         with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        for row in rows:
+            table = csv.DictReader(file)
+            missing = [name for name in NEEDED if name not in (table.fieldnames or ())]
+            if missing:
+                raise ConfigError(f"{path}: no table of winners: it has no column '{missing[0]}'")
+            rows = list(table)
+        for number, row in enumerate(rows, start=2):  # the header is line 1
+            if any(row[name] is None for name in NEEDED):
+                raise ConfigError(f"{path}: line {number}: ends within the row; make the table anew")
             declared = implementations.get(row["implementation"])
             if row["kernel"] != wanted["kernel"] or declared is None:
                 continue
@@ -78,8 +93,8 @@ def _from_table(
             of = f"{row['kernel']} {row['workload']} on {row['hardware']}, {row['dtype']}"
             tunables = _tunables(row["configuration"], declared)
             yield distance, Start(implementation=row["implementation"], tunables=tunables, of=of)
-    except (OSError, UnicodeDecodeError, csv.Error, KeyError) as error:
-        raise ConfigError(f"{path}: cannot be read as a table of winners: {error!r}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"{path}: cannot be read as a table of winners: {error}") from None
 
 
 def _tunables(configuration: str, declared: Implementation) -> dict[str, TunableValue]:

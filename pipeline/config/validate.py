@@ -1,5 +1,7 @@
 """Turn what a yaml says into a record; an error is one line naming the file, the key and what is known."""
 
+import math
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -12,6 +14,9 @@ from pipeline.errors import ConfigError
 from pipeline.records.record import Record, from_plain
 
 MISSING = "???"  # OmegaConf's mark for a value that must be given
+AT = re.compile(r"(.*) - at `\$\.([^`]*)`")
+"""How msgspec ends what a record's own check said."""
+BITS = 63  # of a whole number: specs and keys are made of JSON that every reader can read
 
 R = TypeVar("R", bound=Record)
 
@@ -32,18 +37,38 @@ def to_record(plain: object, kind: type[R], where: str) -> R:
     except (msgspec.ValidationError, ValueError) as error:
         for problem in _problems(named, kind, ""):
             raise ConfigError(f"{where}: {problem}") from None
-        raise ConfigError(f"{where}: {error}") from None
-    if _is_missing(named):  # a string as good as any to msgspec
-        for problem in _problems(named, kind, ""):
+        raise ConfigError(f"{where}: {_inside(str(error))}") from None
+    for each in _scalars(named):  # what is as good as any other to msgspec
+        if _unusable(each, kind) is not None:
+            problem = next(_problems(named, kind, ""), f"got {each!r}, which cannot be kept")
             raise ConfigError(f"{where}: {problem}")
     return record
 
 
-def _is_missing(value: Any) -> bool:
-    """Whether a value somewhere in it is still to be given."""
-    if isinstance(value, dict):
-        return any(map(_is_missing, value.values()))
-    return any(map(_is_missing, value)) if isinstance(value, list) else value == MISSING
+def _inside(text: str) -> str:
+    """`tries: got 0 - at `$.agent`` as `agent.tries: got 0`: what a record found itself, with its key."""
+    found = AT.fullmatch(text)
+    return f"{found[2]}.{found[1]}" if found else text
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    """All values in it that hold no others."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _scalars(item)
+    else:
+        yield value
+
+
+def _unusable(value: object, kind: Any) -> str | None:
+    """What is wrong with a value whatever is expected: still to be given, or a number that JSON has not."""
+    if value == MISSING:
+        return f"missing value (expected {_expected(kind)})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"expected a finite number, got {value}"
+    if isinstance(value, int) and value.bit_length() > BITS:
+        return f"expected a number of at most {BITS} bits, got one of {value.bit_length()}"
+    return None
 
 
 def _with_off(value: Any) -> Any:
@@ -55,8 +80,9 @@ def _with_off(value: Any) -> Any:
 
 def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
     """All that is wrong, outermost first."""
-    if value == MISSING:
-        yield f"{path}: missing value (expected {_expected(kind)})"
+    unusable = _unusable(value, kind)
+    if unusable is not None:
+        yield f"{path}: {unusable}"
         return
     kind = _struct_of(kind) if isinstance(value, dict) else kind
     origin = typing.get_origin(kind)

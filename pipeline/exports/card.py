@@ -24,6 +24,8 @@ class Tables(Record, frozen=True, kw_only=True):
     """Variants that did not verify and were not asked for."""
     sourceless: int
     """Proposals that came to no variant."""
+    replayed: int
+    """Variants whose measurements were recorded elsewhere and only replayed here."""
 
 
 class Tally:
@@ -79,6 +81,7 @@ class Tally:
         yield f"- `pairs.{tables.form}`: {tables.pairs:,} pairs of rows: one problem on two platforms."
         yield f"- `files.{tables.form}`: {tables.files:,} files that sources include, by digest."
         yield f"- Left out: {tables.left_out:,} variants that did not verify (`--failures` exports them),"
+        yield f"  {tables.replayed:,} whose measurements were recorded elsewhere and only replayed here,"
         yield f"  {tables.sourceless:,} proposals that came to no variant, {tables.unfinished:,} tasks that"
         yield "  have not come to their end.\n"
         yield "Times were measured on the device that the row names, beside their baselines. Fields whose"

@@ -91,7 +91,7 @@ class _Export:
         self._seen: set[str] = set()
         self.pairs = Pairs()
         self.tally = Tally()
-        self._unfinished = self._left_out = self._sourceless = 0
+        self._unfinished = self._left_out = self._sourceless = self._replayed = 0
 
     def add(self, read: Read | None, rows: Writer, files: Writer) -> None:
         """One task; a row that another task had is not written again."""
@@ -100,6 +100,9 @@ class _Export:
             return
         self._sourceless += read.told.sourceless
         for result in read.results:
+            if result.task.recorded is not None:  # no gate of ours judged it, and it has no source
+                self._replayed += 1
+                continue
             verified = is_verified(result)
             if not verified and not self._wanted.failures:
                 self._left_out += 1
@@ -119,6 +122,7 @@ class _Export:
         """Where no row was written."""
         return (
             f"{self._left_out} variants that did not verify (--failures exports them),"
+            f" {self._replayed} that were recorded elsewhere (their verdicts are not ours),"
             f" {self._unfinished} tasks without all of their results (run them first)"
         )
 
@@ -132,4 +136,5 @@ class _Export:
             unfinished=self._unfinished,
             left_out=self._left_out,
             sourceless=self._sourceless,
+            replayed=self._replayed,
         )

@@ -128,7 +128,6 @@ class RowMaker:
             seconds=found.timing.median,
             batches=len(found.timing.samples),
             calls_per_batch=found.timing.calls_per_batch,
-            recorded=found.recorded,
             joules=found.energy.joules if found.energy else None,
             roofline_share=found.roofline_share,
             bound=found.bound,

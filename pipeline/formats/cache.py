@@ -33,7 +33,7 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The object that a text holds, closed where the run that wrote it was cut off, and what was amended."""
     try:
         return reading.mapping(json.loads(text), f"{path}: top level"), ()
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         pass
     open_end = text.rstrip().removesuffix(",")
     last = open_end.rfind("}")
@@ -47,7 +47,7 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     for attempt, note in attempts if '"cache"' in text else ():
         try:
             return reading.mapping(json.loads(attempt), f"{path}: top level"), (note,)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
     return reading.parsed(text, path), ()  # raises, with the place
 
@@ -143,7 +143,7 @@ def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, plac
         outcome, reason = failure
         return RecordedResult(tunables=tunables, outcome=outcome, reason=reason, timestamp=stamp, **common)
     samples = tuple(_seconds(entry.get("times") or [], f"{place}.times"))
-    seconds = reading.number(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
+    seconds = reading.seconds(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
     measurements = {
         key: value
         for key, value in entry.items()
@@ -185,4 +185,4 @@ def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outc
 
 def _seconds(times: object, place: str) -> Iterable[float]:
     for value in reading.sequence(times, place):
-        yield reading.number(value, place) / IN_A_SECOND
+        yield reading.seconds(value, place) / IN_A_SECOND

@@ -72,7 +72,7 @@ def _result(entry: Mapping[str, Any], per_second: float, place: str) -> Recorded
         outcome = STATUSES[status]
         return RecordedResult(tunables=tunables, outcome=outcome, reason=status, framework_seconds=spent)
     total = reading.part(entry, "TotalDuration", place)
-    seconds = reading.number(total, f"{place}.TotalDuration") / per_second
+    seconds = reading.seconds(total, f"{place}.TotalDuration") / per_second
     return RecordedResult(
         tunables=tunables,
         outcome=Outcome.PASSED,

@@ -25,15 +25,21 @@ def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:
     collected = collect(spec, root)
     made = [each for each in collected.results if each.task.recorded is None]  # what was replayed is not ours
     ordered = sorted(made, key=_group)
-    for (_, implementation), results in groupby(ordered, key=_group):
-        yield _space(collected, implementation, list(results))
+    for (_, implementation), several in groupby(ordered, key=_group):
+        results = list(several)
+        # T4 knows a configuration and no source: what a search wrote would pass for the declared one.
+        declared = [each for each in results if not each.variant.written]
+        if declared:
+            yield _space(collected, implementation, declared, len(results) - len(declared))
 
 
 def _group(result: Result) -> tuple[str, str]:
     return result.task.task, result.variant.implementation
 
 
-def _space(collected: Collected, implementation: str, results: Sequence[Result]) -> RecordedSpace:
+def _space(
+    collected: Collected, implementation: str, results: Sequence[Result], written: int
+) -> RecordedSpace:
     task = results[0].task
     recorded = [found for each in results if (found := _recorded(each)) is not None]
     declared = collected.declared.get(task.generate)
@@ -44,6 +50,10 @@ def _space(collected: Collected, implementation: str, results: Sequence[Result])
         (each.tunables for each in recorded),
     )
     absent = len(results) - len(recorded)
+    left_out = {
+        "variants that were not measured, for example where the device is absent": absent,
+        "variants with a source that a search wrote, of which T4 has no word": written,
+    }
     devices = [each.profiled.device.get("name") for each in results if each.profiled]
     return RecordedSpace(
         source="-".join((task.kernel, implementation, task.workload, task.hardware, task.optimization)),
@@ -56,14 +66,12 @@ def _space(collected: Collected, implementation: str, results: Sequence[Result])
         defaults={name: tunable.default for name, tunable in tunables.items()},
         constraints=declared.implementations[implementation].constraints if declared else (),
         results=tuple(recorded),
-        notes=(f"left out: {absent} variants that were not measured, for example where the device is absent",)
-        if absent
-        else (),
+        notes=tuple(f"left out: {count} {what}" for what, count in left_out.items() if count),
     )
 
 
 def _recorded(result: Result) -> RecordedResult | None:
-    """None of a variant that nobody measured: nothing is said about it."""
+    """None of a variant that nobody measured, or only briefly: nothing is said about it."""
     last = list(result.records.values())
     common = RecordedResult(
         tunables=result.variant.tunables,
@@ -76,7 +84,7 @@ def _recorded(result: Result) -> RecordedResult | None:
     if result.profiled is not None:
         return _measured(common, result.profiled)
     if result.failure is None or result.outcome in (
-        *(Outcome.DEVICE_UNAVAILABLE, Outcome.NOT_JUDGED, Outcome.NOT_RECORDED),
+        *(Outcome.DEVICE_UNAVAILABLE, Outcome.NOT_JUDGED, Outcome.NOT_RECORDED, Outcome.SCREENED),
     ):
         return None
     return msgspec.structs.replace(common, outcome=result.outcome, reason=result.failure.reason)

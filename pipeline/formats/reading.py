@@ -5,6 +5,7 @@ What is not as it should be becomes a FormatError of one line: file, place, what
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ GZIP = b"\x1f\x8b"
 MOST_BYTES = 4 * 2**30  # the largest of the public files unpacks to 0.2 GB
 MOST = 1e300  # what larger numbers in a file could mean, nobody knows
 SHOWN = 60  # characters of a value in an error
+BITS = 63  # of a whole number, beside its sign
+HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_text(path: Path) -> str:
@@ -61,6 +64,8 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
         raise FormatError(f"{path}: {place}: expected JSON, got an error: {error.msg}") from None
     except RecursionError:
         raise FormatError(f"{path}: expected JSON, got nesting without end") from None
+    except ValueError:  # Python converts no more of them
+        raise FormatError(f"{path}: expected JSON, got a number of more than 4,300 digits") from None
     return mapping(value, f"{path}: top level")
 
 
@@ -97,6 +102,13 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and -MOST < value < MOST
 
 
+def seconds(value: object, place: str) -> float:
+    """The value, if it can be what something took: nothing takes no time, or less."""
+    if number(value, place) > 0:
+        return number(value, place)
+    raise unexpected(place, "a time above 0", value)
+
+
 def optional_text(value: object) -> str | None:
     """The value, if it is a string that says something."""
     return value if isinstance(value, str) and value else None
@@ -111,9 +123,24 @@ def part(values: Mapping[str, Any], key: str, place: str) -> Any:
 
 def tunable_value(value: object, place: str) -> TunableValue:
     """The value, if a tunable can have it."""
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | str):
         return value
+    if isinstance(value, int | float):
+        if is_number(value) and (isinstance(value, float) or value.bit_length() <= BITS):
+            return value
+        raise unexpected(place, f"a number of at most {BITS + 1} bits", value)
     raise unexpected(place, "a number, a string or a truth value", value)
+
+
+def whole_characters(text: str, content: object, path: Path) -> None:
+    """Raise FormatError where JSON's escapes make half a character, which no output can hold."""
+    if HALF.search(text) is None:
+        return
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start].encode("unicode_escape").decode()
+        raise FormatError(f"{path}: expected text, got half a character: {half}") from None
 
 
 def unexpected(place: str, expected: str, value: object) -> FormatError:

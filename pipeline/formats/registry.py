@@ -27,7 +27,9 @@ def read_recorded(path: Path) -> RecordedSpace:
     FormatError
         It cannot be read, or is none of these; one line: file, place, expected, got.
     """
-    content, notes = mended(reading.read_text(path), path)
+    text = reading.read_text(path)
+    content, notes = mended(text, path)
+    reading.whole_characters(text, content, path)
     if "ConfigurationSpace" in content:
         return recorded_t1(content, path)
     if "results" in content:

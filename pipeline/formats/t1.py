@@ -91,6 +91,7 @@ def _values(parameter: Mapping[str, Any], place: str, notes: list[str]) -> tuple
         fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
         if not fits or (kind == "uint" and value < 0):
             raise FormatError(f"{place}.Values: expected values of type {kind}, got {reading.shown(value)}")
+        reading.tunable_value(value, f"{place}.Values")
     if len({(type(value), value) for value in found}) < len(found):
         raise FormatError(f"{place}.Values: expected each value once, got {reading.shown(found)}")
     return tuple(found)

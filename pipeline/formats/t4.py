@@ -124,7 +124,7 @@ def _result(entry: Mapping[str, Any], unit: str, objective: str, place: str) -> 
     if failure is not None:
         return RecordedResult(tunables=tunables, outcome=failure[0], reason=failure[1], **common)
     runtimes = reading.sequence(times.get("runtimes") or [], f"{place}.times.runtimes")
-    samples = tuple(reading.number(each, f"{place}.times.runtimes") / PER_SECOND[unit] for each in runtimes)
+    samples = tuple(reading.seconds(each, f"{place}.times.runtimes") / PER_SECOND[unit] for each in runtimes)
     seconds = _time(measured, unit, f"{place}.measurements")
     numbers = {
         name: value for name, (value, _) in measured.items() if name != "time" and reading.is_number(value)
@@ -180,7 +180,7 @@ def _time(measured: Mapping[str, tuple[Any, str]], unit: str, place: str) -> flo
     value, own = measured["time"]
     if own:
         unit = unit_of_time(own, f"{place}: unit of time")
-    return reading.number(value, f"{place}: time") / PER_SECOND[unit]
+    return reading.seconds(value, f"{place}: time") / PER_SECOND[unit]
 
 
 def _entry(result: RecordedResult, objective: str) -> dict[str, Any]:

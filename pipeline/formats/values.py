@@ -10,6 +10,12 @@ from pipeline.errors import FormulaError
 
 MOST = 10_000  # values of one tunable, and steps of one range
 
+CANNOT = (
+    *(simpleeval.InvalidExpression, ArithmeticError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
+)
+"""What evaluating an expression may end with."""
+
 _BITS = 63
 
 
@@ -32,7 +38,7 @@ def listed_values(expression: str) -> list[object]:
         raise FormulaError(f"`{expression}`: unknown function '{error.func_name}' (known: {known})") from None
     except SyntaxError as error:
         raise FormulaError(f"`{expression}`: not an expression: {error.msg}") from None
-    except (simpleeval.InvalidExpression, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+    except CANNOT as error:
         raise FormulaError(f"`{expression}`: cannot be evaluated: {error}") from None
     if not isinstance(values, list | tuple | range):
         raise FormulaError(f"`{expression}`: expected a list of values, got {values!r:.60}")

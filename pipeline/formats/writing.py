@@ -5,26 +5,25 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import FormatError, explained
+from pipeline.errors import FormatError
 from pipeline.formats.t4 import VERSION, t4_of
 from pipeline.records.recorded import RecordedSpace
+from pipeline.store.atomic import write_atomic
 
 
 def write_t4(space: RecordedSpace, path: Path) -> None:
-    """Write the results of a space.
+    """Write the results of a space, whole or not at all.
 
     Raises
     ------
     FormatError
-        They would not be T4, or the file cannot be written.
+        They would not be T4.
+    StoreError
+        The file cannot be written.
     """
     content = t4_of(space)
     check_t4(content, str(path))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
-    except OSError as error:
-        raise FormatError(f"{path}: {explained(error)}") from None
+    write_atomic(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def check_t4(content: dict[str, Any], name: str) -> None:

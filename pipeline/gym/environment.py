@@ -126,6 +126,7 @@ class KernelEnvironment:
         self._store = store.absolute()
         self._folder = Path.cwd()  # of the sources; whoever trains may leave it
         self._steps = 0
+        self._ended = False
         self._known: collections.OrderedDict[str, Judged] = collections.OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="kernelmill-environment-")
         self._chain: Chain | None = Chain(self._task.row, store, Path(self._scratch.name), workers=cores())
@@ -157,7 +158,7 @@ class KernelEnvironment:
             The environment is closed.
         """
         self._open()
-        self._steps = 0
+        self._steps, self._ended = 0, False
         self._now = msgspec.structs.replace(self._start, tunables=dict(self._start.tunables))
         return self._now, Info(outcome=None)
 
@@ -167,11 +168,13 @@ class KernelEnvironment:
         Raises
         ------
         ConfigError
-            The environment is closed.
+            The environment is closed, or its episode has ended.
         WorkerError
             A stage could not do its work, which is not the candidate's fault.
         """
         chain = self._open()
+        if self._ended:
+            raise ConfigError(f"the episode ended with step {self._steps}: reset() begins the next one")
         wanted = _action(action)
         self._steps += 1
         source = self._now.source if wanted.source is None else wanted.source
@@ -189,6 +192,7 @@ class KernelEnvironment:
         )
         terminated = self._target is not None and reward >= self._target
         truncated = self._steps_at_most is not None and self._steps >= self._steps_at_most
+        self._ended = terminated or truncated
         return Step(self._now, reward, terminated, truncated and not terminated, info)
 
     def close(self) -> None:

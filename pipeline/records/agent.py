@@ -2,7 +2,7 @@
 
 import re
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pipeline.records.record import Record
 
@@ -77,10 +77,13 @@ class Agent(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """What is recorded holds no secret, and every limit is one."""
+        if not self.model.strip():
+            raise ValueError("model: expected a model as the endpoint calls it, got none")
         url = urlsplit(self.base_url)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        if url.scheme not in ("http", "https") or not url.hostname or not _has_port(url):
             raise ValueError(
-                f"base_url: expected http://… or https://…, got '{_without_secrets(self.base_url)}'"
+                "base_url: expected http://host/v1, https://host:port/v1 or the like,"
+                f" got '{_without_secrets(self.base_url)}'"
             )
         if url.username or url.password or url.query or url.fragment:
             raise ValueError(
@@ -97,6 +100,14 @@ class Agent(Record, frozen=True, kw_only=True):
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected at least {least}")
         if self.price is not None and min(self.price.prompt, self.price.completion) < 0:
             raise ValueError("price: expected at least 0")
+
+
+def _has_port(url: SplitResult) -> bool:
+    """Whether its port is one, or the usual."""
+    try:
+        return url.port is None or url.port > 0
+    except ValueError:
+        return False
 
 
 def _without_secrets(url: str) -> str:

@@ -139,8 +139,6 @@ class Measurement(Record, frozen=True, kw_only=True):
     """Median of a call."""
     batches: int
     calls_per_batch: int | None
-    recorded: str | None
-    """Of which device and from which file, where it was recorded elsewhere and only replayed here."""
     joules: float | None
     roofline_share: float | None
     bound: Bound | None

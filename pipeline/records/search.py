@@ -75,6 +75,11 @@ class CmaEs(Record, frozen=True, kw_only=True):
     margin: bool = True
     """Keep a least probability of every value (CMA-ES with margin), as whole numbers need it."""
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for a generation of four points or fewer: the package cmaes refuses it."""
+        if self.population is not None:
+            at_least(self, population=5)
+
 
 class Nsga2(Record, frozen=True, kw_only=True):
     """Settings of Optuna's NSGA-II."""
@@ -88,6 +93,8 @@ class Nsga2(Record, frozen=True, kw_only=True):
         """Raise ValueError for no objective, or for one twice."""
         if not self.objectives or len(set(self.objectives)) < len(self.objectives):
             raise ValueError(f"objectives: expected one or more, each once, got {list(self.objectives)}")
+        if self.population is not None:
+            at_least(self, population=2)
 
 
 class Evolution(Record, frozen=True, kw_only=True):
@@ -203,9 +210,14 @@ class Prune(Record, frozen=True, kw_only=True):
     """Share of what would be dropped that is measured all the same: the report says what dropping loses."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a share that is none."""
-        if not 0 <= self.measured_anyway <= 1:
-            raise ValueError(f"measured_anyway: expected a share from 0 to 1, got {self.measured_anyway:g}")
+        """Raise ValueError for a share that is none, or a size below none."""
+        for name in ("measured_anyway", "occupancy_at_least"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise ValueError(f"{name}: expected a share from 0 to 1, got {share:g}")
+        for name in ("spills_at_most", "local_memory_at_most"):
+            if getattr(self, name) is not None:
+                at_least(self, **{name: 0})
 
 
 class Convergence(Record, frozen=True, kw_only=True):

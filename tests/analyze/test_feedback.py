@@ -1,9 +1,12 @@
 """Verdicts in words."""
 
+import msgspec
+
 from pipeline.analyze.diagnosis import diagnose
 from pipeline.analyze.feedback import feedback
 from pipeline.records.outcome import Outcome
-from tests.gym.made_up import judged, measured
+from pipeline.records.verified import Verified
+from tests.gym.made_up import judged, measured, profiled, result
 
 
 def test_a_failure_is_told_with_its_reason():
@@ -26,3 +29,13 @@ def test_findings_say_what_they_rest_on():
     assert findings
     told = [line for line in feedback(result, findings) if line.startswith("diagnosis (")]
     assert len(told) == len(findings)
+
+
+def test_what_was_recorded_elsewhere_is_told_as_such():
+    """Nobody saw its errors here, and its time is no measurement of ours."""
+    line = "Some GPU, recorded in toy.json (123)"
+    timed = msgspec.structs.replace(profiled(low=1, value=1, high=1, seconds=1e-5), recorded=line)
+    told = feedback(result(verify=Verified(), profile=timed))
+    assert "verify: passed, as recorded: the errors were not seen" in told
+    assert any(each.startswith(f"recorded, not measured here ({line}): 10.") for each in told)
+    assert not any(each.startswith("measured") for each in told)

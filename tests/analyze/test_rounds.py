@@ -30,3 +30,15 @@ def test_a_second_round(collected: Collected) -> None:
     assert last.best == first.best
     row = rounds_table(rounds).to_pylist()[1]
     assert (row["stop"], row["reason"]) == ("variants", "the budget of 5 variants is spent")
+
+
+def test_an_equal_time_is_no_better_one(collected: Collected) -> None:
+    """The best so far stays that of the earlier round, which is the winner as well."""
+    task, generated = collected.generated[0]
+    now = [result for result in collected.results if result.task == task]
+    again = tuple(msgspec.structs.replace(result, round=1, id=f"again {result.id}") for result in now)
+    second = msgspec.structs.replace(generated, round=1)
+    both = ((task, generated), (task, second))
+    first, last = find_rounds(msgspec.structs.replace(collected, generated=both, results=(*now, *again)))
+    assert first.best is not None
+    assert last.best == first.best

@@ -16,6 +16,21 @@ def summary(spec, collected):
     return summarize(spec, [tally(collected.results)], winners, tables={}, provenance=PROVENANCE)
 
 
+def test_files_of_a_sweep_are_told_apart(summary):
+    """Names that end in another file each do not look alike where they are cut."""
+    files = ("recorded_convolution_milo_A100.json.gz", "recorded_convolution_milo_MI250X.json.gz")
+    winners = [
+        msgspec.structs.replace(
+            summary.winners[0],
+            cell=msgspec.structs.replace(summary.winners[0].cell, workload=f"recorded[recorded={file}]"),
+        )
+        for file in files
+    ]
+    text = summary_text(msgspec.structs.replace(summary, winners=tuple(winners)))
+    assert "_A100.json.gz]  " in text
+    assert "MI250X.json.gz]  " in text
+
+
 def test_fits_the_terminal(summary):
     """No line is longer than 120 columns, however many tunables a kernel has and however long its name is."""
     winner = summary.winners[0]

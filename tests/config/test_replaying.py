@@ -95,6 +95,10 @@ def test_our_own_results_replay_on_their_kernel(tmp_path: Path) -> None:
             r"^hardware\.recorded=absent\.json: there is no such file; expected the path of a T4",
         ),
         (
+            (*RECORDED, "hardware.recorded=conf"),
+            r"^hardware\.recorded=conf: is no file; expected the path of a T4",
+        ),
+        (
             (*RECORDED[:3], "hardware=cpu"),
             r"recorded is known by recorded measurements alone: hardware=recorded$",
         ),
@@ -104,6 +108,15 @@ def test_what_is_missing_is_told(lines: tuple[str, ...], message: str, tmp_path:
     """One line with what to give."""
     with pytest.raises(ConfigError, match=message):
         planned(tmp_path, *lines)
+
+
+def test_a_space_that_is_missing(tmp_path: Path) -> None:
+    """What a space wants is a T1 file."""
+    text = (
+        r"^kernel\.space=absent\.json: there is no such file; expected the path of a T1 file, or 'recorded'"
+    )
+    with pytest.raises(ConfigError, match=text):
+        planned(tmp_path, *RECORDED, f"hardware.recorded={written(tmp_path)}", "kernel.space=absent.json")
 
 
 def test_results_of_something_else(tmp_path: Path) -> None:

@@ -72,13 +72,21 @@ def test_a_pattern_and_a_limit(tmp_path: Path) -> None:
         (None, "search.transfer.winners: missing; expected a winners.csv, as aggregate writes it"),
         ("gone.csv", "search.transfer.winners=gone.csv: no such file"),
         ("other.csv", "no winner of toy with one of its implementations (cpp)"),
-        ("broken.csv", "broken.csv: cannot be read as a table of winners: KeyError('implementation')"),
+        ("broken.csv", "broken.csv: no table of winners: it has no column 'kernel'"),
+        ("cut.csv", "cut.csv: line 2: ends within the row; make the table anew"),
+        ("binary.csv", "binary.csv: cannot be read as a table of winners: 'utf-8' codec can't decode byte"),
+        ("notes.txt", "=notes.txt: neither a winners.csv nor recorded results: "),
+        ("", "search.transfer.winners=: no such file"),
+        ("**x.csv", "search.transfer.winners=**x.csv: neither a file nor a pattern: "),
     ],
 )
 def test_what_cannot_be_used(tmp_path: Path, winners: str | None, text: str) -> None:
     """One line says what is missing."""
     write(tmp_path, "other,small,h200,float32,cpp,LANES=1", name="other.csv")
+    write(tmp_path, "toy,small,h200", name="cut.csv")
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "notes.txt").write_text("no JSON")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError) as caught:
         starts(Transfer(winners=winners), DECLARED, WANTED, tmp_path)
     assert text in str(caught.value)

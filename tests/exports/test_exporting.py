@@ -13,6 +13,9 @@ from pipeline.errors import StoreError
 from pipeline.exports import writers
 from pipeline.records.exported import Row
 from pipeline.records.outcome import Outcome
+from pipeline.records.record import read_record, to_json
+from pipeline.records.specs import AggregateSpec
+from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import output_path
 from tests.exports.made_up import exported, fail_first, ours, plain, rows, sample
 
@@ -82,6 +85,18 @@ def test_failures_on_demand(tmp_path: Path) -> None:
     assert "31 x the bound" in (wrong.stages[-1].reason or "")
     assert wrong.measurement is None and wrong.verification is None
     assert "verify: wrong_value: y[17, 3] = 0.25" in wrong.feedback
+
+
+def test_what_was_replayed_is_not_ours(tmp_path: Path) -> None:
+    """Measurements that somebody recorded elsewhere: no gate here judged them, and there is no source."""
+    root = tmp_path / "artifacts"
+    count = ours(root).plan.tasks[0].proposed
+    (path,) = (root / "plan" / "aggregate").glob("*.json")
+    spec = read_record(path, AggregateSpec)
+    tasks = tuple(msgspec.structs.replace(task, recorded="Some GPU, recorded in f") for task in spec.tasks)
+    write_atomic(path, to_json(msgspec.structs.replace(spec, tasks=tasks)))
+    with pytest.raises(StoreError, match=f"nothing to export: .* {count} that were recorded elsewhere"):
+        exported(root, tmp_path / "out")
 
 
 def test_comparisons_have_intervals_and_verdicts(tmp_path: Path) -> None:

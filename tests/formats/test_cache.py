@@ -95,6 +95,8 @@ def test_other_objectives_and_older_files(tmp_path: Path) -> None:
         ({**ENTRIES["64,True,x"], "times": [1.0, "x"]}, "cache['k'].times: expected a number, got \"x\""),
         ({**ENTRIES["64,True,x"], "times": [float("nan")]}, "cache['k'].times: expected a number, got NaN"),
         ({**ENTRIES["64,True,x"], "times": [10**400]}, "cache['k'].times: expected a number, got 1000"),
+        ({**ENTRIES["64,True,x"], "times": [1.0, -1]}, "cache['k'].times: expected a time above 0, got -1"),
+        ({**ENTRIES["64,True,x"], "time": 0}, "cache['k'].time: expected a time above 0, got 0"),
         ({**ENTRIES["64,True,x"], "times": 1.0}, "cache['k'].times: expected a list, got 1.0"),
         (
             {**ENTRIES["64,True,x"], "mode": [1]},

@@ -57,6 +57,12 @@ def test_the_content_tells_the_kind(tmp_path: Path) -> None:
         ("", "f", "line 1 column 1: expected JSON, got an error: Expecting value"),
         ('{"a": 1,\n "b" 2}', "f", "line 2 column 6: expected JSON, got an error: Expecting ':' delimiter"),
         ("[" * 100_000, "f", "expected JSON, got "),
+        (
+            '{"results": [], "a": "\\ud83d\\ude00 \\ud800"}',
+            "f",
+            "expected text, got half a character: \\ud800",
+        ),
+        (f'{{"a": {"1" * 5_000}}}', "f", "expected JSON, got a number of more than 4,300 digits"),
         ('{"cache": tru', "f", "line 1 column 11: expected JSON, got an error"),
     ],
 )

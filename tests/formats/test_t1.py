@@ -103,6 +103,11 @@ def test_what_the_hub_has_and_the_schema_has_not(tmp_path: Path) -> None:
             f"{PLACE}[1].Values: expected values of type uint, got -1",
         ),
         (
+            f"{PLACE}/0/Values".replace(".", "/"),
+            [float("inf")],
+            f"{PLACE}[0].Values: expected a number of at most 64 bits, got Infinity",
+        ),
+        (
             f"{PLACE}/0/Type".replace(".", "/"),
             "real",
             f"{PLACE}[0].Type: expected one of int, uint, float, bool",

@@ -1,13 +1,14 @@
 """T4: read with its quirks, written as the published schema says, and the way round."""
 
 import copy
+import errno
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.errors import FormatError
+from pipeline.errors import FormatError, StoreError
 from pipeline.formats.registry import read_recorded
 from pipeline.formats.t4 import t4_of
 from pipeline.formats.writing import check_t4, write_t4
@@ -83,6 +84,15 @@ def test_failures(changes: dict[str, Any], outcome: Outcome, tmp_path: Path) -> 
             "results[0].configuration.block: expected a number, a string or",
         ),
         (one(times={"runtimes": ["x"]}), 'results[0].times.runtimes: expected a number, got "x"'),
+        (one(times={"runtimes": [0]}), "results[0].times.runtimes: expected a time above 0, got 0"),
+        (
+            one(measurements=[{"name": "time", "value": -1}]),
+            "results[0].measurements: time: expected a time above 0, got -1",
+        ),
+        (
+            one(configuration={"block": 2**70}),
+            "results[0].configuration.block: expected a number of at most 64 bits, got 11805916207",
+        ),
         (one(times={"framework": "x"}), 'results[0].times.framework: expected a number, got "x"'),
         (
             one(measurements=[{"value": 1}]),
@@ -204,8 +214,22 @@ def test_the_schema_is_the_published_one() -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     """One line with the path."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(FormatError, match="file/T4.json: "):
+    with pytest.raises(StoreError, match="file/T4.json: cannot be written: "):
         write_t4(SPACE, tmp_path / "file" / "T4.json")
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full half-way leaves neither half a file nor a scratch one."""
+    path = tmp_path / "T4.json"
+    path.write_text("before")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(StoreError, match="No space left on device; free space and run again$"):
+        write_t4(SPACE, path)
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["before"]
 
 
 def test_a_failure_has_no_time() -> None:

@@ -43,6 +43,8 @@ def test_values(expression: str, values: list[object]) -> None:
         ("[1, 2", "not an expression"),
         ("", "cannot be evaluated"),
         ("n", "expected values, got the unknown name 'n'"),
+        ("[1, 2][5]", "cannot be evaluated: list index out of range"),
+        ("{1: 2}[3]", "cannot be evaluated: "),
     ],
 )
 def test_errors(expression: str, text: str) -> None:

@@ -132,10 +132,14 @@ def test_a_step_ends_in_time(store: Path) -> None:
 
 
 def test_episodes_end(store: Path) -> None:
-    """After so many steps; a reset begins anew."""
+    """After so many steps, and then only a reset begins anew."""
     with KernelEnvironment(**NAMES, overrides=EAGER, store=store, steps_at_most=2) as environment:
         environment.reset()
         assert [environment.step("").truncated for _ in range(2)] == [False, True]
+        with pytest.raises(
+            ConfigError, match=r"the episode ended with step 2: reset\(\) begins the next one"
+        ):
+            environment.step("")
         environment.reset()
         assert not environment.step("").truncated
 

@@ -11,8 +11,10 @@ from tests.agents.making import agent
     [
         (
             {"base_url": "api.openai.com/v1"},
-            "base_url: expected http://… or https://…, got 'api",
+            "base_url: expected http://host/v1, https://host:port/v1 or the like, got 'api",
         ),
+        ({"base_url": "http://host:99999/v1"}, "the like, got 'http://host:99999/v1'"),
+        ({"model": " "}, "model: expected a model as the endpoint calls it, got none"),
         ({"base_url": "https://me:sk-1@host/v1"}, "base_url: no user, password or query"),
         (
             {"base_url": "https://host/v1?api-key=sk-1"},

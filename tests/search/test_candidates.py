@@ -1,5 +1,6 @@
 """A folder of sources: what fits becomes a variant, what does not is told why, and nothing is a crash."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -101,3 +102,38 @@ def test_a_folder_that_is_none(folder: Path, name: str, reason: str) -> None:
     """One line that says what to do."""
     with pytest.raises(ConfigError, match=reason):
         files_of(name, folder.parent)
+
+
+def test_links(folder: Path) -> None:
+    """Within the repository they are files like others; what they lead to elsewhere is no source."""
+    (folder.parent / "shared.cpp").write_text("int shared;\n")
+    (folder / "c.cpp").symlink_to("../shared.cpp")
+    (folder / "d.cpp").symlink_to("a.cpp")
+    assert {"c.cpp", "d.cpp"} <= files_of(folder.name, folder.parent).keys()
+    (folder / "key.cpp").symlink_to("/etc/hostname")
+    with pytest.raises(ConfigError, match="key.cpp: a link to /etc/hostname, outside of the repository: put"):
+        files_of(folder.name, folder.parent)
+    (folder / "key.cpp").unlink()
+    (folder / "gone.cpp").symlink_to("nothing.cpp")
+    with pytest.raises(ConfigError, match="gone.cpp: a link to .*nothing.cpp, which does not exist: remove"):
+        files_of(folder.name, folder.parent)
+
+
+def test_what_is_no_file_is_passed_over(folder: Path) -> None:
+    """To read a pipe would wait for ever."""
+    os.mkfifo(folder / "pipe.cpp")
+    assert "pipe.cpp" not in files_of(folder.name, folder.parent)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_must_not_be_read(folder: Path) -> None:
+    """A file, and the folder itself."""
+    (folder / "a.cpp").chmod(0)
+    with pytest.raises(ConfigError, match="a.cpp: cannot be read: Permission denied"):
+        files_of(folder.name, folder.parent)
+    folder.chmod(0)
+    try:
+        with pytest.raises(ConfigError, match="search.folder: .*mine: cannot be read: Permission denied"):
+            files_of(folder.name, folder.parent)
+    finally:
+        folder.chmod(0o755)
