@@ -1,4 +1,4 @@
-"""Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or MemberGone."""
+"""Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or FalseClock."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,13 @@ UNSEEN_SHARE = 0.2  # of a batch, and
 UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
 
 
+class FalseClock(MemberGone):
+    """Much more time passed than the candidate's clock says; outcome `tampered`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(CANDIDATE, Outcome.TAMPERED, reason)
+
+
 def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     """Compare what the candidate's clock says with the kernel's account of its CPU time, and with our clock.
 
@@ -24,8 +31,8 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
 
     Raises
     ------
-    MemberGone
-        Outcome `tampered`: much more time passed than the candidate's clock says.
+    FalseClock
+        Or other processes disturbed the candidate in most rounds and hardly any of its baselines.
     """
     if settings.flush_cache:
         return
@@ -38,7 +45,7 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
     if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told:
         reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
-        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+        raise FalseClock(reason)
     # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
     hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
     others = [_hidden(batch) for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
@@ -47,10 +54,10 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
         reason = (
             f"its clock says {told:.3g} s for a batch that was running or ready for {told + hidden:.3g} s"
         )
-        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+        raise FalseClock(reason)
     if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
         reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
-        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+        raise FalseClock(reason)
 
 
 def _hidden(batch: Batch) -> float:

@@ -10,7 +10,8 @@ from tests.end_to_end.checkout import Checkout
 
 OVERRIDES = (
     "overrides=kernel=softmax workload=awkward hardware=cpu optimization=full "
-    "search=random search.variants_per_round=10 verify=fast profile=quick profile.baselines=[eager] tracking=disabled"
+    "search=random search.variants_per_round=10 verify=fast profile=quick profile.baselines=[eager] "
+    "tracking=disabled"
 )
 
 

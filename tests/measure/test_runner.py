@@ -6,13 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.measure.clock import check_clock
+from pipeline.measure import summary
+from pipeline.measure.clock import FalseClock, check_clock
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Batch, Member, MemberGone
 from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import Round, run_rounds, undisturbed
-from pipeline.measure.runner import measure
+from pipeline.measure.runner import ACCUSATIONS, measure
 from pipeline.measure.summary import Unstable, summarize
 from pipeline.nvml import NotTold
 from pipeline.records.outcome import Outcome
@@ -209,6 +210,27 @@ def test_a_liar_is_caught(tmp_path: Path) -> None:
     finally:
         base.stop()
     assert gone.value.outcome is Outcome.TAMPERED
+
+
+@pytest.mark.parametrize("false", range(4))
+def test_one_accusation_is_not_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, false: int) -> None:
+    """A load may look like a false clock: three measurements have to agree before anybody is accused."""
+    looks = iter([True] * false + [False] * 4)
+
+    def suspect(*_: object) -> None:
+        if next(looks):
+            raise FalseClock("its clock says 1 s for a batch that took 2 s")
+
+    monkeypatch.setattr(summary, "check_clock", suspect)
+    base = baselines("plain", tmp_path)
+    try:
+        if false < ACCUSATIONS:
+            assert measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu").timing.samples
+        else:
+            with pytest.raises(FalseClock, match="took 2 s"):
+                measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
+    finally:
+        base.stop()
 
 
 def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
