@@ -1,7 +1,7 @@
-"""Which optional fields a record holds. In: a record, names of its fields. Out: a ValueError where one is wrong.
+"""Which optional fields a record must hold or lack. In: a record, names of fields. Out: a ValueError or none.
 
-Recorded results of other people lack much of what a measurement of ours always has. Their fields are therefore
-optional in the type; what may really be absent is said by the record that knows where it comes from.
+Recorded results of other people lack much of what a measurement of ours always has. So these fields are
+optional in the type, and the record that knows where it comes from says which may really be absent.
 """
 
 from pipeline.records.record import Record

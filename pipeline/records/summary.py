@@ -62,7 +62,7 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     """How many others have a time interval that overlaps with the winner's."""
 
     def __post_init__(self) -> None:
-        """What was measured here has its rates and its place under the roofline, what was recorded no place."""
+        """What was measured here has its rates and its place under the roofline, unlike the recorded."""
         place = ("roofline_share", "bound")
         if self.recorded is None:
             require_all(self, ("flops_per_second", "bytes_per_second", *place), "a winner")

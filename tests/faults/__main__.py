@@ -3,8 +3,8 @@
     python -m tests.faults [--count 200] [--seed 0] [--only KIND] [--out docs/results/faults.md]
     python -m tests.faults --again docs/results/faults.md --add docs/results/faults.md
 
-Exit code 1 where a promise was not kept. `--only KIND --seed N --count 1` repeats one fault, `--again PAGE` all
-those that the page lists as not kept; `--add PAGE` adds what came of it to a page.
+Exit code 1 where a promise was not kept. `--only KIND --seed N --count 1` repeats one fault, `--again PAGE`
+all those that the page lists as not kept; `--add PAGE` adds what came of it to a page.
 """
 
 import argparse
@@ -60,7 +60,8 @@ def inject(options: argparse.Namespace, folder: Path) -> tuple[list[Result], dic
         scene.prepare()
         judge = Judge(scene)
         print(f"an undisturbed run takes {scene.seconds:.1f} s", flush=True)
-        for found in _again(judge, options.again) if options.again else _drawn(judge, options, results, skipped):
+        chosen = _again if options.again else _drawn
+        for found in chosen(judge, options, results, skipped):
             results.append(found)
             _tell(found, options.log)
     finally:
@@ -69,17 +70,23 @@ def inject(options: argparse.Namespace, folder: Path) -> tuple[list[Result], dic
     return results, skipped
 
 
-def _again(judge: Judge, page: Path) -> Iterator[Result]:
-    """Each fault of a page where a promise was not kept."""
+def _again(
+    judge: Judge, options: argparse.Namespace, results: list[Result], skipped: dict[str, str]
+) -> Iterator[Result]:
+    """Each fault of a page where a promise was not kept, but those that the log has."""
     kinds = load_kinds()
-    for name, seed in listed(page.read_text()):
+    for name, seed in listed(options.again.read_text()):
+        if name not in (options.only or kinds) or any(each[:2] == (name, seed) for each in results):
+            continue
         for _ in range(TRIES):
             try:
                 yield judge.try_fault(name, kinds[name], seed)
             except Missed as missed:
                 print(f"{name} {seed}: missed: {missed}", flush=True)
-                continue
-            break
+            except Skipped as reason:
+                skipped[name] = str(reason)
+            else:
+                break
 
 
 def _drawn(

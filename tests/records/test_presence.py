@@ -8,8 +8,15 @@ import pytest
 
 from pipeline.records.exported import Measurement, Verification
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Energy, Interval, Profiled, ProfileOutput, ProfileRecord, Screening
-from pipeline.records.profiled import Timing as ATiming
+from pipeline.records.profiled import (
+    Energy,
+    Interval,
+    Profiled,
+    ProfileOutput,
+    ProfileRecord,
+    Screening,
+    Timing,
+)
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import from_json, to_json
 from pipeline.records.summary import Cell, Winner
@@ -21,7 +28,7 @@ REAL = profiled(low=1.1, value=1.2, high=1.3, seconds=1e-5)
 ONLY = Interval(value=1e-5, low=1e-5, high=1e-5, confidence=0.95)
 ELSEWHERE = "A100, recorded in a.json (0)"
 RECORDED = Profiled(
-    timing=ATiming(samples=(1e-5,), median=ONLY), comparisons=(), recorded=ELSEWHERE, device={"name": "A100"}
+    timing=Timing(samples=(1e-5,), median=ONLY), comparisons=(), recorded=ELSEWHERE, device={"name": "A100"}
 )
 MADE = Provenance(created="2026-01-01T00:00:00+00:00", host="h", toolchain={}, code="c", git=None)
 COUNTED = Energy(joules=1.0, watts=2.0, seconds=0.5, calls=10, updates=5, source="nvml")
@@ -74,17 +81,23 @@ def test_half_a_timing(field: str) -> None:
 
 def test_a_timing_is_of_its_measurements_origin() -> None:
     """Neither the candidate's, nor a baseline's, nor that of a brief measurement can be of another one."""
-    lacks = "^the timing of a measurement lacks calls_per_batch, setup_seconds, first_call_seconds: only a rec"
+    lacks = (
+        "^the timing of a measurement lacks calls_per_batch, setup_seconds, first_call_seconds: only a rec"
+    )
     with pytest.raises(ValueError, match=lacks):
         replace(REAL, timing=RECORDED.timing)
     (other,) = REAL.comparisons
     with pytest.raises(ValueError, match=lacks):
         replace(REAL, comparisons=(replace(other, timing=RECORDED.timing),))
-    with pytest.raises(ValueError, match="the timing of a measurement that was recorded elsewhere has calls_"):
+    with pytest.raises(
+        ValueError, match="the timing of a measurement that was recorded elsewhere has calls_"
+    ):
         replace(RECORDED, timing=REAL.timing)
     with pytest.raises(ValueError, match="^the timing of a brief measurement lacks calls_per_batch"):
         Screening(share=0.1, timing=RECORDED.timing)
-    with pytest.raises(ValueError, match="of a brief measurement that was recorded elsewhere has calls_per_b"):
+    with pytest.raises(
+        ValueError, match="of a brief measurement that was recorded elsewhere has calls_per_b"
+    ):
         Screening(share=0.1, timing=REAL.timing, recorded=ELSEWHERE)
 
 
@@ -123,7 +136,9 @@ def test_a_verdict_has_its_errors(where: str) -> None:
     """Whoever ran a variant has seen them."""
     seen = Verified(worst_share=0.0, worst_error=0.0)
     assert judged(seen, where).result == seen
-    with pytest.raises(ValueError, match=f"^a verdict from {where} lacks worst_share, worst_error: only a rec"):
+    with pytest.raises(
+        ValueError, match=f"^a verdict from {where} lacks worst_share, worst_error: only a rec"
+    ):
         judged(Verified(), where)
     with pytest.raises(ValueError, match=f"^a verdict from {where} lacks worst_error: only a recorded one"):
         judged(Verified(worst_share=0.0), where)
@@ -134,7 +149,9 @@ def test_a_verdict_has_its_errors(where: str) -> None:
 def test_a_recorded_verdict_has_none() -> None:
     """Nothing ran."""
     assert judged(Verified(), "recorded").result == Verified()
-    with pytest.raises(ValueError, match="a verdict that was recorded elsewhere has worst_share: expected none"):
+    with pytest.raises(
+        ValueError, match="a verdict that was recorded elsewhere has worst_share: expected none"
+    ):
         judged(Verified(worst_share=0.5), "recorded")
 
 
@@ -145,7 +162,7 @@ def test_reading_refuses_as_well() -> None:
     assert from_json(content, ProfileOutput) == output
     plain = msgspec.json.decode(content)
     plain["records"][0]["result"]["ceilings"] = None
-    with pytest.raises(msgspec.ValidationError, match=r"lacks ceilings.* - at `\$\.records\[\.\.\.\]\.result`"):
+    with pytest.raises(msgspec.ValidationError, match=r"lacks ceilings.* - at `\$\.records\[0\]\.result`"):
         from_json(msgspec.json.encode(plain), ProfileOutput)
     del plain["records"][0]["result"]["comparisons"][0]["timing"]["setup_seconds"]
     with pytest.raises(msgspec.ValidationError, match=r"a timing lacks setup_seconds: .*comparisons"):
@@ -154,26 +171,32 @@ def test_reading_refuses_as_well() -> None:
 
 def test_winners_and_exported_rows() -> None:
     """What is made from the records keeps their rule."""
-    fields = {name: None for name in Winner.__struct_fields__}
+    fields = dict.fromkeys(Winner.__struct_fields__)
     rates = {"flops_per_second": 1.0, "bytes_per_second": 1.0, "roofline_share": 0.5, "bound": "memory"}
     cell = Cell(kernel="k", workload="w", hardware="h", dtype="float32")
     assert Winner(**fields | rates | {"cell": cell}).roofline_share == 0.5
-    with pytest.raises(ValueError, match="^a winner lacks flops_per_second, bytes_per_second, roofline_share, b"):
+    with pytest.raises(
+        ValueError, match="^a winner lacks flops_per_second, bytes_per_second, roofline_share, b"
+    ):
         Winner(**fields)
-    with pytest.raises(ValueError, match="a winner that was recorded elsewhere has roofline_share, bound: exp"):
+    with pytest.raises(
+        ValueError, match="a winner that was recorded elsewhere has roofline_share, bound: exp"
+    ):
         Winner(**fields | rates | {"recorded": ELSEWHERE})
-    row = {name: None for name in Measurement.__struct_fields__}
+    row = dict.fromkeys(Measurement.__struct_fields__)
     assert Measurement(**row | {"recorded": ELSEWHERE}).bound is None
     with pytest.raises(ValueError, match="^a measurement lacks calls_per_batch, roofline_share, bound: only"):
         Measurement(**row)
-    verdict = {name: None for name in Verification.__struct_fields__}
+    verdict = dict.fromkeys(Verification.__struct_fields__)
     assert Verification(**verdict | {"where": "recorded"}).worst_share is None
-    with pytest.raises(ValueError, match="^a verdict from cpu lacks worst_share, worst_error: only a recorded"):
+    with pytest.raises(
+        ValueError, match="^a verdict from cpu lacks worst_share, worst_error: only a recorded"
+    ):
         Verification(**verdict | {"where": "cpu"})
 
 
 def test_the_cost_of_looking() -> None:
-    """Less than a fifth of reading a record with the samples of a usual measurement, and of nothing else."""
+    """Less than half of reading a record with 100 samples: 0.2 s for 100,000 of them."""
     timing = replace(REAL.timing, samples=tuple(1e-5 + number * 1e-9 for number in range(100)))
     content = to_json(record(replace(REAL, timing=timing, comparisons=())))
     number = 2_000
@@ -186,7 +209,7 @@ def test_the_cost_of_looking() -> None:
         read.result.timing.__post_init__()
         read.__post_init__()
 
-    assert _seconds(look, number) < whole
+    assert _seconds(look, number) < whole / 2
 
 
 def _seconds(call: Any, number: int) -> float:
