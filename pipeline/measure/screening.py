@@ -47,4 +47,5 @@ def screened(record: ProfileRecord, share: float) -> ProfileRecord:
         outcome=Outcome.SCREENED,
         reason=f"measured briefly ({len(timing.samples)} batches, {share:.0%} of a full measurement)",
     )
-    return msgspec.structs.replace(record, result=failure, screening=Screening(share=share, timing=timing))
+    screening = Screening(share=share, timing=timing, recorded=record.result.recorded)
+    return msgspec.structs.replace(record, result=failure, screening=screening)

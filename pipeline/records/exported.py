@@ -10,6 +10,7 @@ from pipeline.records.conversation import Question
 from pipeline.records.diagnosed import Basis, Evidence
 from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Outcome
+from pipeline.records.presence import require_all, require_none
 from pipeline.records.profiled import Bound, Interval, Verdict
 from pipeline.records.record import Record
 from pipeline.records.verified import WhereRun
@@ -94,6 +95,14 @@ class Verification(Record, frozen=True, kw_only=True):
     """Trivial answers that would pass, too."""
     isolation: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Only what nobody ran here is without its errors."""
+        names = ("worst_share", "worst_error")
+        if self.where == "recorded":
+            require_none(self, names, "a verdict")
+        else:
+            require_all(self, names, f"a verdict from {self.where}")
+
 
 class StaticFact(Record, frozen=True, kw_only=True):
     """What was read from the machine code; None where the backend cannot know it."""
@@ -146,6 +155,14 @@ class Measurement(Record, frozen=True, kw_only=True):
     absent: tuple[AbsentComparison, ...]
     device: tuple[Fact, ...]
     notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Only what was recorded elsewhere is without its place under the roofline."""
+        names = ("calls_per_batch", "roofline_share", "bound")
+        if self.recorded is None:
+            require_all(self, names, "a measurement")
+        else:
+            require_none(self, names, "a measurement")
 
 
 class Advice(Record, frozen=True, kw_only=True):

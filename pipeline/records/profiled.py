@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from pipeline.records.outcome import Failure
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.presence import lacking, require_all, require_none
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.variant import Variant
@@ -10,6 +11,13 @@ from pipeline.records.variant import Variant
 Verdict = Literal["faster", "slower", "indistinguishable"]
 Bound = Literal["memory", "compute", "latency"]
 """Which ceiling is the nearest: its bytes, its operations, or that a call takes time at all."""
+
+RECORDED = "recorded"
+"""Source of an energy that somebody's file tells."""
+
+_OF_A_TIMING = ("calls_per_batch", "setup_seconds", "first_call_seconds")
+_OF_AN_ENERGY = ("watts", "seconds", "calls", "updates")
+_OF_A_ROOFLINE = ("ceilings", "roofline_share", "bound")
 
 
 class Interval(Record, frozen=True, kw_only=True):
@@ -27,7 +35,7 @@ class Timing(Record, frozen=True, kw_only=True):
     samples: tuple[float, ...]
     median: Interval
     calls_per_batch: int | None = None
-    """This and the next two are absent where the measurement was recorded elsewhere."""
+    """This and the next two are absent where the measurement was recorded elsewhere, and only there."""
     setup_seconds: float | None = None
     """Load, compile and allocate, before the first call."""
     first_call_seconds: float | None = None
@@ -38,6 +46,12 @@ class Timing(Record, frozen=True, kw_only=True):
     code starts, where the backend can tell."""
     latencies: tuple[float, ...] = ()
     """Seconds of each single call, where they were timed one by one (mode `server`)."""
+
+    def __post_init__(self) -> None:
+        """A measurement has all that stands beside its samples, a recorded one nothing of it."""
+        absent = lacking(self, _OF_A_TIMING)
+        if absent and absent != _OF_A_TIMING:
+            raise ValueError(f"a timing lacks {', '.join(absent)}: only a recorded one may be without")
 
     def quantile(self, share: float) -> float:
         """Seconds that so large a share of the calls does not exceed; of the batches, where calls lack."""
@@ -54,7 +68,7 @@ class Energy(Record, frozen=True, kw_only=True):
     joules: float
     """Per call, of the whole device, idle power included."""
     watts: float | None = None
-    """Mean power while the calls ran."""
+    """Mean power while the calls ran. This and the next three are absent where it was recorded elsewhere."""
     seconds: float | None = None
     """Between the counter's first and last update that were seen."""
     calls: int | None = None
@@ -63,6 +77,13 @@ class Energy(Record, frozen=True, kw_only=True):
     """Of the counter in these seconds, the first one not counted: the more, the finer."""
     source: str
     """Which counter: `nvml`, `rapl:package`; `recorded` where a file of recorded measurements says so."""
+
+    def __post_init__(self) -> None:
+        """What a counter told has its power and how finely the counter was seen to advance."""
+        if self.source == RECORDED:
+            require_none(self, _OF_AN_ENERGY, "an energy")
+        else:
+            require_all(self, _OF_AN_ENERGY, f"an energy that {self.source} measured")
 
 
 class Peak(Record, frozen=True, kw_only=True):
@@ -199,9 +220,9 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     ceilings: Ceilings | None = None
     """None where the measurement was recorded elsewhere: then nothing is known of the roofline either."""
     flops: float | None = None
-    """Operations of one call, by the kernel's formula; None where it has none."""
+    """Operations of one call, by the kernel's formula; None where it has none, which is not measured here."""
     bytes: float | None = None
-    """Compulsory bytes of one call, by the kernel's formula; None where it has none."""
+    """Compulsory bytes of one call, likewise."""
     roofline_share: float | None = None
     """Roofline time over measured median: 1 is the ceiling."""
     bound: Bound | None = None
@@ -218,6 +239,19 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     conditions: Conditions | None = None
     unmeasured: tuple[Unmeasured, ...] = ()
 
+    def __post_init__(self) -> None:
+        """What was measured here has its roofline; what was recorded elsewhere has none, and says so."""
+        if self.recorded is None:
+            require_all(self, (*_OF_A_ROOFLINE, "flops", "bytes"), "a measurement")
+        else:
+            require_none(self, _OF_A_ROOFLINE, "a measurement")
+        _of_one_origin("a measurement", self.recorded, self.timing)
+        for each in self.comparisons:
+            _of_one_origin("a measurement", self.recorded, each.timing)
+        if self.energy is not None and (self.energy.source == RECORDED) != (self.recorded is not None):
+            origin = "made here" if self.recorded is None else "recorded elsewhere"
+            raise ValueError(f"a measurement {origin} has its energy from '{self.energy.source}'")
+
 
 class Screening(Record, frozen=True, kw_only=True):
     """A brief measurement, of a search that measures fully only what survives it: no result."""
@@ -225,6 +259,12 @@ class Screening(Record, frozen=True, kw_only=True):
     share: float
     """Of the timed seconds and batches of a full measurement."""
     timing: Timing
+    recorded: str | None = None
+    """As for `Profiled`."""
+
+    def __post_init__(self) -> None:
+        """The timing is of the origin that is named."""
+        _of_one_origin("a brief measurement", self.recorded, self.timing)
 
 
 class ProfileRecord(Record, frozen=True, kw_only=True):
@@ -239,6 +279,12 @@ class ProfileRecord(Record, frozen=True, kw_only=True):
     seconds: float
     provenance: Provenance
 
+    def __post_init__(self) -> None:
+        """A brief measurement is no result."""
+        ended = self.result.outcome if isinstance(self.result, Failure) else Outcome.PASSED
+        if self.screening is not None and ended is not Outcome.SCREENED:
+            raise ValueError(f"a brief measurement beside the outcome '{ended}', expected 'screened'")
+
 
 class ProfileOutput(Record, frozen=True, kw_only=True):
     """What profile writes for one round of one task: only what verified is in it."""
@@ -246,3 +292,9 @@ class ProfileOutput(Record, frozen=True, kw_only=True):
     key: str
     round: int
     records: tuple[ProfileRecord, ...]
+
+
+def _of_one_origin(what: str, recorded: str | None, timing: Timing) -> None:
+    """Raise ValueError where a timing is somebody's and its measurement is not, or the other way round."""
+    check = require_all if recorded is None else require_none
+    check(timing, _OF_A_TIMING, f"the timing of {what}")

@@ -4,6 +4,7 @@ from pipeline.records.hardware import BackendKind
 from pipeline.records.kernel import TunableValue
 from pipeline.records.origin import Origin
 from pipeline.records.outcome import Outcome
+from pipeline.records.presence import require_all, require_none
 from pipeline.records.profiled import AbsentBaseline, Bound, Interval, Verdict
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
@@ -59,6 +60,14 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     measured: int
     tied: int
     """How many others have a time interval that overlaps with the winner's."""
+
+    def __post_init__(self) -> None:
+        """What was measured here has its rates and its place under the roofline, unlike the recorded."""
+        place = ("roofline_share", "bound")
+        if self.recorded is None:
+            require_all(self, ("flops_per_second", "bytes_per_second", *place), "a winner")
+        else:
+            require_none(self, place, "a winner")
 
 
 class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):

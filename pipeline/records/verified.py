@@ -3,11 +3,14 @@
 from typing import Literal
 
 from pipeline.records.outcome import Failure
+from pipeline.records.presence import require_all, require_none
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 
 WhereRun = Literal["cpu", "cuda", "hip", "interpreter", "emulator", "recorded"]
+
+_OF_A_VERDICT = ("worst_share", "worst_error")
 
 
 class CheckResult(Record, frozen=True, kw_only=True):
@@ -23,9 +26,10 @@ class Verified(Record, frozen=True, kw_only=True, tag="passed"):
     """A variant that passed every check."""
 
     worst_share: float | None = None
-    """Largest error as a share of the derived bound, over all cases; below 1. None where it was not seen."""
+    """Largest error as a share of the derived bound, over all cases; below 1. None where it was not seen:
+    only where somebody's record says that the variant was right."""
     worst_error: float | None = None
-    """Largest absolute error."""
+    """Largest absolute error; None likewise."""
     differing: int = 0
     """Elements that differed bitwise between calls on equal inputs: 0 where the kernel claims determinism."""
     compared: int = 0
@@ -53,6 +57,14 @@ class VerifyRecord(Record, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     seconds: float
     provenance: Provenance
+
+    def __post_init__(self) -> None:
+        """Who ran a variant and let it pass has seen its errors; who ran nothing has seen none."""
+        if isinstance(self.result, Verified):
+            if self.where == "recorded":
+                require_none(self.result, _OF_A_VERDICT, "a verdict")
+            else:
+                require_all(self.result, _OF_A_VERDICT, f"a verdict from {self.where}")
 
 
 class VerifyOutput(Record, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 from pipeline.errors import REMEDIES, StoreError, WorkerError, explained
 from pipeline.records.outcome import Failure, Outcome
@@ -26,6 +27,7 @@ DESCRIPTORS = 48  # a child's channels, its log, what its compiler opens
 
 OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that a process seldom sends itself: a user, a scheduler or the kernel out of memory does."""
+_COUNTING = threading.Lock()
 _TROUBLE = re.compile(
     "|".join(
         (
@@ -114,17 +116,25 @@ def _require_descriptors() -> None:
 
 
 def _require_processes() -> None:
-    """Start a few that only wait, and as many threads as OpenMP and torch would in one of them; end them."""
+    """Start a few that only wait, and as many threads as OpenMP and torch would in one of them; end them.
+
+    One caller at a time: a process that another thread forks meanwhile would hold the end of this one's pipe
+    open, whose processes would then wait for each other's for ever.
+    """
+    with _COUNTING:
+        _start_and_end_processes()
+
+
+def _start_and_end_processes() -> None:
     reading, writing = os.pipe()
     started: list[int] = []
     over = threading.Event()
     try:
         for _ in range(PROCESSES):
-            started.append(os.fork())
-            if started[-1] == 0:
-                os.close(writing)
-                os.read(reading, 1)
-                os._exit(0)
+            process = os.fork()
+            if process == 0:
+                _wait_to_be_ended(reading, writing)
+            started.append(process)
         for _ in range(THREADS_A_CORE * (os.cpu_count() or 1)):
             threading.Thread(target=over.wait).start()
     except OSError as error:
@@ -134,8 +144,20 @@ def _require_processes() -> None:
         raise WorkerError(f"a thread cannot be started: {explained(shortage)}") from error
     finally:
         over.set()
+        for process in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         os.close(writing)
         os.close(reading)
         for process in started:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process, 0)
+
+
+def _wait_to_be_ended(reading: int, writing: int) -> NoReturn:
+    """In a process that was started to see that it can be; it ends with whoever started it."""
+    try:
+        os.close(writing)
+        os.read(reading, 1)
+    finally:
+        os._exit(0)

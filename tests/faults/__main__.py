@@ -1,8 +1,10 @@
 """Inject faults into runs of the pipeline, and write what came of them.
 
     python -m tests.faults [--count 200] [--seed 0] [--only KIND] [--out docs/results/faults.md]
+    python -m tests.faults --again docs/results/faults.md --add docs/results/faults.md
 
-Exit code 1 where a promise was not kept. `--only KIND --seed N --count 1` repeats one fault.
+Exit code 1 where a promise was not kept. `--only KIND --seed N --count 1` repeats one fault, `--again PAGE`
+all those that the page lists as not kept; `--add PAGE` adds what came of it to a page.
 """
 
 import argparse
@@ -11,14 +13,15 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.fault import Missed, Skipped, load_kinds
 from tests.faults.judging import Judge, Result
 from tests.faults.scene import Scene
-from tests.faults.table import table
+from tests.faults.table import listed, section, table
 
-TRIES = 4  # seeds beyond those asked for, for faults that came too late
+TRIES = 4  # seeds beyond those asked for, or times that one is tried, for faults that came too late
 
 
 def main(arguments: list[str]) -> int:
@@ -28,6 +31,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first fault of each kind")
     parser.add_argument("--only", metavar="KIND", action="append", help="one of: " + ", ".join(load_kinds()))
     parser.add_argument("--out", type=Path, help="write the table here")
+    parser.add_argument("--again", type=Path, metavar="PAGE", help="the faults that it lists as not kept")
+    parser.add_argument("--add", type=Path, metavar="PAGE", help="add the table to this page as a section")
     parser.add_argument("--log", type=Path, help="append each result as a line of JSON; those there count")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="kmf-", dir="/tmp"))
@@ -35,9 +40,11 @@ def main(arguments: list[str]) -> int:
         results, skipped = inject(options, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    shown = table(results, skipped, " ".join(["python -m tests.faults", *_given(options)]))
     if options.out:
-        given = f"python -m tests.faults --count {options.count} --seed {options.seed}"
-        options.out.write_text(table(results, skipped, given))
+        options.out.write_text(shown)
+    if options.add:
+        options.add.write_text(f"{options.add.read_text()}\n{section(shown, 'Faults injected afterwards')}")
     failed = [result for result in results if result.problems]
     print(f"{len(results)} faults, {len(failed)} with a promise not kept, {len(skipped)} kinds skipped")
     return int(bool(failed))
@@ -45,8 +52,6 @@ def main(arguments: list[str]) -> int:
 
 def inject(options: argparse.Namespace, folder: Path) -> tuple[list[Result], dict[str, str]]:
     """All faults in turn."""
-    kinds = load_kinds()
-    names = options.only or list(kinds)
     results = _known(options.log)
     skipped: dict[str, str] = {}
     scene = Scene(folder)
@@ -55,27 +60,57 @@ def inject(options: argparse.Namespace, folder: Path) -> tuple[list[Result], dic
         scene.prepare()
         judge = Judge(scene)
         print(f"an undisturbed run takes {scene.seconds:.1f} s", flush=True)
-        number = 0
-        seeds = dict.fromkeys(names, options.seed)
-        while len(results) < options.count and len(skipped) < len(names):
-            name = names[number % len(names)]
-            number += 1
-            if name in skipped or any(result[:2] == (name, seeds[name]) for result in results):
-                seeds[name] += name not in skipped
-                continue
-            try:
-                found = _one(judge, kinds, name, seeds)
-            except Skipped as reason:
-                skipped[name] = str(reason)
-                print(f"{name}: skipped: {reason}", flush=True)
-                continue
-            if found is not None:
-                results.append(found)
-                _tell(found, options.log)
+        chosen = _again if options.again else _drawn
+        for found in chosen(judge, options, results, skipped):
+            results.append(found)
+            _tell(found, options.log)
     finally:
         with contextlib.suppress(TimeoutError):
             scene.end_all()
     return results, skipped
+
+
+def _again(
+    judge: Judge, options: argparse.Namespace, results: list[Result], skipped: dict[str, str]
+) -> Iterator[Result]:
+    """Each fault of a page where a promise was not kept, but those that the log has."""
+    kinds = load_kinds()
+    for name, seed in listed(options.again.read_text()):
+        if name not in (options.only or kinds) or any(each[:2] == (name, seed) for each in results):
+            continue
+        for _ in range(TRIES):
+            try:
+                yield judge.try_fault(name, kinds[name], seed)
+            except Missed as missed:
+                print(f"{name} {seed}: missed: {missed}", flush=True)
+            except Skipped as reason:
+                skipped[name] = str(reason)
+            else:
+                break
+
+
+def _drawn(
+    judge: Judge, options: argparse.Namespace, results: list[Result], skipped: dict[str, str]
+) -> Iterator[Result]:
+    """As many as are asked for, kind by kind in turn; `results` grows meanwhile."""
+    kinds = load_kinds()
+    names = options.only or list(kinds)
+    number = 0
+    seeds = dict.fromkeys(names, options.seed)
+    while len(results) < options.count and len(skipped) < len(names):
+        name = names[number % len(names)]
+        number += 1
+        if name in skipped or any(result[:2] == (name, seeds[name]) for result in results):
+            seeds[name] += name not in skipped
+            continue
+        try:
+            found = _one(judge, kinds, name, seeds)
+        except Skipped as reason:
+            skipped[name] = str(reason)
+            print(f"{name}: skipped: {reason}", flush=True)
+            continue
+        if found is not None:
+            yield found
 
 
 def _one(judge: Judge, kinds: dict, name: str, seeds: dict[str, int]) -> Result | None:
@@ -88,6 +123,14 @@ def _one(judge: Judge, kinds: dict, name: str, seeds: dict[str, int]) -> Result 
         except Missed as missed:
             print(f"{name} {seed}: missed: {missed}", flush=True)
     return None
+
+
+def _given(options: argparse.Namespace) -> list[str]:
+    """The arguments that say which faults these are."""
+    if options.again:
+        return ["--again", str(options.again)]
+    only = [f'--only "{name}"' for name in options.only or ()]
+    return [*only, f"--count {options.count}", f"--seed {options.seed}"]
 
 
 def _tell(found: Result, log: Path | None) -> None:

@@ -59,12 +59,13 @@ class Judge:
         problems += self._left_behind()
         ended = injected.ended
         again = [line for line in next_run.output.splitlines() if "damaged" in line]
+        said = (again[0] if again else "") if ended is None else ended.said
         return Result(
             kind=name,
             seed=seed,
             where=injected.where,
             code=None if ended is None else ended.code,
-            said=(again[0] if again else "") if ended is None else ended.said,
+            said=said.replace(str(scene.folder), "…").replace(str(scene.base), "…"),
             next=_done(next_run.output) if next_run.code == 0 else "failed",
             problems=tuple(problems),
             seconds=time.monotonic() - started,

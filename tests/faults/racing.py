@@ -46,7 +46,7 @@ def two_checkouts(scene: Scene, numbers: random.Random) -> Injected:
     environment = checkout.environment | {MARK: scene.mark, "TMPDIR": str(scene.temporary)}
     first = scene.run()
     time.sleep(numbers.uniform(0.0, 1.0))
-    second = Run(scene.command(), other, environment)
+    second = Run(scene.command(), other, environment, scene.longest)
     ends = [first.end(), second.end()]
     return Injected(f"both to their end, all up to {tree or 'nothing'} done", _worse(ends))
 

@@ -26,7 +26,9 @@ MARK = "KERNELMILL_FAULTS"
 """In the environment of all processes that come from here: how they are found again."""
 HEARING = ("env", "--default-signal=INT")
 """A shell starts what is in the background with this signal ignored, which a run would inherit."""
-LONGEST = 150.0  # seconds for a run that takes a few
+LONGEST = 150.0  # seconds for a run that takes a few on a quiet machine
+PATIENCE = 3.0  # times what an undisturbed run takes here and now: the machine may do other things as well
+MOST = 550.0  # seconds
 
 
 class Ended:
@@ -61,8 +63,11 @@ class Ended:
 class Run:
     """A run that goes on while a fault is put into it."""
 
-    def __init__(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, environment: dict[str, str], longest: float = LONGEST
+    ) -> None:
         self._started = time.monotonic()
+        self._longest = longest
         self._lines: list[str] = []
         self.process = subprocess.Popen(
             [*HEARING, *command],
@@ -88,9 +93,9 @@ class Run:
         """Whether Snakemake still lives."""
         return self.process.poll() is None
 
-    def until(self, event: Callable[[], bool], seconds: float = LONGEST) -> bool:
+    def until(self, event: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait for an event; False where the run ended before."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (self._longest if seconds is None else seconds)
         while time.monotonic() < deadline:
             if event():
                 return True
@@ -99,10 +104,10 @@ class Run:
             time.sleep(0.002)
         return False
 
-    def end(self, seconds: float = LONGEST) -> Ended:
+    def end(self) -> Ended:
         """Wait for its end; one that hangs is killed, with the exit code of a time limit."""
         try:
-            code = self.process.wait(seconds)
+            code = self.process.wait(self._longest)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -135,6 +140,11 @@ class Scene:
         """Put before the command of a run: with fewer rights, with lower limits."""
         self.seconds = 0.0
         """Of an undisturbed run, its measurements left out."""
+
+    @property
+    def longest(self) -> float:
+        """Seconds after which a run counts as hanging, by what an undisturbed one takes here and now."""
+        return min(LONGEST + PATIENCE * self.seconds, MOST)
 
     @property
     def artifacts(self) -> Path:
@@ -184,11 +194,11 @@ class Scene:
 
     def run(self, *arguments: str, **environment: str) -> Run:
         """Start Snakemake."""
-        return Run(self.command(*arguments), self.folder, self.environment | environment)
+        return Run(self.command(*arguments), self.folder, self.environment | environment, self.longest)
 
     def module(self, *arguments: str) -> Ended:
         """Run one of the project's commands to its end."""
-        return Run([sys.executable, "-m", *arguments], self.folder, self.environment).end()
+        return Run([sys.executable, "-m", *arguments], self.folder, self.environment, self.longest).end()
 
     def members(self) -> list[processes.Member]:
         """All processes that came from here."""

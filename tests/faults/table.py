@@ -1,5 +1,6 @@
-"""The table of faults: results in, Markdown out."""
+"""The table of faults: results in, Markdown out; and which faults a table lists as not kept."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tests.faults.judging import Result
@@ -36,6 +37,19 @@ def table(results: Sequence[Result], skipped: Mapping[str, str], command: str) -
         for each in failed
     ]
     return "\n".join(lines if failed else [*lines, "None."]) + "\n"
+
+
+def section(page: str, title: str) -> str:
+    """The same as a part of another page: headings one deeper, the first one with a title of its own."""
+    first, _, rest = page.partition("\n")
+    assert first.startswith("# "), first
+    return f"## {title}\n" + re.sub(r"^#", "##", rest, flags=re.MULTILINE)
+
+
+def listed(page: str) -> list[tuple[str, int]]:
+    """Kind and seed of each fault where a promise was not kept, by the page's own list."""
+    found = re.findall(r'^- `--only "([^"]+)" --seed (\d+) --count 1`', page, re.MULTILINE)
+    return [(kind, int(seed)) for kind, seed in found]
 
 
 def _row(kind: str, results: Sequence[Result]) -> str:

@@ -93,7 +93,7 @@ def test_a_database_that_restarts_in_the_middle(
 
     monkeypatch.setattr(bulk, "write_runs", write)
     # Not by another thread after some time: MLflow waits for a database itself in places, and says nothing.
-    monkeypatch.setattr(patience, "time", SimpleNamespace(sleep=wait))
+    monkeypatch.setattr(patience, "time", SimpleNamespace(sleep=wait, monotonic=time.monotonic))
     source = write_source(tmp_path, [measured(space=SPACE_OF_80, failures={})], tracking)
     open_store(tracking, tmp_path)  # tables take seconds to make
     code = track.main(

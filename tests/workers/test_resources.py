@@ -112,3 +112,17 @@ def test_few_descriptors_are_told(tmp_path: Path) -> None:
         "WorkerError: Too many open files" in ended.stderr and "raise the limit (ulimit -n)" in ended.stderr
     )
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 20
+
+
+def test_threads_that_look_at_once(tmp_path: Path) -> None:
+    """Their processes do not wait for each other's: verify's two workers looked together and never ended."""
+    code = (
+        "import threading; from pathlib import Path; from pipeline.workers import resources\n"
+        f"look = lambda: [resources.require(Path({str(tmp_path)!r})) for _ in range(10)]\n"
+        "threads = [threading.Thread(target=look) for _ in range(4)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
