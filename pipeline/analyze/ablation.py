@@ -1,6 +1,8 @@
 """What each technique is worth. In: measured results. Out: the best variant against itself without one.
 
-A row needs both variants measured: a search `ablation` sees to that, a grid has them anyway. The interval is
+A search `ablation` sees to it that both variants are there, a grid has them anyway; one that failed has its
+outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
+faster one that came up there has no variants around it. The interval is
 a percentile bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife",
 Ann. Statist. 7(1), 1979); the two were measured one after the other, so a drift of the machine between them
 is not in it.
@@ -13,9 +15,12 @@ from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
-from pipeline.records.kernel import Implementation, TunableValue
+from pipeline.records.kernel import TunableValue
 from pipeline.records.profiled import Interval
 from pipeline.records.record import Record
+from pipeline.records.specs import GenerateSpec
+from pipeline.search.space import Subspace, space_of
+from pipeline.search.techniques import Without, without_each
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +36,7 @@ SCHEMA: dict[str, ColumnType] = {
     "best_configuration": "string",
     "technique": "string",
     "changed": "string",
+    "along": "string",
     "variant": "string",
     "best_seconds": "double",
     "seconds": "double",
@@ -41,9 +47,6 @@ SCHEMA: dict[str, ColumnType] = {
     "verdict": "string",
 }
 
-Tunables = Mapping[str, TunableValue]
-
-
 class Ablated(Record, frozen=True, kw_only=True):
     """One technique of one task's best variant."""
 
@@ -53,12 +56,16 @@ class Ablated(Record, frozen=True, kw_only=True):
     """Its name; of a tunable that expresses none: the tunable's."""
     changed: tuple[str, ...]
     """`vectorize=True -> False`"""
-    ratio: Interval
-    """Time without over time with it: above 1 the technique pays."""
+    along: tuple[str, ...]
+    """The same of what the rules made change with it; empty where all else is equal."""
+    ratio: Interval | None
+    """Time without over time with it: above 1 the technique pays; None: without it there is no time."""
 
     @property
     def verdict(self) -> str:
-        """In a word, where the interval says one."""
+        """In a word, where the interval says one; the outcome of what failed."""
+        if self.ratio is None:
+            return self.without.outcome
         if self.ratio.low > 1:
             return "pays"
         return "costs" if self.ratio.high < 1 else "indistinguishable"
@@ -68,47 +75,66 @@ def find_ablations(collected: Collected) -> list[Ablated]:
     """Of each task the best variant, and what it loses without each of its techniques."""
     of_task: dict[str, list[Result]] = {}
     for result in collected.results:
-        if result.profiled is not None and not result.variant.written:
+        if not result.variant.written:
             of_task.setdefault(result.task.task, []).append(result)
     found: list[Ablated] = []
     for results in of_task.values():
-        best = min(results, key=median_seconds)
-        spec = collected.declared.get(best.task.generate)
-        if spec is not None and best.variant.implementation in spec.implementations:
-            found += _of_best(best, results, spec.implementations[best.variant.implementation])
+        spec = collected.declared.get(results[0].task.generate)
+        if spec is not None:
+            for best in _centres(results, spec):
+                found += _of_best(best, results, spec)
     return found
 
 
-def _of_best(best: Result, results: Sequence[Result], declared: Implementation) -> Iterator[Ablated]:
-    same = [each for each in results if each.variant.implementation == best.variant.implementation]
-    by_point = {_point(each.variant.tunables): each for each in same}
-    for technique, changed in _changes(best.variant.tunables, declared):
-        without = by_point.get(_point({**best.variant.tunables, **changed}))
-        if without is not None and without is not best:
-            yield Ablated(
-                best=best,
-                without=without,
-                technique=technique,
-                changed=tuple(
-                    f"{name}={best.variant.tunables[name]} -> {to}" for name, to in changed.items()
-                ),
-                ratio=_ratio(without, best),
-            )
+def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
+    """The best one; of an ablation what its last round began from."""
+    measured = [each for each in results if each.profiled is not None]
+    if spec.search.strategy == "ablation":
+        earlier = [each for each in measured if each.round < spec.search.rounds - 1]
+        if not earlier:
+            return [each for each in measured if each.default]
+        measured = earlier
+    return [min(measured, key=median_seconds)] if measured else []
 
 
-def _changes(tunables: Tunables, declared: Implementation) -> Iterator[tuple[str, dict[str, TunableValue]]]:
-    """Technique -> the tunables that switch it off; a tunable without one goes back to its default."""
-    off: dict[str, dict[str, TunableValue]] = {}
-    for name, tunable in declared.tunables.items():
-        if tunable.technique is not None and tunable.off is not None:
-            if tunables[name] != tunable.off:
-                off.setdefault(tunable.technique, {})[name] = tunable.off
-        elif tunables[name] != tunable.default:
-            off[name] = {name: tunable.default}
-    yield from off.items()
+def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[Ablated]:
+    subspace = _subspace(best, spec)
+    if subspace is None:
+        return
+    by_point = {
+        _point(each.variant.tunables): each
+        for each in results
+        if each.variant.implementation == best.variant.implementation
+    }
+    for each in without_each(subspace, best.variant.tunables):
+        without = by_point.get(_point(each.tunables))
+        if without is not None:
+            yield _ablated(best, without, each)
 
 
-def _point(tunables: Tunables) -> tuple[tuple[str, TunableValue], ...]:
+def _subspace(best: Result, spec: GenerateSpec) -> Subspace | None:
+    """Where the variant is a point; None: it is none of the declared space."""
+    for each in space_of(spec).subspaces:
+        if each.implementation == best.variant.implementation and each.contains(best.variant.tunables):
+            return each
+    return None
+
+
+def _ablated(best: Result, without: Result, each: Without) -> Ablated:
+    def told(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{name}={best.variant.tunables[name]} -> {each.tunables[name]}" for name in names)
+
+    return Ablated(
+        best=best,
+        without=without,
+        technique=each.technique,
+        changed=told(each.changed),
+        along=told(each.along),
+        ratio=None if without.profiled is None else _ratio(without, best),
+    )
+
+
+def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValue], ...]:
     return tuple(sorted(tunables.items()))
 
 
@@ -130,12 +156,17 @@ def _ratio(one: Result, other: Result) -> Interval:
 
 
 def ablation_table(found: Sequence[Ablated]) -> "pa.Table":
-    """One row per technique, the one that pays most first."""
-    ordered = sorted(found, key=lambda each: (each.best.task.task, -each.ratio.value))
+    """One row per technique, the one that pays most first, what failed last."""
+    ordered = sorted(found, key=lambda each: (each.best.task.task, each.best.id, -_size(each)))
     return row_table(SCHEMA, [_row(each) for each in ordered])
 
 
+def _size(each: Ablated) -> float:
+    return 0.0 if each.ratio is None else each.ratio.value
+
+
 def _row(each: Ablated) -> dict[str, object]:
+    ratio = each.ratio
     return {
         **task_cells(each.best.task),
         "implementation": each.best.variant.implementation,
@@ -143,12 +174,13 @@ def _row(each: Ablated) -> dict[str, object]:
         "best_configuration": configuration(each.best.variant.tunables),
         "technique": each.technique,
         "changed": ", ".join(each.changed),
+        "along": ", ".join(each.along) or None,
         "variant": each.without.id,
         "best_seconds": median_seconds(each.best),
-        "seconds": median_seconds(each.without),
-        "time_ratio": each.ratio.value,
-        "time_ratio_low": each.ratio.low,
-        "time_ratio_high": each.ratio.high,
-        "confidence": each.ratio.confidence,
+        "seconds": None if each.without.profiled is None else median_seconds(each.without),
+        "time_ratio": None if ratio is None else ratio.value,
+        "time_ratio_low": None if ratio is None else ratio.low,
+        "time_ratio_high": None if ratio is None else ratio.high,
+        "confidence": None if ratio is None else ratio.confidence,
         "verdict": each.verdict,
     }

@@ -1,0 +1,127 @@
+"""What each technique is worth: the right variants are compared, and what has no time says why."""
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from pipeline.analyze.ablation import ablation_table, find_ablations
+from pipeline.analyze.collect import Collected, Result
+from pipeline.records.kernel import Constraint, Implementation, Tunable
+from pipeline.records.optimization import Optimization
+from pipeline.records.outcome import Outcome
+from tests.analyze.sample_run import CPP
+
+DECLARED = Implementation(
+    backend="cpp",
+    tunables={
+        "unroll": Tunable(values=CPP["unroll"], default=1, technique="unrolling", off=1),
+        "vectorize": Tunable(values=CPP["vectorize"], default=False, technique="vectorization", off=False),
+        "threads_grain": Tunable(values=CPP["threads_grain"], default=1),
+    },
+    origin="own",
+    licence="Apache-2.0",
+)
+
+
+def only(collected: Collected, workload: str) -> tuple[Result, ...]:
+    """Results of softmax on a workload."""
+    return tuple(
+        each
+        for each in collected.results
+        if (each.task.kernel, each.task.workload, each.task.hardware) == ("softmax", workload, "cpu")
+    )
+
+
+def seen(results: tuple[Result, ...], *, strategy: str = "grid", rounds: int = 1, rule: str = "") -> Collected:
+    """They alone, of a search of that strategy; a rule excludes what it says."""
+    rules = (Constraint(rule=rule, reason="because"),) if rule else ()
+    spec = SimpleNamespace(
+        implementations={"cpp": msgspec.structs.replace(DECLARED, constraints=rules)},
+        search=SimpleNamespace(strategy=strategy, rounds=rounds),
+        optimization=Optimization(name="full", description=""),
+        problem=SimpleNamespace(element="float32", attributes={}, dimensions={}),
+        limits={},
+    )
+    return Collected(results=results, generated=(), declared={results[0].task.generate: spec})  # type: ignore[dict-item]
+
+
+def time_of(result: Result) -> float:
+    """Seconds; infinite where it has none."""
+    return result.profiled.timing.median.value if result.profiled else float("inf")
+
+
+def test_a_grid_compares_its_best(collected: Collected) -> None:
+    """With each technique off, all else equal, and the ratio is that of the medians."""
+    results = only(collected, "awkward")
+    best = min(results, key=time_of)
+    found = find_ablations(seen(results))
+    assert found
+    assert {each.best.id for each in found} == {best.id}
+    for each in found:
+        assert each.along == ()
+        assert each.ratio is not None
+        assert each.ratio.value == pytest.approx(time_of(each.without) / time_of(best))
+        assert each.ratio.low <= each.ratio.value <= each.ratio.high
+    on = {name for name in ("unroll", "vectorize") if best.variant.tunables[name] not in (1, False)}
+    words = {"unroll": "unrolling", "vectorize": "vectorization"}
+    assert {words[name] for name in on} <= {each.technique for each in found}
+
+
+def test_an_ablation_compares_what_it_began_from(collected: Collected) -> None:
+    """A faster variant that came up in its last round is not taken for the best: nothing was tried around it."""
+    results = only(collected, "awkward")
+    fastest, *_ = sorted(results, key=time_of)
+    later = tuple(
+        msgspec.structs.replace(each, round=1 if each.id == fastest.id else 0) for each in results
+    )
+    found = find_ablations(seen(later, strategy="ablation", rounds=2))
+    began = min((each for each in later if each.round == 0), key=time_of)
+    assert found
+    assert {each.best.id for each in found} == {began.id}
+
+
+def test_an_ablation_of_one_round_compares_the_default(collected: Collected) -> None:
+    """Whatever is faster."""
+    chosen = {"unroll": 4, "vectorize": True, "threads_grain": 16}
+    results = tuple(
+        msgspec.structs.replace(each, default=each.variant.tunables == chosen)
+        for each in only(collected, "awkward")
+    )
+    found = find_ablations(seen(results, strategy="ablation"))
+    assert {tuple(each.best.variant.tunables.items()) for each in found} == {tuple(chosen.items())}
+    assert [each.technique for each in found] == ["unrolling", "vectorization", "threads_grain"]
+
+
+def test_what_a_rule_makes_change_along_is_told(collected: Collected) -> None:
+    """The row says which tunables differ beside the technique's own."""
+    results = only(collected, "awkward")
+    chosen = {"unroll": 8, "vectorize": True, "threads_grain": 16}
+    marked = tuple(
+        msgspec.structs.replace(each, default=each.variant.tunables == chosen) for each in results
+    )
+    found = find_ablations(seen(marked, strategy="ablation", rule="vectorize or unroll <= 4"))
+    row = {each["technique"]: each for each in ablation_table(found).to_pylist()}["vectorization"]
+    assert (row["changed"], row["along"]) == ("vectorize=True -> False", "unroll=8 -> 4")
+
+
+def test_what_failed_has_its_outcome_and_no_time(collected: Collected) -> None:
+    """It is the last row."""
+    results = only(collected, "llama3_8b_decode")
+    failed = next(each for each in results if each.outcome is Outcome.WRONG_VALUE)
+    around = {**failed.variant.tunables}
+    # A variant of which the failed one is that without unrolling, or at the default of the grain.
+    name = next(
+        name for name, off in (("unroll", 1), ("vectorize", False), ("threads_grain", 1)) if around[name] == off
+    )
+    other = {"unroll": 4, "vectorize": True, "threads_grain": 16}[name]
+    marked = tuple(
+        msgspec.structs.replace(each, default=each.variant.tunables == {**around, name: other})
+        for each in results
+    )
+    found = find_ablations(seen(marked, strategy="ablation"))
+    rows = ablation_table(found).to_pylist()
+    last = rows[-1]
+    assert last["verdict"] == "wrong_value"
+    assert (last["seconds"], last["time_ratio"], last["confidence"]) == (None, None, None)
+    assert last["variant"] == failed.id
