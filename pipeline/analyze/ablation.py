@@ -47,6 +47,7 @@ SCHEMA: dict[str, ColumnType] = {
     "verdict": "string",
 }
 
+
 class Ablated(Record, frozen=True, kw_only=True):
     """One technique of one task's best variant."""
 

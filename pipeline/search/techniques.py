@@ -64,10 +64,8 @@ def _without(
     return Without(technique, found, changed, along)
 
 
-def _nearest(
-    where: Lattice, wanted: Tunables, fixed: Mapping[str, TunableValue]
-) -> Tunables | None:
-    """The valid point with the fixed values that is like the wanted one; None: none, or too many to look at."""
+def _nearest(where: Lattice, wanted: Tunables, fixed: Mapping[str, TunableValue]) -> Tunables | None:
+    """The valid point with the fixed values that is most like the wanted one; None: none, or too many."""
     if not where.enumerable:
         return None
     import numpy as np

@@ -55,7 +55,7 @@ class Explained(Record, frozen=True, kw_only=True):
 
 
 def task_page(task: str, goal: str, explained: Explained) -> Page:
-    """Which tunables matter for one task, and how its search went; nothing is offered where nothing differs."""
+    """Which tunables matter for one task, how its search went; nothing is offered where nothing differs."""
     tunables = list(dict.fromkeys(name for names in explained.tunables.values() for name in names))
     parallel = tuple(
         _chart(

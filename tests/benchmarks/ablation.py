@@ -1,11 +1,14 @@
-"""What each technique of the C++ matmul is worth, measured here: the search `ablation`, and pairs side by side.
+"""What each technique of the C++ matmul is worth: the search `ablation`, and its pairs side by side.
 
     python -m tests.benchmarks.ablation [--workload bert_base] [--rounds 4] [--out PAGE]
 
 A TPE search looks for the best variant, and the last round switches its techniques off, one at a time, all
-through the pipeline as a user's run. Then each pair is measured once more, side by side: the pipeline measures
-the two one after the other. Run it on a quiet machine (five minutes); writes docs/results/ablation.md.
+through the pipeline as a user's run. Then each pair is measured once more, side by side: the pipeline
+measures the two one after the other. Run it on a quiet machine (five minutes); writes
+docs/results/ablation.md.
 """
+
+# ruff: noqa: E501  (most of it is the page's text, wrapped as pages are)
 
 import argparse
 import sys
@@ -105,7 +108,11 @@ def page(
 
 
 def _cells(row: Row, speed: Interval | None) -> list[str]:
-    named = [row["technique"].replace("_", " "), f"`{row['changed']}`", f"`{row['along']}`" if row["along"] else ""]
+    named = [
+        row["technique"].replace("_", " "),
+        f"`{row['changed']}`",
+        f"`{row['along']}`" if row["along"] else "",
+    ]
     if row["time_ratio"] is None:
         return [*named, "–", "–", row["verdict"].replace("_", " "), "–"]
     ratio = f"{row['time_ratio']:.3f} ({row['time_ratio_low']:.3f} to {row['time_ratio_high']:.3f})"

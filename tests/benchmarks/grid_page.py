@@ -79,7 +79,9 @@ def replays(study: "Study", count: int) -> list[Replayed]:
                 strategy=strategy,
                 searches=count,
                 reached=sum(each is not None for each in counts),
-                median=statistics.median_low(float("inf") if each is None else float(each) for each in counts),
+                median=statistics.median_low(
+                    float("inf") if each is None else float(each) for each in counts
+                ),
             )
         )
     return found

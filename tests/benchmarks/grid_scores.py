@@ -1,4 +1,4 @@
-"""Searches against a grid. In: what each found, speeds side by side. Out: shares of the grid's best, chances."""
+"""Searches against a grid. In: speeds side by side, the grid's times. Out: shares of its best, chances."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Verified variants against one of them, side by side in one run. In: a store, a profile spec. Out: speeds."""
+"""Verified variants against one of them, side by side. In: a store, a profile spec. Out: speeds."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""How searches are held against a grid: what counts as reached, what chance alone would find, what is replayed."""
+"""How searches are held against a grid: what counts as reached, what chance finds, what is replayed."""
 
 import itertools
 from typing import Any
@@ -89,7 +89,14 @@ class Spec:
     """What a study needs of a GenerateSpec."""
 
     search = from_plain(
-        {"name": "tpe", "description": "", "strategy": "tpe", "rounds": 4, "variants_per_round": 2, "variants": 4},
+        {
+            "name": "tpe",
+            "description": "",
+            "strategy": "tpe",
+            "rounds": 4,
+            "variants_per_round": 2,
+            "variants": 4,
+        },
         Search,
     )
 

@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.tpe_against_grid [--searches 20] [--first-seed 1] [--out PAGE]
 
-The grid goes through the pipeline as a user's would, in a private copy of the project. Then come the searches,
-each with another seed. They share the binaries and their verdicts, and no measurement: all times are forgotten
-before each of them. At the end the winners are measured side by side with the grid's best. Run it on a quiet
-machine (20 minutes); writes docs/results/tpe_against_grid.md.
+The grid goes through the pipeline as a user's would, in a private copy of the project. Then come the
+searches, each with another seed. They share the binaries and their verdicts, and no measurement: all times
+are forgotten before each of them. At the end the winners are measured side by side with the grid's best. Run
+it on a quiet machine (20 minutes); writes docs/results/tpe_against_grid.md.
 """
 
 import argparse
@@ -115,9 +115,7 @@ class Machine:
             limit=LIMIT,
         )
         keys = {stage: (self._keys(stage) - before[stage]).pop() for stage in STAGES}
-        sweep = Sweep(
-            overrides=tuple(overrides), trials=self._trials(keys), keys=keys, seconds=spent.seconds
-        )
+        sweep = Sweep(overrides=tuple(overrides), trials=self._trials(keys), keys=keys, seconds=spent.seconds)
         made = len(list((self.store / "store" / "profile").glob("*/*/record.json")))
         reached = sum(each.stage == "profile" for each in sweep.trials)
         if made < reached:
@@ -143,7 +141,11 @@ class Machine:
         rounds = len(list((self.store / stages[-1] / keys[stages[-1]]).glob("round*.json")))
         return tuple(
             read_history(
-                [output_path(self.store, each, keys[each], number) for number in range(rounds) for each in stages]
+                [
+                    output_path(self.store, each, keys[each], number)
+                    for number in range(rounds)
+                    for each in stages
+                ]
             )
         )
 

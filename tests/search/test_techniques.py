@@ -37,7 +37,7 @@ def test_one_technique_off_at_a_time() -> None:
 
 
 def test_what_the_rules_exclude_gives_way_to_the_nearest() -> None:
-    """Scalar code with 14 rows is no variant: the nearest one has 6, and says so; never with the technique on."""
+    """Scalar code with 14 rows is no variant: the nearest one has 6, and the technique stays off."""
     (vectors, *_) = without_each(BLOCKED, BEST)
     assert vectors.tunables == {**BEST, "LANES": 1, "ROWS": 6}
     assert (vectors.changed, vectors.along) == (("LANES",), ("ROWS",))

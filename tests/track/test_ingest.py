@@ -1,9 +1,11 @@
 """A whole experiment into MLflow."""
 
 import json
+import shutil
 import urllib.parse
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +14,7 @@ from mlflow.entities import Run as MlflowRun
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.tracked import Counts
+from pipeline.store.seals import SEAL
 from pipeline.track.client import Store, open_store
 from pipeline.track.ingest import Ingested, ingest
 from tests.track.small_run import TRACKING, compiled, copy_store, measured, source, write_source
@@ -131,16 +134,20 @@ def test_one_round_has_no_curve(done: Ingested) -> None:
 
 
 def test_a_search_of_several_rounds_has_its_curve(tmp_path: Path, template: Path) -> None:
-    """Metrics by round on the sweep's run, a prepared page that draws them, a link to it in the sweep's text."""
+    """Metrics by round on the sweep's run, a page that draws them, a link to it in the sweep's text."""
     copy_store(template, tmp_path)
     store = open_store(TRACKING, tmp_path)
     found = write_source(tmp_path, [measured()])
-    path = found.aggregate / "rounds.parquet"
+    folder = tmp_path / "changed"  # without the seal
+    shutil.copytree(found.aggregate, folder, ignore=shutil.ignore_patterns(SEAL))
+    path = folder / "rounds.parquet"
     (row,) = pq.read_table(path).to_pylist()
     later = {**row, "round": 1, "best_seconds": row["best_seconds"] / 2}
     pq.write_table(pa.Table.from_pylist([row, later], schema=pq.read_schema(path)), path)
-    done = ingest(store, found, None)
-    (metric,) = [name for name in store.client.get_run(done.sweep).data.metrics if name.startswith("best_us/")]
+    done = ingest(store, msgspec.structs.replace(found, aggregate=folder), None)
+    (metric,) = [
+        name for name in store.client.get_run(done.sweep).data.metrics if name.startswith("best_us/")
+    ]
     history = store.client.get_metric_history(done.sweep, metric)
     assert [(each.step, each.value) for each in history] == [
         (0, pytest.approx(1e6 * row["best_seconds"])),

@@ -62,9 +62,13 @@ def test_every_chart_stands_in_a_section() -> None:
 
 
 def test_nothing_is_offered_where_nothing_differs() -> None:
-    """A language model's variants have equal tunables: no parallel coordinates, but rounds and what changed."""
+    """A language model's variants have equal tunables: no parallel coordinates, but rounds and changes."""
     written = Explained(
-        tunables={}, numeric=frozenset(), facts=("static/code_bytes",), in_rounds=True, authors=("agent/change",)
+        tunables={},
+        numeric=frozenset(),
+        facts=("static/code_bytes",),
+        in_rounds=True,
+        authors=("agent/change",),
     )
     state = _state(views.task_page("t1", "speedup/eager", written))
     charts = state["compareRunCharts"]
@@ -86,7 +90,10 @@ def test_a_page_has_a_chart_at_least() -> None:
 
 def test_searches_of_one_kernel_share_a_chart() -> None:
     """The best so far of each by round, of this sweep alone."""
-    curves = {"softmax · cpu": ("best_us/tpe/softmax/cpu", "best_us/random/softmax/cpu"), "matmul · cpu": ("m",)}
+    curves = {
+        "softmax · cpu": ("best_us/tpe/softmax/cpu", "best_us/random/softmax/cpu"),
+        "matmul · cpu": ("m",),
+    }
     state = _state(views.rounds_page("s1", curves))
     charts = state["compareRunCharts"]
     assert [chart["type"] for chart in charts] == ["LINE", "LINE"]
