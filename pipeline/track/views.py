@@ -178,6 +178,8 @@ def _lines(metrics: Sequence[str], title: str) -> Json:
         useGlobalLineSmoothing=False,
         useGlobalXaxisKey=False,
         displayPoints=True,
+        yAxisKey="metric",
+        range={},
         runsCountToCompare=10,
     )
 

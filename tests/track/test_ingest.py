@@ -1,23 +1,26 @@
 """A whole experiment into MLflow."""
 
 import json
-import shutil
 import urllib.parse
 from pathlib import Path
 
-import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from mlflow.entities import Run as MlflowRun
 
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.tracked import Counts
-from pipeline.store.seals import SEAL
 from pipeline.track.client import Store, open_store
 from pipeline.track.ingest import Ingested, ingest
-from tests.track.small_run import TRACKING, compiled, copy_store, measured, source, write_source
+from tests.track.small_run import (
+    TRACKING,
+    compiled,
+    copy_store,
+    measured,
+    source,
+    with_a_second_round,
+    write_source,
+)
 
 
 @pytest.fixture(scope="module")
@@ -138,21 +141,13 @@ def test_a_search_of_several_rounds_has_its_curve(tmp_path: Path, template: Path
     copy_store(template, tmp_path)
     store = open_store(TRACKING, tmp_path)
     found = write_source(tmp_path, [measured()])
-    folder = tmp_path / "changed"  # without the seal
-    shutil.copytree(found.aggregate, folder, ignore=shutil.ignore_patterns(SEAL))
-    path = folder / "rounds.parquet"
-    (row,) = pq.read_table(path).to_pylist()
-    later = {**row, "round": 1, "best_seconds": row["best_seconds"] / 2}
-    pq.write_table(pa.Table.from_pylist([row, later], schema=pq.read_schema(path)), path)
-    done = ingest(store, msgspec.structs.replace(found, aggregate=folder), None)
+    done = ingest(store, with_a_second_round(found, tmp_path / "changed"), None)
     (metric,) = [
         name for name in store.client.get_run(done.sweep).data.metrics if name.startswith("best_us/")
     ]
     history = store.client.get_metric_history(done.sweep, metric)
-    assert [(each.step, each.value) for each in history] == [
-        (0, pytest.approx(1e6 * row["best_seconds"])),
-        (1, pytest.approx(5e5 * row["best_seconds"])),
-    ]
+    assert [each.step for each in history] == [0, 1]
+    assert history[1].value == pytest.approx(history[0].value / 2)
     assert done.links.searches is not None
     assert done.links.searches in store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
     states = [
