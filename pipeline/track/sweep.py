@@ -79,17 +79,18 @@ def attach_report(store: Store, run: str, report: Path) -> None:
 
 
 def note(sweep: Sweep) -> str:
-    """The run's text: the winners, and where to look."""
+    """The run's text: where to look, above the fold of the UI, and the winners."""
     summary = sweep.summary
     lines = [f"**{summary.experiment}**: {summary.description}", ""]
     if summary.origin:
         lines += [f"Made on {summary.origin.line}.", ""]
-    lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
     if sweep.links:
         found = [f"[All winners as charts]({sweep.links.charts})", f"[Models]({sweep.links.models})"]
         if sweep.links.searches:
             found.insert(0, f"[Best so far, round by round]({sweep.links.searches})")
         lines += [" · ".join(found), ""]
+    lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
+    if sweep.links:
         lines += [f"- {task.title}: {_pages(task)}" for task in sweep.links.tasks]
     return "\n".join(lines)
 

@@ -97,7 +97,7 @@ def rounds_page(sweep: str, curves: Mapping[str, Sequence[str]]) -> Page:
         query=f"tags.`{SWEEP}` = '{sweep}'",
         order="attributes.start_time",
         columns=tuple(f"metrics.`{name}`" for names in curves.values() for name in names),
-        sections=(Section(title="Best so far, round by round", columns=1, charts=charts),),
+        sections=(Section(title="Best so far in µs, round by round", columns=1, charts=charts),),
     )
 
 

@@ -1,6 +1,6 @@
 """What each technique of the C++ matmul is worth: the search `ablation`, and its pairs side by side.
 
-    python -m tests.benchmarks.ablation [--workload bert_base] [--rounds 4] [--out PAGE]
+    python -m tests.benchmarks.ablation [--workload bert_base] [--rounds 4] [--out=PAGE]
 
 A TPE search looks for the best variant, and the last round switches its techniques off, one at a time, all
 through the pipeline as a user's run. Then each pair is measured once more, side by side: the pipeline

@@ -68,10 +68,10 @@ def score(shares: Sequence[Interval | None]) -> Score:
     )
 
 
-def good(seconds: Sequence[float]) -> int:
-    """How many variants of a grid have at least 95 % of its best speed, the best one included."""
+def good(seconds: Sequence[float], share: float = WANTED) -> int:
+    """How many variants of a grid have at least this share of its best speed, the best one included."""
     best = min(seconds)
-    return sum(best / each >= WANTED for each in seconds)
+    return sum(best / each >= share for each in seconds)
 
 
 def chance(among: int, total: int, drawn: int) -> float:
@@ -79,9 +79,9 @@ def chance(among: int, total: int, drawn: int) -> float:
     return 1.0 - math.comb(total - among, drawn) / math.comb(total, drawn)
 
 
-def needed(found: Sequence[float | None], best: float) -> int | None:
-    """Measurements until a search held 95 % of the best speed; None: it never did."""
+def needed(found: Sequence[float | None], best: float, share: float = WANTED) -> int | None:
+    """Measurements until a search held this share of the best speed; None: it never did."""
     for count, seconds in enumerate(found, start=1):
-        if seconds is not None and best / seconds >= WANTED:
+        if seconds is not None and best / seconds >= share:
             return count
     return None

@@ -1,11 +1,13 @@
 """TPE against the grid of the C++ matmul, both measured here: 95 % of the best in a quarter of the time?
 
-    python -m tests.benchmarks.tpe_against_grid [--searches 20] [--first-seed 1] [--out PAGE]
+    python -m tests.benchmarks.tpe_against_grid [--searches 20] [--first-seed 1] [--workload bert_base]
+        [--out=PAGE]
 
 The grid goes through the pipeline as a user's would, in a private copy of the project. Then come the
 searches, each with another seed. They share the binaries and their verdicts, and no measurement: all times
 are forgotten before each of them. At the end the winners are measured side by side with the grid's best. Run
-it on a quiet machine (20 minutes); writes docs/results/tpe_against_grid.md.
+it on a quiet machine (20 minutes); writes docs/results/tpe_against_grid.md. What was measured is kept under
+artifacts/benchmarks: `--kept` writes the page again.
 """
 
 import argparse
@@ -16,17 +18,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import KernelmillError
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.history import Trial
 from pipeline.records.profiled import Interval
-from pipeline.records.record import Record, read_record
+from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import GenerateSpec, ProfileSpec
 from pipeline.search.history import read_history
 from pipeline.search.learned import best
+from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import STAGES, output_path, spec_path
 from tests.benchmarks import grid_page
-from tests.benchmarks.figures import ROOT
+from tests.benchmarks.figures import KEPT, ROOT
 from tests.benchmarks.grid_scores import allowed
 from tests.benchmarks.side_by_side import SideBySide
 from tests.benchmarks.sweeps import benchmark_checkout
@@ -41,7 +43,7 @@ SPACE = (
 )
 """More values than are declared, so that a quarter of the valid points is a search's worth."""
 TASK = (
-    *("kernel=matmul", "workload=bert_base", "hardware=cpu", "optimization=full", *SPACE),
+    *("kernel=matmul", "hardware=cpu", "optimization=full", *SPACE),
     *("verify=fast", "profile=standard", "profile.baselines=[]", "tracking=disabled"),
 )
 CONTENDERS = 5
@@ -91,8 +93,9 @@ class Study(Record, frozen=True, kw_only=True):
 class Machine:
     """A private copy of the project in which one task is measured again and again."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, workload: str) -> None:
         self._scratch = scratch
+        self.task = (f"workload={workload}", *TASK)
         self.checkout: Checkout = benchmark_checkout(scratch / "project")
         self.store = self.checkout.folder / "artifacts"
 
@@ -106,7 +109,7 @@ class Machine:
         """
         shutil.rmtree(self.store / "store" / "profile", ignore_errors=True)
         before = {stage: self._keys(stage) for stage in STAGES}
-        lines = (*TASK, *overrides)
+        lines = (*self.task, *overrides)
         spent = spend(
             self.checkout.command("profile", "--config", f"overrides={' '.join(lines)}"),
             folder=self.checkout.folder,
@@ -171,7 +174,7 @@ def study(machine: Machine, seeds: Sequence[int]) -> Study:
     _say(f"{len(contenders)} of the grid and {len(shares)} winners side by side", time.monotonic() - started)
     key = searches[0].keys["generate"]
     return Study(
-        task=TASK,
+        task=machine.task,
         grid=grid,
         searches=tuple(searches),
         reference=reference,
@@ -190,19 +193,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--workload", default="bert_base")
     parser.add_argument("--searches", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--kept", action="store_true", help="measure nothing: the page of the last run")
     options = parser.parse_args()
-    seeds = range(options.first_seed, options.first_seed + options.searches)
-    with tempfile.TemporaryDirectory(prefix="km-") as scratch:
-        try:
-            found = study(Machine(Path(scratch)), seeds)
-        except KernelmillError as error:
-            sys.exit(f"error: {error}")
-    shown = [each for each in sys.argv[1:] if not each.startswith("--out")]
+    kept = KEPT / f"tpe_against_grid-{options.workload}.json"
+    if not options.kept:
+        seeds = range(options.first_seed, options.first_seed + options.searches)
+        with tempfile.TemporaryDirectory(prefix="km-") as scratch:
+            write_atomic(kept, to_json(study(Machine(Path(scratch), options.workload), seeds)))
+    if not kept.is_file():
+        sys.exit(f"error: {kept} is not there: run it without --kept")
+    shown = [each for each in sys.argv[1:] if each != "--kept" and not each.startswith("--out")]
     command = " ".join(["python -m tests.benchmarks.tpe_against_grid", *shown])
-    grid_page.publish(found, command, options.out)
+    grid_page.publish(read_record(kept, Study), command, options.out)
 
 
 if __name__ == "__main__":

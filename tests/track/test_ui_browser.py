@@ -101,7 +101,8 @@ def test_searches_page_draws_a_curve_for_each_kernel(
     count = len(logged[1].links.tasks)
     browser.wait_for(lambda: len(driver.find_elements("css selector", lines)) >= count, "a line per kernel")
     text = driver.find_element("tag name", "body").text
-    assert "Best so far, µs: softmax · llama3_8b_decode · cpu" in text
+    assert "Best so far in µs, round by round" in text
+    assert "softmax/llama3_8b_decode/cpu" in text
     assert "1 matching run" in text
     browser.picture(driver, SCREENSHOTS / "mlflow_searches.png")
 
