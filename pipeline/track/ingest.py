@@ -122,6 +122,7 @@ def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
         summary=source.summary,
         spec=to_json(source.spec),
         folder=source.aggregate,
+        root=source.root,
     )
 
 

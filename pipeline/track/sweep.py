@@ -10,6 +10,7 @@ from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Links, TaskLinks
 from pipeline.track import names
 from pipeline.track.client import Store
+from pipeline.track.conversations import conversations
 from pipeline.track.write import put_artifacts, tag_run
 
 BEST = "best_us"
@@ -28,6 +29,8 @@ class Sweep(Record, frozen=True, kw_only=True):
     spec: bytes
     folder: Path
     """The tables that aggregate wrote."""
+    root: Path
+    """The artifact store."""
     links: Links | None = None
 
 
@@ -67,7 +70,8 @@ def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> No
     tag_run(store, run, tags)
     tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.suffix in TABLES)
     documents = {"summary.json": to_json(summary), "spec.json": sweep.spec}
-    put_artifacts(store, info.artifact_uri, tables, documents)
+    asked = tuple(conversations(sweep.folder, sweep.root))
+    put_artifacts(store, info.artifact_uri, (*tables, *asked), documents)
     store.client.set_terminated(run)
     if report is not None:
         attach_report(store, run, report)

@@ -13,7 +13,8 @@ from pipeline.track.names import SWEEP
 PREFIX = "mlflow.sharedViewState."
 ROUND = "search/round"
 AXES_AT_MOST = 8  # axes that one still tells apart in a parallel-coordinates chart
-FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", "Model metrics", "System metrics")
+GENERAL = ("Model metrics", "System metrics")
+FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", *GENERAL)
 """Sections that the UI makes of the metrics' prefixes: there, but folded."""
 
 Json = dict[str, object]
@@ -37,6 +38,7 @@ class Page(Record, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     """What the table shows: `params.x`, `metrics.y`, `tags.z`."""
     sections: tuple[Section, ...]
+    folded: tuple[str, ...] = FOLDED
 
 
 class Explained(Record, frozen=True, kw_only=True):
@@ -98,6 +100,7 @@ def rounds_page(sweep: str, curves: Mapping[str, Sequence[str]]) -> Page:
         order="attributes.start_time",
         columns=tuple(f"metrics.`{name}`" for names in curves.values() for name in names),
         sections=(Section(title="Best so far in µs, round by round", columns=1, charts=charts),),
+        folded=GENERAL,
     )
 
 
@@ -143,7 +146,7 @@ def state(page: Page) -> str:
         "lifecycleFilter": "Active",
         "runsHiddenMode": "SHOW_ALL",
         "selectedColumns": page.columns,
-        "compareRunSections": [*shown, *(_section(name, display=False) for name in FOLDED)],
+        "compareRunSections": [*shown, *(_section(name, display=False) for name in page.folded)],
         "compareRunCharts": cards,
         "isAccordionReordered": True,
         "hideEmptyCharts": True,

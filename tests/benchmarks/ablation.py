@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PAGE)
     options = parser.parse_args()
     typed = overrides(options.workload, options.rounds)
+    command = f"python -m tests.benchmarks.ablation --workload {options.workload} --rounds {options.rounds}"
     with tempfile.TemporaryDirectory(prefix="km-") as scratch:
         checkout = benchmark_checkout(Path(scratch) / "project")
         spend(
@@ -67,7 +68,7 @@ def main() -> None:
         if not rows:
             sys.exit("error: the search compared nothing; see its last round")
         pairs = side_by_side(checkout, rows)
-    text = "\n".join(page(rows, rounds, pairs, (typed, _command()))) + "\n"
+    text = "\n".join(page(rows, rounds, pairs, (typed, command))) + "\n"
     write_atomic(options.out, text.encode())
     print(text)
 
@@ -141,11 +142,6 @@ def _table(checkout: Checkout, name: str) -> list[Row]:
 
     (path,) = (checkout.folder / "artifacts" / "aggregate").glob(f"*/{name}.parquet")
     return list(pq.read_table(path).to_pylist())
-
-
-def _command() -> str:
-    shown = [each for each in sys.argv[1:] if not each.startswith("--out")]
-    return " ".join(["python -m tests.benchmarks.ablation", *shown])
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
 """How searches are held against a grid: what counts as reached, what chance finds, what is replayed."""
 
 import itertools
-from typing import Any
+from pathlib import Path
 
+import msgspec
 import pytest
 
+from pipeline.config.cache import current_plan
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval
-from pipeline.records.record import from_plain
+from pipeline.records.record import from_plain, read_record, to_json
 from pipeline.records.search import Search
+from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Variant
-from pipeline.search.space import Subspace
+from pipeline.search.space import Space, Subspace
+from pipeline.store.layout import spec_path
 from tests.benchmarks import grid_page
+from tests.benchmarks.figures import ROOT
 from tests.benchmarks.grid_page import Replayed, page, recorded, replays
 from tests.benchmarks.grid_scores import allowed, chance, good, needed, score, verdict
 from tests.benchmarks.side_by_side import widest
@@ -111,8 +116,7 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Study:
         constraints=(),
         constants={},
     )
-    space: Any = type("Space", (), {"subspaces": (subspace,)})()
-    monkeypatch.setattr(grid_page, "space_of", lambda spec: space)
+    monkeypatch.setattr(grid_page, "space_of", lambda spec: Space(subspaces=(subspace,)))
     trials = tuple(
         trial(block, unroll, None if (block, unroll) == (2, 2) else 0.001 * block * unroll)
         for block in (1, 2, 3, 4)
@@ -149,6 +153,16 @@ def test_the_grid_becomes_a_recorded_space(study: Study) -> None:
     assert found["random"].searches == 3
     assert found["tpe"].reached == 3  # the default is the best one, and is proposed first
     assert found["tpe"].median == 1
+
+
+def test_what_was_measured_can_be_kept(study: Study, tmp_path: Path) -> None:
+    """Written and read back it is the same, with a real task's space."""
+    overrides = ("kernel=matmul", "workload=bert_base", "hardware=cpu", "search=tpe")
+    plan = current_plan(overrides, root=ROOT, store=tmp_path)
+    spec = read_record(spec_path(tmp_path, "generate", plan.tasks[0].row.generate), GenerateSpec)
+    whole = msgspec.structs.replace(study, space=spec)
+    (tmp_path / "kept.json").write_bytes(to_json(whole))
+    assert read_record(tmp_path / "kept.json", Study) == whole
 
 
 def test_the_page_says_what_was_found(study: Study) -> None:

@@ -206,9 +206,11 @@ def main() -> None:
             write_atomic(kept, to_json(study(Machine(Path(scratch), options.workload), seeds)))
     if not kept.is_file():
         sys.exit(f"error: {kept} is not there: run it without --kept")
-    shown = [each for each in sys.argv[1:] if each != "--kept" and not each.startswith("--out")]
-    command = " ".join(["python -m tests.benchmarks.tpe_against_grid", *shown])
-    grid_page.publish(read_record(kept, Study), command, options.out)
+    found = read_record(kept, Study)
+    # Of what was measured, which with --kept need not be what is asked for now.
+    first = found.searches[0].overrides[-1].rpartition("=")[2]
+    shown = f"--searches {len(found.searches)} --first-seed {first} --workload {options.workload}"
+    grid_page.publish(found, f"python -m tests.benchmarks.tpe_against_grid {shown}", options.out)
 
 
 if __name__ == "__main__":
