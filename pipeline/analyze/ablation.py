@@ -2,21 +2,24 @@
 
 A search `ablation` sees to it that both variants are there, a grid has them anyway; one that failed has its
 outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
-faster one that came up there has no variants around it. The interval is
-a percentile bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife",
-Ann. Statist. 7(1), 1979); the two were measured one after the other, so a drift of the machine between them
-is not in it.
+faster one that came up there has no variants around it. The two were measured
+one after the other: where a baseline ran beside both, each time counts relative to it, so that a drift of the
+machine between them cancels; without one it is in the ratio, and not in the interval. That is a percentile
+bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist.
+7(1), 1979).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
 from pipeline.records.kernel import TunableValue
-from pipeline.records.profiled import Interval
+from pipeline.records.profiled import Comparison, Interval, Profiled
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec
 from pipeline.search.space import Subspace, space_of
@@ -44,6 +47,7 @@ SCHEMA: dict[str, ColumnType] = {
     "time_ratio_low": "double",
     "time_ratio_high": "double",
     "confidence": "double",
+    "beside": "string",
     "verdict": "string",
 }
 
@@ -61,6 +65,8 @@ class Ablated(Record, frozen=True, kw_only=True):
     """The same of what the rules made change with it; empty where all else is equal."""
     ratio: Interval | None
     """Time without over time with it: above 1 the technique pays; None: without it there is no time."""
+    beside: str | None = None
+    """The baseline that ran beside both, by which their times were divided."""
 
     @property
     def verdict(self) -> str:
@@ -125,35 +131,55 @@ def _ablated(best: Result, without: Result, each: Without) -> Ablated:
     def told(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"{name}={best.variant.tunables[name]} -> {each.tunables[name]}" for name in names)
 
-    return Ablated(
+    made = Ablated(
         best=best,
         without=without,
         technique=each.technique,
         changed=told(each.changed),
         along=told(each.along),
-        ratio=None if without.profiled is None else _ratio(without, best),
+        ratio=None,
     )
+    if without.profiled is None or best.profiled is None:
+        return made
+    beside = _common(without.profiled, best.profiled)
+    return msgspec.structs.replace(made, ratio=_ratio(without.profiled, best.profiled, beside), beside=beside)
 
 
 def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValue], ...]:
     return tuple(sorted(tunables.items()))
 
 
-def _ratio(one: Result, other: Result) -> Interval:
-    """Of the medians, with its interval."""
+def _common(one: Profiled, other: Profiled) -> str | None:
+    """A baseline that ran beside both, batch by batch; None where there is none."""
+    theirs = {each.baseline for each in other.comparisons if _paired(each, other)}
+    return next(
+        (each.baseline for each in one.comparisons if _paired(each, one) and each.baseline in theirs), None
+    )
+
+
+def _paired(comparison: Comparison, profiled: Profiled) -> bool:
+    return len(comparison.timing.samples) == len(profiled.timing.samples)
+
+
+def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> Interval:
+    """Of the medians, each over that of the baseline which ran beside it; with its interval."""
     import numpy as np
 
-    assert one.profiled is not None and other.profiled is not None
     generator = np.random.default_rng(SEED)
-    medians = []
-    for result in (one.profiled, other.profiled):
-        samples = np.asarray(result.timing.samples)
+    values, resampled = [], []
+    for profiled in (one, other):
+        samples = np.asarray(profiled.timing.samples)
         picked = generator.integers(0, len(samples), (RESAMPLES, len(samples)))
-        medians.append(np.median(samples[picked], axis=1))
+        value, drawn = profiled.timing.median.value, np.median(samples[picked], axis=1)
+        for each in profiled.comparisons:
+            if each.baseline == baseline:
+                beside = np.asarray(each.timing.samples)
+                value, drawn = value / float(np.median(beside)), drawn / np.median(beside[picked], axis=1)
+        values.append(value)
+        resampled.append(drawn)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(medians[0] / medians[1], (tail, 1 - tail))
-    value = one.profiled.timing.median.value / other.profiled.timing.median.value
-    return Interval(value=value, low=float(low), high=float(high), confidence=CONFIDENCE)
+    low, high = np.quantile(resampled[0] / resampled[1], (tail, 1 - tail))
+    return Interval(value=values[0] / values[1], low=float(low), high=float(high), confidence=CONFIDENCE)
 
 
 def ablation_table(found: Sequence[Ablated]) -> "pa.Table":
@@ -183,5 +209,6 @@ def _row(each: Ablated) -> dict[str, object]:
         "time_ratio_low": None if ratio is None else ratio.low,
         "time_ratio_high": None if ratio is None else ratio.high,
         "confidence": None if ratio is None else ratio.confidence,
+        "beside": each.beside,
         "verdict": each.verdict,
     }

@@ -10,6 +10,7 @@ from pipeline.analyze.collect import Collected, Result
 from pipeline.records.kernel import Constraint, Implementation, Tunable
 from pipeline.records.optimization import Optimization
 from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import Interval, Timing
 from tests.analyze.sample_run import CPP
 
 DECLARED = Implementation(
@@ -53,9 +54,55 @@ def time_of(result: Result) -> float:
     return result.profiled.timing.median.value if result.profiled else float("inf")
 
 
+def slowed(result: Result, factor: float, *, keep: bool) -> Result:
+    """The same where the machine took so many times as long, for the baselines too; without them, or with."""
+    assert result.profile is not None
+    assert result.profiled is not None
+
+    def timing(of: Timing) -> Timing:
+        median = Interval(
+            value=of.median.value * factor,
+            low=of.median.low * factor,
+            high=of.median.high * factor,
+            confidence=of.median.confidence,
+        )
+        samples = tuple(each * factor for each in of.samples)
+        return msgspec.structs.replace(of, samples=samples, median=median)
+
+    comparisons = tuple(
+        msgspec.structs.replace(each, timing=timing(each.timing)) for each in result.profiled.comparisons
+    )
+    profiled = msgspec.structs.replace(
+        result.profiled, timing=timing(result.profiled.timing), comparisons=comparisons if keep else ()
+    )
+    return msgspec.structs.replace(result, profile=msgspec.structs.replace(result.profile, result=profiled))
+
+
+def test_a_drift_of_the_machine_cancels_where_a_baseline_ran_beside(collected: Collected) -> None:
+    """Twice as slow a machine later is no worth of a technique; without a baseline it looks so."""
+    results = only(collected, "awkward")
+    chosen = {"unroll": 4, "vectorize": True, "threads_grain": 16}
+
+    def ratios(factor: float, *, keep: bool) -> list[float]:
+        later = tuple(
+            msgspec.structs.replace(
+                slowed(each, 1.0 if each.variant.tunables == chosen else factor, keep=keep),
+                default=each.variant.tunables == chosen,
+            )
+            for each in results
+        )
+        found = find_ablations(seen(later, strategy="ablation"))
+        assert {each.beside for each in found} == ({"eager"} if keep else {None})
+        return [each.ratio.value for each in found if each.ratio]
+
+    assert ratios(2.0, keep=True) == pytest.approx(ratios(1.0, keep=True))
+    doubled = [2 * each for each in ratios(1.0, keep=False)]
+    assert ratios(2.0, keep=False) == pytest.approx(doubled)
+
+
 def test_a_grid_compares_its_best(collected: Collected) -> None:
     """With each technique off, all else equal, and the ratio is that of the medians."""
-    results = only(collected, "awkward")
+    results = tuple(slowed(each, 1.0, keep=False) for each in only(collected, "awkward"))
     best = min(results, key=time_of)
     found = find_ablations(seen(results))
     assert found
@@ -63,6 +110,7 @@ def test_a_grid_compares_its_best(collected: Collected) -> None:
     for each in found:
         assert each.along == ()
         assert each.ratio is not None
+        assert each.beside is None
         assert each.ratio.value == pytest.approx(time_of(each.without) / time_of(best))
         assert each.ratio.low <= each.ratio.value <= each.ratio.high
     on = {name for name in ("unroll", "vectorize") if best.variant.tunables[name] not in (1, False)}
