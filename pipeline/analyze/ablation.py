@@ -18,6 +18,7 @@ from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
+from pipeline.analyze.winners import costs_of
 from pipeline.records.kernel import TunableValue
 from pipeline.records.profiled import Comparison, Interval, Profiled
 from pipeline.records.record import Record
@@ -94,14 +95,18 @@ def find_ablations(collected: Collected) -> list[Ablated]:
 
 
 def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
-    """The best one; of an ablation what its last round began from."""
+    """The winner; of an ablation what its last round began from, which the search chose by its time."""
     measured = [each for each in results if each.profiled is not None]
     if spec.search.strategy == "ablation":
         earlier = [each for each in measured if each.round < spec.search.rounds - 1]
         if not earlier:
             return [each for each in measured if each.default]
-        measured = earlier
-    return [min(measured, key=median_seconds)] if measured else []
+        return [min(earlier, key=median_seconds)]
+    timed = [each.profiled for each in measured if each.profiled is not None]
+    if not timed:
+        return []
+    costs = costs_of(timed)
+    return [measured[min(range(len(costs)), key=lambda place: costs[place].value)]]
 
 
 def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[Ablated]:
