@@ -135,7 +135,8 @@ of both: the two alternate in one run, in processes of their own, {TIMES} times;
 holds the intervals of all of them.
 
 *Along*: the rules of the space exclude the variant that lacks the technique and nothing else, so the nearest valid one
-stands in; its ratio is that of both changes. A tunable that expresses no technique goes back to its default."""
+stands in; its ratio is that of both changes. A tunable that expresses no technique goes back to its default.
+What the best variant does without, such as a prefetch of 0 rows, has no row."""
 
 
 def _table(checkout: Checkout, name: str) -> list[Row]:
