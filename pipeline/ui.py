@@ -74,9 +74,12 @@ def overview(tracked: Tracked | None, ui: str) -> str:
     lines = [f"  winners              {found.charts}"]
     if found.compiled:
         lines.append(f"  facts by target      {found.compiled}")
+    if found.searches:
+        lines.append(f"  best so far by round {found.searches}")
     lines += [f"  sweep and report     {found.sweep}", f"  models               {found.models}"]
     if found.tasks:
-        lines.append("Which tunables matter, task by task:")
+        matter = any(task.differ for task in found.tasks)
+        lines.append("Which tunables matter, task by task:" if matter else "Variants, task by task:")
         width = max(len(task.title) for task in found.tasks)
         lines += [f"  {task.title:{width}}  {task.charts}" for task in found.tasks[:TASKS_SHOWN]]
         more = len(found.tasks) - TASKS_SHOWN

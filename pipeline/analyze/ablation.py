@@ -1,21 +1,30 @@
 """What each technique is worth. In: measured results. Out: the best variant against itself without one.
 
-A row needs both variants measured: a search `ablation` sees to that, a grid has them anyway. The interval is
-a percentile bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife",
-Ann. Statist. 7(1), 1979); the two were measured one after the other, so a drift of the machine between them
-is not in it.
+A search `ablation` sees to it that both variants are there, a grid has them anyway; one that failed has its
+outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
+faster one that came up there has no variants around it. The two were measured
+one after the other: where a baseline ran beside both, each time counts relative to it, so that a drift of the
+machine between them cancels; without one it is in the ratio, and not in the interval. That is a percentile
+bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist.
+7(1), 1979).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
-from pipeline.records.kernel import Implementation, TunableValue
-from pipeline.records.profiled import Interval
+from pipeline.analyze.winners import costs_of
+from pipeline.records.kernel import TunableValue
+from pipeline.records.profiled import Comparison, Interval, Profiled
 from pipeline.records.record import Record
+from pipeline.records.specs import GenerateSpec
+from pipeline.search.space import Subspace, space_of
+from pipeline.search.techniques import Without, without_each
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +40,7 @@ SCHEMA: dict[str, ColumnType] = {
     "best_configuration": "string",
     "technique": "string",
     "changed": "string",
+    "along": "string",
     "variant": "string",
     "best_seconds": "double",
     "seconds": "double",
@@ -38,10 +48,9 @@ SCHEMA: dict[str, ColumnType] = {
     "time_ratio_low": "double",
     "time_ratio_high": "double",
     "confidence": "double",
+    "beside": "string",
     "verdict": "string",
 }
-
-Tunables = Mapping[str, TunableValue]
 
 
 class Ablated(Record, frozen=True, kw_only=True):
@@ -53,12 +62,18 @@ class Ablated(Record, frozen=True, kw_only=True):
     """Its name; of a tunable that expresses none: the tunable's."""
     changed: tuple[str, ...]
     """`vectorize=True -> False`"""
-    ratio: Interval
-    """Time without over time with it: above 1 the technique pays."""
+    along: tuple[str, ...]
+    """The same of what the rules made change with it; empty where all else is equal."""
+    ratio: Interval | None
+    """Time without over time with it: above 1 the technique pays; None: without it there is no time."""
+    beside: str | None = None
+    """The baseline that ran beside both, by which their times were divided."""
 
     @property
     def verdict(self) -> str:
-        """In a word, where the interval says one."""
+        """In a word, where the interval says one; the outcome of what failed."""
+        if self.ratio is None:
+            return self.without.outcome
         if self.ratio.low > 1:
             return "pays"
         return "costs" if self.ratio.high < 1 else "indistinguishable"
@@ -68,74 +83,122 @@ def find_ablations(collected: Collected) -> list[Ablated]:
     """Of each task the best variant, and what it loses without each of its techniques."""
     of_task: dict[str, list[Result]] = {}
     for result in collected.results:
-        if result.profiled is not None and not result.variant.written:
+        if not result.variant.written:
             of_task.setdefault(result.task.task, []).append(result)
     found: list[Ablated] = []
     for results in of_task.values():
-        best = min(results, key=median_seconds)
-        spec = collected.declared.get(best.task.generate)
-        if spec is not None and best.variant.implementation in spec.implementations:
-            found += _of_best(best, results, spec.implementations[best.variant.implementation])
+        spec = collected.declared.get(results[0].task.generate)
+        if spec is not None:
+            for best in _centres(results, spec):
+                found += _of_best(best, results, spec)
     return found
 
 
-def _of_best(best: Result, results: Sequence[Result], declared: Implementation) -> Iterator[Ablated]:
-    same = [each for each in results if each.variant.implementation == best.variant.implementation]
-    by_point = {_point(each.variant.tunables): each for each in same}
-    for technique, changed in _changes(best.variant.tunables, declared):
-        without = by_point.get(_point({**best.variant.tunables, **changed}))
-        if without is not None and without is not best:
-            yield Ablated(
-                best=best,
-                without=without,
-                technique=technique,
-                changed=tuple(
-                    f"{name}={best.variant.tunables[name]} -> {to}" for name, to in changed.items()
-                ),
-                ratio=_ratio(without, best),
-            )
+def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
+    """The winner; of an ablation what its last round began from, which the search chose by its time."""
+    measured = [each for each in results if each.profiled is not None]
+    if spec.search.strategy == "ablation":
+        earlier = [each for each in measured if each.round < spec.search.rounds - 1]
+        if not earlier:
+            return [each for each in measured if each.default]
+        return [min(earlier, key=median_seconds)]
+    timed = [each.profiled for each in measured if each.profiled is not None]
+    if not timed:
+        return []
+    costs = costs_of(timed)
+    return [measured[min(range(len(costs)), key=lambda place: costs[place].value)]]
 
 
-def _changes(tunables: Tunables, declared: Implementation) -> Iterator[tuple[str, dict[str, TunableValue]]]:
-    """Technique -> the tunables that switch it off; a tunable without one goes back to its default."""
-    off: dict[str, dict[str, TunableValue]] = {}
-    for name, tunable in declared.tunables.items():
-        if tunable.technique is not None and tunable.off is not None:
-            if tunables[name] != tunable.off:
-                off.setdefault(tunable.technique, {})[name] = tunable.off
-        elif tunables[name] != tunable.default:
-            off[name] = {name: tunable.default}
-    yield from off.items()
+def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[Ablated]:
+    subspace = _subspace(best, spec)
+    if subspace is None:
+        return
+    by_point = {
+        _point(each.variant.tunables): each
+        for each in results
+        if each.variant.implementation == best.variant.implementation
+    }
+    for each in without_each(subspace, best.variant.tunables):
+        without = by_point.get(_point(each.tunables))
+        if without is not None:
+            yield _ablated(best, without, each)
 
 
-def _point(tunables: Tunables) -> tuple[tuple[str, TunableValue], ...]:
+def _subspace(best: Result, spec: GenerateSpec) -> Subspace | None:
+    """Where the variant is a point; None: it is none of the declared space."""
+    for each in space_of(spec).subspaces:
+        if each.implementation == best.variant.implementation and each.contains(best.variant.tunables):
+            return each
+    return None
+
+
+def _ablated(best: Result, without: Result, each: Without) -> Ablated:
+    def told(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{name}={best.variant.tunables[name]} -> {each.tunables[name]}" for name in names)
+
+    made = Ablated(
+        best=best,
+        without=without,
+        technique=each.technique,
+        changed=told(each.changed),
+        along=told(each.along),
+        ratio=None,
+    )
+    if without.profiled is None or best.profiled is None:
+        return made
+    beside = _common(without.profiled, best.profiled)
+    return msgspec.structs.replace(made, ratio=_ratio(without.profiled, best.profiled, beside), beside=beside)
+
+
+def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValue], ...]:
     return tuple(sorted(tunables.items()))
 
 
-def _ratio(one: Result, other: Result) -> Interval:
-    """Of the medians, with its interval."""
+def _common(one: Profiled, other: Profiled) -> str | None:
+    """A baseline that ran beside both, batch by batch; None where there is none."""
+    theirs = {each.baseline for each in other.comparisons if _paired(each, other)}
+    return next(
+        (each.baseline for each in one.comparisons if _paired(each, one) and each.baseline in theirs), None
+    )
+
+
+def _paired(comparison: Comparison, profiled: Profiled) -> bool:
+    return len(comparison.timing.samples) == len(profiled.timing.samples)
+
+
+def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> Interval:
+    """Of the medians, each over that of the baseline which ran beside it; with its interval."""
     import numpy as np
 
-    assert one.profiled is not None and other.profiled is not None
     generator = np.random.default_rng(SEED)
-    medians = []
-    for result in (one.profiled, other.profiled):
-        samples = np.asarray(result.timing.samples)
+    values, resampled = [], []
+    for profiled in (one, other):
+        samples = np.asarray(profiled.timing.samples)
         picked = generator.integers(0, len(samples), (RESAMPLES, len(samples)))
-        medians.append(np.median(samples[picked], axis=1))
+        value, drawn = profiled.timing.median.value, np.median(samples[picked], axis=1)
+        for each in profiled.comparisons:
+            if each.baseline == baseline:
+                beside = np.asarray(each.timing.samples)
+                value, drawn = value / float(np.median(beside)), drawn / np.median(beside[picked], axis=1)
+        values.append(value)
+        resampled.append(drawn)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(medians[0] / medians[1], (tail, 1 - tail))
-    value = one.profiled.timing.median.value / other.profiled.timing.median.value
-    return Interval(value=value, low=float(low), high=float(high), confidence=CONFIDENCE)
+    low, high = np.quantile(resampled[0] / resampled[1], (tail, 1 - tail))
+    return Interval(value=values[0] / values[1], low=float(low), high=float(high), confidence=CONFIDENCE)
 
 
 def ablation_table(found: Sequence[Ablated]) -> "pa.Table":
-    """One row per technique, the one that pays most first."""
-    ordered = sorted(found, key=lambda each: (each.best.task.task, -each.ratio.value))
+    """One row per technique, the one that pays most first, what failed last."""
+    ordered = sorted(found, key=lambda each: (each.best.task.task, each.best.id, -_size(each)))
     return row_table(SCHEMA, [_row(each) for each in ordered])
 
 
+def _size(each: Ablated) -> float:
+    return 0.0 if each.ratio is None else each.ratio.value
+
+
 def _row(each: Ablated) -> dict[str, object]:
+    ratio = each.ratio
     return {
         **task_cells(each.best.task),
         "implementation": each.best.variant.implementation,
@@ -143,12 +206,14 @@ def _row(each: Ablated) -> dict[str, object]:
         "best_configuration": configuration(each.best.variant.tunables),
         "technique": each.technique,
         "changed": ", ".join(each.changed),
+        "along": ", ".join(each.along) or None,
         "variant": each.without.id,
         "best_seconds": median_seconds(each.best),
-        "seconds": median_seconds(each.without),
-        "time_ratio": each.ratio.value,
-        "time_ratio_low": each.ratio.low,
-        "time_ratio_high": each.ratio.high,
-        "confidence": each.ratio.confidence,
+        "seconds": None if each.without.profiled is None else median_seconds(each.without),
+        "time_ratio": None if ratio is None else ratio.value,
+        "time_ratio_low": None if ratio is None else ratio.low,
+        "time_ratio_high": None if ratio is None else ratio.high,
+        "confidence": None if ratio is None else ratio.confidence,
+        "beside": each.beside,
         "verdict": each.verdict,
     }

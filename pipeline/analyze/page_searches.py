@@ -71,7 +71,11 @@ def _pruned(row: Row) -> str:
 
 
 def ablations(tables: Tables) -> list[AblationRows]:
-    """Best variants of which at least one technique was switched off alone."""
+    """Variants of which at least one technique was switched off."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for task, rows in _by_task(tables, "ablation").items():
+        for row in rows:
+            groups.setdefault((task, row["best_variant"]), []).append(row)
     return [
         AblationRows(
             title=_title(rows[0]),
@@ -80,7 +84,7 @@ def ablations(tables: Tables) -> list[AblationRows]:
             best_seconds=rows[0]["best_seconds"],
             rows=rows,
         )
-        for rows in _by_task(tables, "ablation").values()
+        for rows in groups.values()
     ]
 
 

@@ -84,7 +84,7 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
     verified = sum(result.verified is not None for result in results)
     if not measured:
         return _not_measured(cell, results, verified)
-    costs = _costs([profiled for profiled, _ in measured])
+    costs = costs_of([profiled for profiled, _ in measured])
     number = min(range(len(measured)), key=lambda index: costs[index].value)
     best, result = measured[number]
     assert result.verify is not None and result.verified is not None
@@ -117,7 +117,7 @@ def _rate(amount: float | None, profiled: Profiled) -> float | None:
     return None if amount is None else amount / profiled.timing.median.value
 
 
-def _costs(measured: Sequence[Profiled]) -> list[Interval]:
+def costs_of(measured: Sequence[Profiled]) -> list[Interval]:
     """What variants are ranked by: time relative to a baseline that was timed in turn with each of them.
 
     A slow phase of the machine cancels in that ratio. Where they have no baseline in common: the median time.

@@ -21,10 +21,12 @@ class TaskLinks(Record, frozen=True, kw_only=True):
     runs: int
     charts: str
     """The experiment's chart page, filtered to the task: which tunables matter."""
-    compare: str
-    """The compare page of the task's runs."""
+    compare: str | None
+    """The compare page of the task's runs; None where no tunable differs between them: it would be empty."""
     compared: int
     """How many of the runs the compare page holds: the fastest, where an address cannot hold them all."""
+    differ: bool = True
+    """Whether a tunable differs, so that the chart page tells which of them matter."""
 
 
 class Champion(Record, frozen=True, kw_only=True):
@@ -46,6 +48,8 @@ class Links(Record, frozen=True, kw_only=True):
     """Runs of what was only compiled, where there are any."""
     sweep: str
     models: str
+    searches: str | None = None
+    """Best so far by round, where a search has several."""
     tasks: tuple[TaskLinks, ...]
 
 

@@ -1,12 +1,13 @@
 """Ablation: from one variant, one technique off at a time, all else equal; the report tells their worth.
 
 The variant is the best that the rounds before the last one found; with one round, the default of each
-implementation. A tunable that expresses no technique goes back to its default. The kind of table is that of
+implementation. A tunable that expresses no technique goes back to its default. Where the rules exclude the
+variant without a technique, the nearest valid one stands in (`techniques`). The kind of table is that of
 "Im2win: Memory Efficient Convolution on SIMD Architectures" (Lu et al., HPEC 2022), which takes its
 optimizations away one by one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,8 +16,9 @@ from pipeline.records.search import Ablation
 from pipeline.search.lattice import Field
 from pipeline.search.learned import best
 from pipeline.search.registry import strategy
-from pipeline.search.space import Point, Space, Subspace, Tunables
+from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget
+from pipeline.search.techniques import without_each
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
@@ -31,27 +33,9 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     points: list[Point] = []
     for name, tunables in centres:
         lattice = field.lattices[name]
-        for changed in (tunables, *without_each(lattice.subspace, tunables)):
+        others = (each.tunables for each in without_each(lattice.subspace, tunables))
+        for changed in (tunables, *others):
             vector = lattice.vector(changed)
             if lattice.is_valid(vector) and vector not in field.taken[name]:
                 points.append(field.take(name, vector))
     return points if budget.variants is None else points[: budget.variants]
-
-
-def without_each(subspace: Subspace, tunables: Tunables) -> Iterator[Tunables]:
-    """The same point without one technique each, then with one other tunable each at its default."""
-    # In the order in which the tunables are declared.
-    techniques = dict.fromkeys(
-        subspace.techniques[tunable][0] for tunable in subspace.values if tunable in subspace.techniques
-    )
-    for technique in techniques:
-        off = {
-            tunable: value
-            for tunable, (name, value) in subspace.techniques.items()
-            if name == technique and value in subspace.values[tunable]
-        }
-        if any(tunables[tunable] != value for tunable, value in off.items()):
-            yield {**tunables, **off}
-    for tunable, default in subspace.default.items():
-        if tunable not in subspace.techniques and tunables[tunable] != default:
-            yield {**tunables, tunable: default}

@@ -12,6 +12,7 @@ from pipeline.track.runs import Run
 from pipeline.track.views import Explained
 
 FACTS = ("static/registers", "static/spills", "static/code_bytes")
+AUTHORS = ("written_by", "agent/change")
 
 
 class Axes(Record, frozen=True, kw_only=True):
@@ -26,6 +27,15 @@ class Axes(Record, frozen=True, kw_only=True):
     facts: tuple[str, ...]
     recorded: bool = False
     """Whether recorded measurements were replayed."""
+    in_rounds: bool = False
+    """Whether a search proposed them in more than one round."""
+    authors: tuple[str, ...] = ()
+    """Tags that tell who wrote a source, and for what change, where one of them has such."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether any tunable has two values among them."""
+        return any(self.tunables.values())
 
 
 Order = Mapping[tuple[str, ...], Sequence[str]]
@@ -78,6 +88,8 @@ def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
         numeric=tuple(name.removeprefix("tunable/") for name in metrics if name.startswith("tunable/")),
         facts=tuple(name for name, found in facts.items() if len(found) > 1),
         recorded=any(result.profiled and result.profiled.recorded for result in results),
+        in_rounds=len({result.round for result in results}) > 1,
+        authors=tuple(name for name in AUTHORS if any(name in run.tags for run in runs)),
     )
 
 
@@ -92,6 +104,8 @@ def explain(axes: Axes, row: TaskRow, order: Order) -> Explained:
         },
         numeric=frozenset(axes.numeric),
         facts=axes.facts,
+        in_rounds=axes.in_rounds,
+        authors=axes.authors,
     )
 
 

@@ -90,6 +90,7 @@ def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | N
         compiled=pages.compiled(store, experiments[COMPILED], compiled),
         sweep=links.run(links.base(store.uri), experiments[SWEEPS], sweep_run),
         models=links.models(links.base(store.uri)),
+        searches=pages.searches(store, sweep),
         tasks=pages.tasks(store, experiments[MEASURED], placed, source.aggregate),
     )
     close_sweep(store, sweep_run, msgspec.structs.replace(sweep, links=found), report)
@@ -121,6 +122,7 @@ def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
         summary=source.summary,
         spec=to_json(source.spec),
         folder=source.aggregate,
+        root=source.root,
     )
 
 

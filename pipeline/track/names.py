@@ -9,6 +9,8 @@ from pipeline.records.record import digest
 NAME_LENGTH = 250
 PARAM_LENGTH = 6000
 TAG_LENGTH = 8000
+SWEEP = "kernelmill.sweep"
+"""Tag of a sweep's run: its identity."""
 CUT = " … (cut; whole in result.json)"
 
 

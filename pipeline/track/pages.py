@@ -6,11 +6,12 @@ from typing import Literal
 
 from pipeline.records.record import Record, digest
 from pipeline.records.tracked import TaskLinks
-from pipeline.track import links, views
+from pipeline.track import links, names, views
 from pipeline.track.client import Store, set_experiment_tags
 from pipeline.track.explain import Axes, Order, explain, goal, read_order
 from pipeline.track.idempotency import Logged
 from pipeline.track.outline import Line
+from pipeline.track.sweep import BEST, Sweep, curves_of
 from pipeline.track.tasks import Task
 
 
@@ -38,6 +39,19 @@ def compiled(store: Store, experiment: str, batches: Sequence[Batch]) -> str | N
     return _share(store, experiment, {"targets": views.compiled_page()}, mode="TABLE")["targets"]
 
 
+def searches(store: Store, sweep: Sweep) -> str | None:
+    """How the best so far fell, round by round; None where no search has two rounds."""
+    curves: dict[str, dict[str, None]] = {}
+    for curve in curves_of(sweep.folder):
+        if curve.quantity == BEST:
+            curves.setdefault(curve.title, {})[names.key(curve.name)] = None
+    if not curves:
+        return None
+    page = views.rounds_page(sweep.identity, {title: tuple(each) for title, each in curves.items()})
+    name = f"rounds of {sweep.summary.experiment}"
+    return _share(store, sweep.experiment, {name: page})[name]
+
+
 def tasks(store: Store, experiment: str, placed: Sequence[Placed], aggregate: Path) -> tuple[TaskLinks, ...]:
     """Which tunables matter, task by task."""
     order = read_order(aggregate)
@@ -61,8 +75,9 @@ def _links(store: Store, experiment: str, placed: Placed, charts: str) -> TaskLi
         title=batch.task.title,
         runs=len(runs),
         charts=charts,
-        compare=address,
-        compared=count,
+        compare=address if batch.axes.differ else None,
+        compared=count if batch.axes.differ else 0,
+        differ=batch.axes.differ,
     )
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from pipeline.analyze import quantities
 from pipeline.records.record import Record, to_json
 from pipeline.records.summary import Summary, Winner
-from pipeline.records.tracked import Links
+from pipeline.records.tracked import Links, TaskLinks
 from pipeline.track import names
 from pipeline.track.client import Store
+from pipeline.track.conversations import conversations
 from pipeline.track.write import put_artifacts, tag_run
 
-SWEEP = "kernelmill.sweep"
+BEST = "best_us"
 AGENT_USE = ("attempts", "sources", "requests", "prompt_tokens", "completion_tokens", "cost", "seconds")
 TABLES = frozenset({".parquet", ".csv", ".md"})
 
@@ -28,16 +29,18 @@ class Sweep(Record, frozen=True, kw_only=True):
     spec: bytes
     folder: Path
     """The tables that aggregate wrote."""
+    root: Path
+    """The artifact store."""
     links: Links | None = None
 
 
 def open_sweep(store: Store, sweep: Sweep) -> str:
     """The run of this sweep: known, or new and not finished yet."""
-    query = f"tags.`{SWEEP}` = '{sweep.identity}'"
+    query = f"tags.`{names.SWEEP}` = '{sweep.identity}'"
     for run in store.client.search_runs([sweep.experiment], query, max_results=10):
         return str(run.info.run_id)
     summary = sweep.summary
-    tags = {SWEEP: sweep.identity, "experiment": summary.experiment}
+    tags = {names.SWEEP: sweep.identity, "experiment": summary.experiment}
     if summary.commits:
         tags["mlflow.source.git.commit"] = summary.commits[-1]
     name = f"{summary.experiment} {sweep.identity[:6]}"
@@ -62,12 +65,13 @@ def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> No
         tags["environment"] = names.tag(" ".join(described))
     metrics = [Metric(names.key(name), value, now, 0) for name, value in _metrics(summary)]
     # The step is the round: MLflow draws the curve.
-    metrics += [Metric(names.key(name), value, now, step) for name, value, step in searches(sweep.folder)]
+    metrics += [Metric(names.key(each.name), each.value, now, each.step) for each in curves_of(sweep.folder)]
     store.client.log_batch(run, metrics=metrics)
     tag_run(store, run, tags)
     tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.suffix in TABLES)
     documents = {"summary.json": to_json(summary), "spec.json": sweep.spec}
-    put_artifacts(store, info.artifact_uri, tables, documents)
+    asked = tuple(conversations(sweep.folder, sweep.root))
+    put_artifacts(store, info.artifact_uri, (*tables, *asked), documents)
     store.client.set_terminated(run)
     if report is not None:
         attach_report(store, run, report)
@@ -79,22 +83,46 @@ def attach_report(store: Store, run: str, report: Path) -> None:
 
 
 def note(sweep: Sweep) -> str:
-    """The run's text: the winners, and where to look."""
+    """The run's text: where to look, above the fold of the UI, and the winners."""
     summary = sweep.summary
     lines = [f"**{summary.experiment}**: {summary.description}", ""]
     if summary.origin:
         lines += [f"Made on {summary.origin.line}.", ""]
+    if sweep.links:
+        found = [f"[All winners as charts]({sweep.links.charts})", f"[Models]({sweep.links.models})"]
+        if sweep.links.searches:
+            found.insert(0, f"[Best so far, round by round]({sweep.links.searches})")
+        lines += [" · ".join(found), ""]
     lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
     if sweep.links:
-        lines += [f"[All winners as charts]({sweep.links.charts}) · [Models]({sweep.links.models})", ""]
-        lines += [
-            f"- {task.title}: [which tunables matter]({task.charts}) · [compare]({task.compare})"
-            for task in sweep.links.tasks
-        ]
+        lines += [f"- {task.title}: {_pages(task)}" for task in sweep.links.tasks]
     return "\n".join(lines)
 
 
-def searches(folder: Path) -> Iterator[tuple[str, float, int]]:
+def _pages(task: TaskLinks) -> str:
+    if task.compare is None:
+        return f"[its variants]({task.charts})"
+    return f"[which tunables matter]({task.charts}) · [compare]({task.compare})"
+
+
+class Moment(Record, frozen=True, kw_only=True):
+    """A point of a curve by round."""
+
+    quantity: str
+    search: str
+    title: str
+    """What is tuned."""
+    value: float
+    step: int
+    """The round."""
+
+    @property
+    def name(self) -> str:
+        """Of the metric."""
+        return "/".join((self.quantity, self.search, *self.title.split(" · ")))
+
+
+def curves_of(folder: Path) -> Iterator[Moment]:
     """Best so far in microseconds, variants and seconds spent, each by round, of searches with several."""
     import pyarrow.parquet as pq
 
@@ -103,13 +131,18 @@ def searches(folder: Path) -> Iterator[tuple[str, float, int]]:
     several = {row["task"] for row in rows if row["round"] > 0}
     for row in rows:
         if row["task"] in several:
-            where = "/".join(
-                row[name] for name in ("search", "kernel", "workload", "hardware", "optimization")
-            )
-            if row["best_seconds"] is not None:
-                yield f"best_us/{where}", 1e6 * row["best_seconds"], row["round"]
-            yield f"variants/{where}", float(row["variants"]), row["round"]
-            yield f"spent_seconds/{where}", row["spent_seconds"], row["round"]
+            title = " · ".join(row[name] for name in ("kernel", "workload", "hardware", "optimization"))
+            best = row["best_seconds"]
+            found = {
+                BEST: None if best is None else 1e6 * best,
+                "variants": float(row["variants"]),
+                "spent_seconds": row["spent_seconds"],
+            }
+            for quantity, value in found.items():
+                if value is not None:
+                    yield Moment(
+                        quantity=quantity, search=row["search"], title=title, value=value, step=row["round"]
+                    )
 
 
 def _winners(winners: Sequence[Winner]) -> list[str]:

@@ -8,10 +8,13 @@ The format is not documented: where a UI does not understand it, it says so and 
 from collections.abc import Mapping, Sequence
 
 from pipeline.records.record import Record, digest, to_json
+from pipeline.track.names import SWEEP
 
 PREFIX = "mlflow.sharedViewState."
+ROUND = "search/round"
 AXES_AT_MOST = 8  # axes that one still tells apart in a parallel-coordinates chart
-FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", "Model metrics", "System metrics")
+GENERAL = ("Model metrics", "System metrics")
+FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", *GENERAL)
 """Sections that the UI makes of the metrics' prefixes: there, but folded."""
 
 Json = dict[str, object]
@@ -35,6 +38,7 @@ class Page(Record, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     """What the table shows: `params.x`, `metrics.y`, `tags.z`."""
     sections: tuple[Section, ...]
+    folded: tuple[str, ...] = FOLDED
 
 
 class Explained(Record, frozen=True, kw_only=True):
@@ -46,10 +50,14 @@ class Explained(Record, frozen=True, kw_only=True):
     """Those of them that are metrics, too."""
     facts: tuple[str, ...]
     """Metrics that vary, for example `static/registers`."""
+    in_rounds: bool = False
+    """Whether a search proposed them in more than one round."""
+    authors: tuple[str, ...] = ()
+    """Tags that tell who wrote a source, and for what change."""
 
 
 def task_page(task: str, goal: str, explained: Explained) -> Page:
-    """Which tunables matter for one task."""
+    """Which tunables matter for one task, how its search went; nothing is offered where nothing differs."""
     tunables = list(dict.fromkeys(name for names in explained.tunables.values() for name in names))
     parallel = tuple(
         _chart(
@@ -63,15 +71,36 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
     )
     numbers = [f"tunable/{name}" for name in tunables if name in explained.numeric]
     scatter = tuple(_scatter(name, goal) for name in (*numbers[:4], *explained.facts))
-    shown = dict.fromkeys([goal, "time/median_us", "roofline_share", *explained.facts])
+    rounds = (_scatter(ROUND, "time/median_us"),) if explained.in_rounds else ()
+    found = (
+        Section(title="Which tunables matter", columns=1, charts=parallel),
+        Section(title="Round by round", columns=1, charts=rounds),
+        Section(title="One at a time", columns=2, charts=scatter),
+    )
+    sections = tuple(section for section in found if section.charts)
+    first = [ROUND] if explained.in_rounds else []
+    shown = dict.fromkeys([*first, goal, "time/median_us", "roofline_share", *explained.facts])
     return Page(
         query=f"tags.task = '{task}'",
         order=f"metrics.`{goal}`",
-        columns=(*(f"params.`{name}`" for name in tunables), *(f"metrics.`{name}`" for name in shown)),
-        sections=(
-            Section(title="Which tunables matter", columns=1, charts=parallel),
-            Section(title="One at a time", columns=2, charts=scatter),
+        columns=(
+            *_tags(*explained.authors),
+            *(f"params.`{name}`" for name in tunables),
+            *(f"metrics.`{name}`" for name in shown),
         ),
+        sections=sections or (Section(title="Variants", columns=1, charts=(_bar(goal),)),),
+    )
+
+
+def rounds_page(sweep: str, curves: Mapping[str, Sequence[str]]) -> Page:
+    """The best so far of a sweep's searches by round: what is tuned -> the metrics of its searches."""
+    charts = tuple(_lines(names, f"Best so far, µs: {title}") for title, names in curves.items())
+    return Page(
+        query=f"tags.`{SWEEP}` = '{sweep}'",
+        order="attributes.start_time",
+        columns=tuple(f"metrics.`{name}`" for names in curves.values() for name in names),
+        sections=(Section(title="Best so far in µs, round by round", columns=1, charts=charts),),
+        folded=GENERAL,
     )
 
 
@@ -117,7 +146,7 @@ def state(page: Page) -> str:
         "lifecycleFilter": "Active",
         "runsHiddenMode": "SHOW_ALL",
         "selectedColumns": page.columns,
-        "compareRunSections": [*shown, *(_section(name, display=False) for name in FOLDED)],
+        "compareRunSections": [*shown, *(_section(name, display=False) for name in page.folded)],
         "compareRunCharts": cards,
         "isAccordionReordered": True,
         "hideEmptyCharts": True,
@@ -136,6 +165,26 @@ def _section(name: str, **settings: object) -> Json:
 def _scatter(metric: str, goal: str) -> Json:
     axes = {axis: {"key": key, "type": "METRIC"} for axis, key in (("xaxis", metric), ("yaxis", goal))}
     return _chart("SCATTER", f"{goal} against {metric}", runsCountToCompare=1000, **axes)
+
+
+def _lines(metrics: Sequence[str], title: str) -> Json:
+    return _chart(
+        "LINE",
+        title,
+        metricKey=metrics[0],
+        selectedMetricKeys=list(metrics),
+        xAxisKey="step",
+        selectedXAxisMetricKey="",
+        xAxisScaleType="linear",
+        scaleType="linear",
+        lineSmoothness=0,
+        useGlobalLineSmoothing=False,
+        useGlobalXaxisKey=False,
+        displayPoints=True,
+        yAxisKey="metric",
+        range={},
+        runsCountToCompare=10,
+    )
 
 
 def _bar(metric: str) -> Json:

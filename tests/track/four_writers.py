@@ -19,8 +19,8 @@ from pipeline.track.client import Store
 from pipeline.track.idempotency import RESULT, SLOT, WINNER
 from pipeline.track.ingest import Source
 from pipeline.track.lease import NAME as LEASE
+from pipeline.track.names import SWEEP
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
-from pipeline.track.sweep import SWEEP
 from pipeline.track.tasks import read_task
 from tests.track.small_run import compiled, measured, results_of, write_source
 

@@ -12,9 +12,12 @@ from pipeline.track import links
 from tests.track import browser
 from tests.track.mlflow_server import serving
 
+PARALLEL = ".parcoords .dimension .label"
+LINES = ".js-plotly-plot .scatterlayer .js-line"
+
 
 def main(arguments: list[str]) -> int:
-    """Open the pages of one task, of the winners and of the absent targets."""
+    """Open the pages of one task, of the searches, of the winners and of the absent targets."""
     parser = argparse.ArgumentParser(prog="python -m tests.track.screenshots", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     parser.add_argument("--task", default="", help="beginning of the task's title; the first task without it")
@@ -27,7 +30,9 @@ def main(arguments: list[str]) -> int:
     task = next(task for task in tracked.links.tasks if task.title.startswith(options.task))
     pages = {
         "mlflow_compare": (task.compare, ".parcoords"),
-        "mlflow_charts": (task.charts, ".parcoords .dimension .label"),
+        "mlflow_charts": (task.charts, PARALLEL if task.differ else ".js-plotly-plot .point"),
+        "mlflow_searches": (tracked.links.searches, LINES),
+        "mlflow_sweep": (tracked.links.sweep, "main"),
         "mlflow_winners": (tracked.links.charts, ".js-plotly-plot .bars .point"),
         "mlflow_targets": (tracked.links.compiled, ".ag-row"),
     }

@@ -14,6 +14,7 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.stages import aggregate
 from pipeline.store.layout import entry_path
+from pipeline.store.seals import SEAL
 from pipeline.track.ingest import Source
 from tests.analyze.sample_run import Case, write_run
 
@@ -79,6 +80,23 @@ def source(root: Path) -> Source:
     assert aggregate.main(arguments) == 0
     summary = read_record(folder / "summary.json", Summary)
     return Source(spec=spec, summary=summary, aggregate=folder, root=root)
+
+
+def with_a_second_round(source: Source, folder: Path) -> Source:
+    """The same, with tables in which every search of one round had a second one that halved the best time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    shutil.copytree(source.aggregate, folder, ignore=shutil.ignore_patterns(SEAL))
+    path = folder / "rounds.parquet"
+    table = pq.read_table(path)
+    rows = [
+        {**row, "round": number, "best_seconds": row["best_seconds"] and row["best_seconds"] / (number + 1)}
+        for row in table.to_pylist()
+        for number in (0, 1)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    return msgspec.structs.replace(source, aggregate=folder)
 
 
 def results_of(source: Source) -> tuple[Result, ...]:

@@ -12,7 +12,15 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.tracked import Counts
 from pipeline.track.client import Store, open_store
 from pipeline.track.ingest import Ingested, ingest
-from tests.track.small_run import TRACKING, compiled, copy_store, measured, source, write_source
+from tests.track.small_run import (
+    TRACKING,
+    compiled,
+    copy_store,
+    measured,
+    source,
+    with_a_second_round,
+    write_source,
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +129,46 @@ def test_the_compare_page_starts_with_the_fastest(store: Store, done: Ingested) 
     runs = json.loads(query["runs"][0])
     assert runs[0] == done.champions[0].run
     assert done.links.tasks[0].compared == done.links.tasks[0].runs == len(runs) == 5
+
+
+def test_one_round_has_no_curve(done: Ingested) -> None:
+    """A grid is no search of several rounds."""
+    assert done.links.searches is None
+
+
+def test_a_search_of_several_rounds_has_its_curve(tmp_path: Path, template: Path) -> None:
+    """Metrics by round on the sweep's run, a page that draws them, a link to it in the sweep's text."""
+    copy_store(template, tmp_path)
+    store = open_store(TRACKING, tmp_path)
+    found = write_source(tmp_path, [measured()])
+    done = ingest(store, with_a_second_round(found, tmp_path / "changed"), None)
+    (metric,) = [
+        name for name in store.client.get_run(done.sweep).data.metrics if name.startswith("best_us/")
+    ]
+    history = store.client.get_metric_history(done.sweep, metric)
+    assert [each.step for each in history] == [0, 1]
+    assert history[1].value == pytest.approx(history[0].value / 2)
+    assert done.links.searches is not None
+    assert done.links.searches in store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
+    states = [
+        json.loads(text)
+        for key, text in store.client.get_experiment(done.experiments["kernelmill-sweeps"]).tags.items()
+        if "sharedViewState" in key
+    ]
+    (chart,) = states[0]["compareRunCharts"]
+    assert (chart["type"], chart["selectedMetricKeys"]) == ("LINE", [metric])
+
+
+def test_equal_tunables_are_not_compared(tmp_path: Path, template: Path) -> None:
+    """Of variants that differ in no tunable the compare page would be empty: it is not offered."""
+    copy_store(template, tmp_path)
+    store = open_store(TRACKING, tmp_path)
+    done = ingest(store, write_source(tmp_path, [measured(space={"unroll": (1,)}, failures={})]), None)
+    (task,) = done.links.tasks
+    assert (task.compare, task.compared, task.differ) == (None, 0, False)
+    note = store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
+    assert f"[its variants]({task.charts})" in note
+    assert "which tunables matter" not in note
 
 
 def test_the_specs_ingested_are_kept(root: Path, store: Store, done: Ingested) -> None:

@@ -15,7 +15,7 @@ from pipeline.track.links import HOST, PORT
 from tests.analyze.sample_run import CPP, cases
 from tests.track import browser
 from tests.track.mlflow_server import serving
-from tests.track.small_run import TRACKING, copy_store, write_source
+from tests.track.small_run import TRACKING, copy_store, with_a_second_round, write_source
 
 pytestmark = [
     pytest.mark.browser,
@@ -38,7 +38,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory, template: Path) -> tuple[Pa
         for case in cases()
         if (case.kernel in KERNELS and case.eager) or (case.kernel == "softmax" and case.hardware != "cpu")
     ]
-    source = write_source(root, wanted)
+    source = with_a_second_round(write_source(root, wanted), root / "rounds")
     return root, ingest(open_store(TRACKING, root), source, None)
 
 
@@ -89,6 +89,22 @@ def test_chart_page_opens_prepared(logged: tuple[Path, Ingested], server: str, d
     browser.picture(driver, SCREENSHOTS / "mlflow_charts.png")
     assert browser.coloured(driver, ".parcoords") > 2000
     assert browser.outside(driver, server) == []
+
+
+def test_searches_page_draws_a_curve_for_each_kernel(
+    logged: tuple[Path, Ingested], server: str, driver: Any
+) -> None:
+    """Best so far by round, without a click."""
+    assert logged[1].links.searches is not None
+    browser.open_page(driver, _at(logged[1].links.searches, server))
+    lines = ".js-plotly-plot .scatterlayer .js-line"
+    count = len(logged[1].links.tasks)
+    browser.wait_for(lambda: len(driver.find_elements("css selector", lines)) >= count, "a line per kernel")
+    text = driver.find_element("tag name", "body").text
+    assert "Best so far in µs, round by round" in text
+    assert "softmax/llama3_8b_decode/cpu" in text
+    assert "1 matching run" in text
+    browser.picture(driver, SCREENSHOTS / "mlflow_searches.png")
 
 
 def test_winners_page_has_a_bar_per_winner(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:

@@ -54,10 +54,52 @@ def test_every_chart_stands_in_a_section() -> None:
         views.task_page("t1", "speedup/eager", EXPLAINED),
         views.winners_page("speedup/eager"),
         views.compiled_page(),
+        views.rounds_page("s1", {"softmax": ("best_us/tpe/softmax",)}),
     ):
         state = _state(page)
         sections = {section["uuid"] for section in state["compareRunSections"]}
         assert {chart["metricSectionId"] for chart in state["compareRunCharts"]} <= sections
+
+
+def test_nothing_is_offered_where_nothing_differs() -> None:
+    """A language model's variants have equal tunables: no parallel coordinates, but rounds and changes."""
+    written = Explained(
+        tunables={},
+        numeric=frozenset(),
+        facts=("static/code_bytes",),
+        in_rounds=True,
+        authors=("agent/change",),
+    )
+    state = _state(views.task_page("t1", "speedup/eager", written))
+    charts = state["compareRunCharts"]
+    assert [(chart["type"], chart["xaxis"]["key"]) for chart in charts] == [
+        ("SCATTER", "search/round"),
+        ("SCATTER", "static/code_bytes"),
+    ]
+    titles = [section["name"] for section in state["compareRunSections"] if section["display"]]
+    assert titles == ["Round by round", "One at a time"]
+    assert state["selectedColumns"][:2] == ["tags.`agent/change`", "metrics.`search/round`"]
+
+
+def test_a_page_has_a_chart_at_least() -> None:
+    """Of one variant: its bar."""
+    alone = Explained(tunables={}, numeric=frozenset(), facts=())
+    (chart,) = _state(views.task_page("t1", "speedup/eager", alone))["compareRunCharts"]
+    assert (chart["type"], chart["metricKey"]) == ("BAR", "speedup/eager")
+
+
+def test_searches_of_one_kernel_share_a_chart() -> None:
+    """The best so far of each by round, of this sweep alone."""
+    curves = {
+        "softmax · cpu": ("best_us/tpe/softmax/cpu", "best_us/random/softmax/cpu"),
+        "matmul · cpu": ("m",),
+    }
+    state = _state(views.rounds_page("s1", curves))
+    charts = state["compareRunCharts"]
+    assert [chart["type"] for chart in charts] == ["LINE", "LINE"]
+    assert charts[0]["selectedMetricKeys"] == ["best_us/tpe/softmax/cpu", "best_us/random/softmax/cpu"]
+    assert charts[0]["xAxisKey"] == "step"
+    assert state["searchFilter"] == "tags.`kernelmill.sweep` = 's1'"
 
 
 def test_compiled_variants_show_no_measurement() -> None:
