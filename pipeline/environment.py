@@ -49,6 +49,16 @@ def rename_completed_command(old: str, new: str) -> None:
         os.environ["COMP_LINE"] = new + line.removeprefix(old)
 
 
+def user_cache() -> Path | None:
+    """$XDG_CACHE_HOME, or ~/.cache: what can be made again and all checkouts of this user share; None
+    without a home. Relative paths do not count (XDG Base Directory Specification 0.8)."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):  # noqa: PTH117  (an empty one is no path)
+        return Path(named)
+    home = os.path.expanduser("~")  # noqa: PTH111  (`Path.home` raises where there is none)
+    return Path(home, ".cache") if os.path.isabs(home) else None  # noqa: PTH117
+
+
 def visible_devices() -> tuple[str, ...] | None:
     """$CUDA_VISIBLE_DEVICES: the devices that this process may use; None where it is not restricted."""
     value = os.environ.get("CUDA_VISIBLE_DEVICES")

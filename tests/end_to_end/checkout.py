@@ -34,7 +34,13 @@ class Checkout:
                 shutil.copy2(source, folder / part)
         (folder / "artifacts").mkdir()
         # The short folder keeps the path of the warm worker's socket below the system's limit.
-        self.environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # What checkouts of one user share would make one test depend on another, and a cold run warm.
+            "XDG_CACHE_HOME": str(folder.parent / f"{folder.name}-user-cache"),
+        }
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with these arguments."""
