@@ -1,8 +1,8 @@
 """Ceilings of the device in use: how fast it streams by size of the data, multiplies, adds, and is called.
 
-Measured once per device and circumstances (boot, cores, clock limits, driver, versions) in a child of its own,
-kept under `cache/ceilings` and, where nothing disturbed them, for the user's other checkouts; every result
-carries those that bound it.
+Measured once per device and circumstances (boot, cores, clock limits, driver, versions) in a child of its
+own, kept under `cache/ceilings` and, where nothing disturbed them, for the user's other checkouts; every
+result carries those that bound it.
 """
 
 import os
