@@ -35,6 +35,19 @@ def that_end_with_this() -> dict[str, str]:
     return {**os.environ, RUN: str(os.getpid())}
 
 
+WARM = "KERNELMILL_WARM"
+
+
+def jobs_are_warm() -> None:
+    """$KERNELMILL_WARM: this process is a job of the warm worker, which may ask that for more."""
+    os.environ[WARM] = "1"
+
+
+def is_warm() -> bool:
+    """Whether this is one, and no process of a cluster's job, which starts nothing that could outlive it."""
+    return WARM in os.environ and ON_NODE not in os.environ
+
+
 def prefer_programs_in(folder: Path) -> None:
     """$PATH: programs of this folder first, for the processes that this one starts."""
     paths = os.environ.get("PATH", "").split(os.pathsep)

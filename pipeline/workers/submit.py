@@ -32,6 +32,8 @@ SECRET = "_API_KEY"
 """As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
 KEY_HOLDER = "generate"
 """The stage that asks language models, and runs nothing."""
+TORCH = "TORCH"
+"""How variables begin that torch's compiler reads when it is imported."""
 RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is
 
 
@@ -104,6 +106,24 @@ def begin() -> subprocess.Popen[bytes]:
     )
 
 
+def fork_server(*prepare: str) -> socket.socket | None:
+    """Our end of a fork server in a branch of the warm worker; None where there can be none.
+
+    `prepare` names functions, `module:function`, that have imported what its children need.
+    """
+    try:
+        connection = _connect(prepare)
+        if connection is None:
+            return None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = {"type": "forks", "folder": str(Path.cwd()), "environment": _environment("")}
+        with theirs, connection:
+            _send(connection, request, [theirs.fileno()])
+    except OSError:
+        return None
+    return ours
+
+
 def _backends(spec: Path) -> list[str]:
     """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
     try:
@@ -148,8 +168,8 @@ def _run() -> int | None:
 
 
 def _socket_path(backends: Sequence[str]) -> Path:
-    """One per user, checkout, interpreter, environment of the libraries, state of the code, backends, and
-    step of a Slurm job."""
+    """One per user, checkout, interpreter, environment of the libraries, state of the code, step of a Slurm
+    job, and backends or functions that have imported more."""
     folder = Path(tempfile.gettempdir())
     if len(os.fsencode(folder)) > LONGEST_FOLDER:
         folder = Path("/tmp")
@@ -161,7 +181,10 @@ def _socket_path(backends: Sequence[str]) -> Path:
     # Slurm ends what a job step started when that ends, so another step needs a worker of its own.
     step = [os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
     place = [str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", "")]
-    identity = "\0".join([*place, *code, *backends, *step])
+    prepared = []
+    if any(":" in name for name in backends):
+        prepared = [f"{name}={text}" for name, text in sorted(os.environ.items()) if name.startswith(TORCH)]
+    identity = "\0".join([*place, *code, *backends, *step, *prepared])
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock"
 
 
@@ -222,8 +245,11 @@ def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | No
     base = _connect([])
     if base is None:
         return None
+    prepare = [name for name in backends if ":" in name]
     with Path(os.devnull).open("rb") as nothing, log.open("wb") as stream:
-        branch = {"type": "branch", "backends": backends, "path": str(path)}
+        branch: dict[str, object] = {"type": "branch", "path": str(path), "prepare": prepare}
+        branch["backends"] = [name for name in backends if name not in prepare]
+        branch["environment"] = _environment("") if prepare else None
         _send(base, branch, [nothing.fileno(), stream.fileno(), stream.fileno()])
     base.settimeout(START_SECONDS)
     with contextlib.suppress(OSError):

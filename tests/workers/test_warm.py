@@ -7,15 +7,19 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.workers import submit
+from pipeline.workers.sandbox import ForkServer, Limits
 from pipeline.workers.submit import BEGIN, WARM
 from pipeline.workers.zygote import PRELOAD
 
 TORCH, TRITON = "torch._C", "triton"
 """What only an import of torch, and of Triton, imports."""
+PREPARE = "tests.workers.children:import_colorsys"
+TELL = "tests.workers.children:tell_surroundings"
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 
 
@@ -129,3 +133,53 @@ def test_edited_code_gets_a_worker_of_its_own(tmp_path: Path) -> None:
     edited = submit._stamps(tmp_path / "pipeline")
     (module.parent / "new.py").write_text("")
     assert len({*map(tuple, (before, edited, submit._stamps(tmp_path / "pipeline")))}) == 3
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """This process's warm worker is one of its own."""
+    with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield Path(folder)
+
+
+def surroundings(log: Path) -> Any:
+    """What a child of a fork server in a branch finds."""
+    control = submit.fork_server(PREPARE)
+    assert control is not None
+    with ForkServer.at(control) as server:
+        child = server.start(TELL, limits=Limits(seconds=60.0), log=log)
+        found = child.receive(60.0)
+        assert child.stop().kind == "ok"
+    return found
+
+
+def test_a_fork_server_in_a_branch(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its children have imported what the branch prepared, see the job's variables, and no key; the next
+    job's server comes from the same branch."""
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    for test in ("one", "two"):
+        monkeypatch.setenv("KERNELMILL_TEST", test)
+        assert surroundings(tmp_path / "log.txt") == {
+            "imported": ["colorsys", "torch"],
+            "folder": str(Path.cwd()),
+            "variables": {"KERNELMILL_TEST": test},
+        }
+    assert len(list(temporary.glob("*/*.sock"))) == 2
+
+
+def test_what_torch_reads_at_its_import(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another value needs another branch."""
+    surroundings(tmp_path / "log.txt")
+    monkeypatch.setenv("TORCH_TEST", "1")
+    assert surroundings(tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1"}
+    assert len(list(temporary.glob("*/*.sock"))) == 3
+
+
+def test_a_branch_that_cannot_be_prepared(temporary: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """There is no server, and a line says where to look: whoever asked goes on with its own."""
+    assert submit.fork_server("tests.workers.children:nothing_of_that_name") is None
+    assert "the warm worker did not start" in capfd.readouterr().err
