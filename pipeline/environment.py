@@ -38,14 +38,15 @@ def that_end_with_this() -> dict[str, str]:
 WARM = "KERNELMILL_WARM"
 
 
-def jobs_are_warm() -> None:
-    """$KERNELMILL_WARM: this process is a job of the warm worker, which may ask that for more."""
-    os.environ[WARM] = "1"
+def is_job_of(worker: Path) -> None:
+    """$KERNELMILL_WARM: where the warm worker listens whose job this process is."""
+    os.environ[WARM] = str(worker)
 
 
-def is_warm() -> bool:
-    """Whether this is one, and no process of a cluster's job, which starts nothing that could outlive it."""
-    return WARM in os.environ and ON_NODE not in os.environ
+def warm_worker() -> Path | None:
+    """The same; None of a process that is none, and of a cluster's job, whose processes end with it."""
+    worker = os.environ.get(WARM)
+    return None if worker is None or ON_NODE in os.environ else Path(worker)
 
 
 def prefer_programs_in(folder: Path) -> None:

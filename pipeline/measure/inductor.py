@@ -4,9 +4,9 @@ Dynamo and Inductor take two seconds to import, in a process of its own for each
 branch for them: only there, because they also double what a fork costs, and candidates are forked one by one.
 """
 
-from pipeline.environment import is_warm
+from pipeline.environment import warm_worker
+from pipeline.workers.requests import fork_server
 from pipeline.workers.sandbox import ForkServer
-from pipeline.workers.submit import fork_server
 
 PREPARE = "pipeline.measure.inductor:load"
 
@@ -23,7 +23,6 @@ def load() -> None:
 
 def warm_server() -> ForkServer | None:
     """For a job of the warm worker; elsewhere, and where that cannot have a branch, there is none."""
-    if not is_warm():
-        return None
-    control = fork_server(PREPARE)
+    worker = warm_worker()
+    control = None if worker is None else fork_server(worker, PREPARE)
     return None if control is None else ForkServer.at(control)

@@ -8,7 +8,6 @@ with the stage's exit code; killed, it takes the stage with it.
     --begin       in place of the stage: only start the zygote
 """
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -20,20 +19,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from pipeline.workers.requests import START_SECONDS, connect, grow, send
 
 # Only the standard library, and little of it: this module is the cost of a job.
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
-START_SECONDS = 120.0  # importing torch from a cold disk
 WARM, BEGIN = "--warm", "--begin"
 SECRET = "_API_KEY"
 """As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
 KEY_HOLDER = "generate"
 """The stage that asks language models, and runs nothing."""
-TORCH = "TORCH"
-"""How variables begin that torch's compiler reads when it is imported."""
 RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is
 
 
@@ -71,7 +69,7 @@ def _run_stage(connection: socket.socket, arguments: list[str]) -> int:
         "environment": _environment(arguments[0]),
     }
     with Path(os.devnull).open("rb") as nothing:
-        _send(connection, job, [nothing.fileno(), 1, 2])
+        send(connection, job, [nothing.fileno(), 1, 2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         report = _receive_all(connection, _run())
@@ -106,24 +104,6 @@ def begin() -> subprocess.Popen[bytes]:
     )
 
 
-def fork_server(*prepare: str) -> socket.socket | None:
-    """Our end of a fork server in a branch of the warm worker; None where there can be none.
-
-    `prepare` names functions, `module:function`, that have imported what its children need.
-    """
-    try:
-        connection = _connect(prepare)
-        if connection is None:
-            return None
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        request = {"type": "forks", "folder": str(Path.cwd()), "environment": _environment("")}
-        with theirs, connection:
-            _send(connection, request, [theirs.fileno()])
-    except OSError:
-        return None
-    return ours
-
-
 def _backends(spec: Path) -> list[str]:
     """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
     try:
@@ -132,12 +112,6 @@ def _backends(spec: Path) -> list[str]:
         return [] if compiles_none else sorted(content["builds"])
     except (OSError, ValueError, KeyError, TypeError):
         return []
-
-
-def _send(connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
-    message = json.dumps(request).encode() + b"\n"
-    sent = socket.send_fds(connection, [message], descriptors)
-    connection.sendall(message[sent:])
 
 
 def _receive_all(connection: socket.socket, run: int | None) -> bytes:
@@ -168,8 +142,8 @@ def _run() -> int | None:
 
 
 def _socket_path(backends: Sequence[str]) -> Path:
-    """One per user, checkout, interpreter, environment of the libraries, state of the code, step of a Slurm
-    job, and backends or functions that have imported more."""
+    """One per user, checkout, interpreter, environment of the libraries, state of the code, backends, and
+    step of a Slurm job."""
     folder = Path(tempfile.gettempdir())
     if len(os.fsencode(folder)) > LONGEST_FOLDER:
         folder = Path("/tmp")
@@ -181,10 +155,7 @@ def _socket_path(backends: Sequence[str]) -> Path:
     # Slurm ends what a job step started when that ends, so another step needs a worker of its own.
     step = [os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
     place = [str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", "")]
-    prepared = []
-    if any(":" in name for name in backends):
-        prepared = [f"{name}={text}" for name, text in sorted(os.environ.items()) if name.startswith(TORCH)]
-    identity = "\0".join([*place, *code, *backends, *step, *prepared])
+    identity = "\0".join([*place, *code, *backends, *step])
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock"
 
 
@@ -203,12 +174,12 @@ def _stamps(folder: Path) -> list[str]:
 def _connect(backends: Sequence[str]) -> socket.socket | None:
     """Connect to the zygote, starting it first where needed; None where it cannot be started."""
     path = _socket_path(backends)
-    connection = _try(path)
+    connection = connect(path)
     if connection is not None:
         return connection
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = _try(path)
+        connection = connect(path)
         if connection is not None:
             return connection
         log = path.with_suffix(".log")
@@ -233,7 +204,7 @@ def _started(path: Path, log: Path) -> socket.socket | None:
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and zygote.poll() is None:
-        connection = _try(path)
+        connection = connect(path)
         if connection is not None:
             return connection
         time.sleep(0.01)
@@ -245,26 +216,9 @@ def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | No
     base = _connect([])
     if base is None:
         return None
-    prepare = [name for name in backends if ":" in name]
-    with Path(os.devnull).open("rb") as nothing, log.open("wb") as stream:
-        branch: dict[str, object] = {"type": "branch", "path": str(path), "prepare": prepare}
-        branch["backends"] = [name for name in backends if name not in prepare]
-        branch["environment"] = _environment("") if prepare else None
-        _send(base, branch, [nothing.fileno(), stream.fileno(), stream.fileno()])
-    base.settimeout(START_SECONDS)
-    with contextlib.suppress(OSError):
-        _receive_all(base, None)  # nothing comes: it ends when the branch listens, or has failed
-    return _try(path)
-
-
-def _try(path: Path) -> socket.socket | None:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(str(path))
-    except OSError:
-        connection.close()
-        return None
-    return connection
+    with log.open("wb") as stream:
+        grow(base, {"backends": list(backends), "path": str(path)}, stream)
+    return connect(path)
 
 
 if __name__ == "__main__":

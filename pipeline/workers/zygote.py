@@ -29,7 +29,7 @@ from typing import NoReturn
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.environment import forget_compiler_settings, jobs_are_warm
+from pipeline.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
 from pipeline.workers.keeper import keep, renew_streams
 from pipeline.workers.sandbox import serve_forks
@@ -71,8 +71,8 @@ class Branch(Record, frozen=True, kw_only=True, tag="branch"):
 
     backends: tuple[str, ...]
     path: str
-    prepare: tuple[str, ...] = ()
-    """Functions, `module:function`, that import what it is for,"""
+    prepare: str | None = None
+    """A function, `module:function`, that imports what it is for,"""
     environment: dict[str, str] | None = None
     """with these variables, which libraries read at their import; None: those of this zygote."""
 
@@ -105,7 +105,7 @@ def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = No
         readable, _, _ = select.select([listener], [], [], 1.0)
         if readable:
             connection, _ = listener.accept()
-            child = _fork(connection, listener)
+            child = _fork(connection, listener, path)
             if child is not None:
                 children.add(child)
         if children:
@@ -121,7 +121,7 @@ def _ended(children: set[int]) -> set[int]:
     return {child for child in children if os.waitpid(child, os.WNOHANG)[0]}
 
 
-def _fork(connection: socket.socket, listener: socket.socket) -> int | None:
+def _fork(connection: socket.socket, listener: socket.socket, path: Path) -> int | None:
     """The keeper of a new job, or a branch; None where the client went away while it sent its request."""
     try:
         request, descriptors = _receive(connection)
@@ -141,7 +141,7 @@ def _fork(connection: socket.socket, listener: socket.socket) -> int | None:
                     _replace_environment(request.environment)
                     serve_forks(socket.socket(fileno=descriptors[0]))
                 case Job():
-                    _keep_job(request, descriptors, connection)
+                    _keep_job(request, descriptors, connection, path)
         finally:
             os._exit(1)
     connection.close()
@@ -171,8 +171,8 @@ def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> 
             _replace_environment(branch.environment)
         forget_compiler_settings()  # as a job does before it imports a compiler
         modules = [module for name in branch.backends for module in backend(name).preload]
-        for function in branch.prepare:
-            module, _, name = function.partition(":")
+        if branch.prepare is not None:
+            module, _, name = branch.prepare.partition(":")
             getattr(importlib.import_module(module), name)()
         serve(Path(branch.path), modules, connection)
     except BaseException:
@@ -188,12 +188,12 @@ def _take_streams(descriptors: list[int]) -> None:
     renew_streams()
 
 
-def _keep_job(job: Job, descriptors: list[int], connection: socket.socket) -> NoReturn:
+def _keep_job(job: Job, descriptors: list[int], connection: socket.socket, worker: Path) -> NoReturn:
     def run() -> None:
         _take_streams(descriptors)
         os.chdir(job.folder)
         _replace_environment(job.environment)
-        jobs_are_warm()
+        is_job_of(worker)
         sys.argv = [f"pipeline.stages.{job.stage}", *job.arguments]
         sys.exit(importlib.import_module(f"pipeline.stages.{job.stage}").main(list(job.arguments)))
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Nothing is started; what was asked for."""
     found: list[str] = []
 
-    def fork_server(*prepare: str) -> Any:
-        found.extend(prepare)
+    def fork_server(worker: Path, prepare: str) -> Any:
+        found.extend((str(worker), prepare))
 
     monkeypatch.setattr(inductor, "fork_server", fork_server)
     return found
@@ -34,7 +35,7 @@ def test_not_in_a_warm_job(asked: list[str], monkeypatch: pytest.MonkeyPatch) ->
     """A stage that runs by itself, and one on a cluster's node, start no process that could outlive them."""
     monkeypatch.delenv("KERNELMILL_WARM", raising=False)
     assert inductor.warm_server() is None
-    monkeypatch.setenv("KERNELMILL_WARM", "1")
+    monkeypatch.setenv("KERNELMILL_WARM", "/tmp/worker.sock")
     monkeypatch.setenv("KERNELMILL_ON_NODE", "1")
     assert inductor.warm_server() is None
     assert asked == []
@@ -42,10 +43,10 @@ def test_not_in_a_warm_job(asked: list[str], monkeypatch: pytest.MonkeyPatch) ->
 
 def test_in_a_warm_job(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked for; where there can be none, the job goes on without."""
-    monkeypatch.setenv("KERNELMILL_WARM", "1")
+    monkeypatch.setenv("KERNELMILL_WARM", "/tmp/worker.sock")
     monkeypatch.delenv("KERNELMILL_ON_NODE", raising=False)
     assert inductor.warm_server() is None
-    assert asked == ["pipeline.measure.inductor:load"]
+    assert asked == ["/tmp/worker.sock", "pipeline.measure.inductor:load"]
     module, _, name = inductor.PREPARE.partition(":")
     assert getattr(sys.modules[module], name) is inductor.load
 
@@ -53,9 +54,9 @@ def test_in_a_warm_job(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_server_is_of_the_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the warm worker hands out is what the baselines are forked from."""
     control = object()
-    monkeypatch.setenv("KERNELMILL_WARM", "1")
+    monkeypatch.setenv("KERNELMILL_WARM", "/tmp/worker.sock")
     monkeypatch.delenv("KERNELMILL_ON_NODE", raising=False)
-    monkeypatch.setattr(inductor, "fork_server", lambda *prepare: control)
+    monkeypatch.setattr(inductor, "fork_server", lambda worker, prepare: control)
     monkeypatch.setattr(ForkServer, "at", lambda given: ("at", given))
     assert inductor.warm_server() == ("at", control)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.workers import submit
+from pipeline.workers.requests import fork_server
 from pipeline.workers.sandbox import ForkServer, Limits
 from pipeline.workers.submit import BEGIN, WARM
 from pipeline.workers.zygote import PRELOAD
@@ -136,17 +137,19 @@ def test_edited_code_gets_a_worker_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """This process's warm worker is one of its own."""
+def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a warm worker of the test's own listens."""
     with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", None)
-        yield Path(folder)
+        assert submit.main([BEGIN]) == 0
+        (path,) = Path(folder).glob("*/*.sock")
+        yield path
 
 
-def surroundings(log: Path) -> Any:
+def surroundings(worker: Path, log: Path) -> Any:
     """What a child of a fork server in a branch finds."""
-    control = submit.fork_server(PREPARE)
+    control = fork_server(worker, PREPARE)
     assert control is not None
     with ForkServer.at(control) as server:
         child = server.start(TELL, limits=Limits(seconds=60.0), log=log)
@@ -155,31 +158,30 @@ def surroundings(log: Path) -> Any:
     return found
 
 
-def test_a_fork_server_in_a_branch(temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its children have imported what the branch prepared, see the job's variables, and no key; the next
-    job's server comes from the same branch."""
-    monkeypatch.setenv("SOME_API_KEY", "secret")
+def test_a_fork_server_in_a_branch(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its children have imported what the branch prepared, see the job's variables; the next job's
+    server comes from the same branch."""
     for test in ("one", "two"):
         monkeypatch.setenv("KERNELMILL_TEST", test)
-        assert surroundings(tmp_path / "log.txt") == {
+        assert surroundings(warm, tmp_path / "log.txt") == {
             "imported": ["colorsys", "torch"],
             "folder": str(Path.cwd()),
             "variables": {"KERNELMILL_TEST": test},
         }
-    assert len(list(temporary.glob("*/*.sock"))) == 2
+    assert len(list(warm.parent.glob("*.sock"))) == 2
 
 
-def test_what_torch_reads_at_its_import(
-    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another value needs another branch."""
-    surroundings(tmp_path / "log.txt")
+    surroundings(warm, tmp_path / "log.txt")
     monkeypatch.setenv("TORCH_TEST", "1")
-    assert surroundings(tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1"}
-    assert len(list(temporary.glob("*/*.sock"))) == 3
+    assert surroundings(warm, tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1"}
+    assert len(list(warm.parent.glob("*.sock"))) == 3
 
 
-def test_a_branch_that_cannot_be_prepared(temporary: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """There is no server, and a line says where to look: whoever asked goes on with its own."""
-    assert submit.fork_server("tests.workers.children:nothing_of_that_name") is None
-    assert "the warm worker did not start" in capfd.readouterr().err
+def test_a_branch_that_cannot_be_prepared(warm: Path) -> None:
+    """There is no server, and whoever asked goes on with its own; a log says why. Nor is there one where no
+    worker listens."""
+    assert fork_server(warm, "tests.workers.children:nothing_of_that_name") is None
+    assert any("nothing_of_that_name" in log.read_text() for log in warm.parent.glob("*.log"))
+    assert fork_server(warm.with_name("absent.sock"), PREPARE) is None
