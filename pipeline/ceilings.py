@@ -1,9 +1,10 @@
 """Shows what the device in this machine reaches: bandwidth by size, peaks per dtype, latency of a call.
 
-    python -m pipeline.ceilings [HARDWARE] [--again] [--root artifacts] [--conf conf]
+    python -m pipeline.ceilings [HARDWARE] [--again | --afresh] [--root artifacts] [--conf conf]
 
 HARDWARE is a name from conf/hardware, `local` if left out. Figures that were measured in the same
-circumstances are taken from the store; `--again` measures now and keeps the better ones.
+circumstances, here or in another checkout of yours, are taken; `--again` measures now and keeps the better
+ones, `--afresh` forgets what was measured before.
 """
 
 import argparse
@@ -19,7 +20,9 @@ def main(arguments: list[str]) -> int:
     """Command line; the table goes to standard output."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.ceilings", description=__doc__)
     parser.add_argument("hardware", nargs="?", default="local", help="a name from conf/hardware")
-    parser.add_argument("--again", action="store_true", help="measure now; the better figures are kept")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--again", action="store_true", help="measure now; the better figures are kept")
+    which.add_argument("--afresh", action="store_true", help="forget what is known, and measure now")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     parser.add_argument("--conf", type=Path, default=Path("conf"), help="folder of the option groups")
     options = parser.parse_args(arguments)
@@ -46,7 +49,9 @@ def _measured(options: argparse.Namespace) -> Measured:
     from pipeline.measure.lock import device_lock
     from pipeline.workers.sandbox import ForkServer
 
-    measure = ceilings.measured_again if options.again else ceilings.measured
+    measure = ceilings.measured
+    if options.again or options.afresh:
+        measure = ceilings.measured_again if options.again else ceilings.measured_afresh
     server = ForkServer(preload=PRELOAD)
     try:
         with device_lock("cpu" if hardware.kind == "cpu" else device):

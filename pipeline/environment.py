@@ -35,6 +35,20 @@ def that_end_with_this() -> dict[str, str]:
     return {**os.environ, RUN: str(os.getpid())}
 
 
+WARM = "KERNELMILL_WARM"
+
+
+def is_job_of(worker: Path) -> None:
+    """$KERNELMILL_WARM: where the warm worker listens whose job this process is."""
+    os.environ[WARM] = str(worker)
+
+
+def warm_worker() -> Path | None:
+    """The same; None of a process that is none, and of a cluster's job, whose processes end with it."""
+    worker = os.environ.get(WARM)
+    return None if worker is None or ON_NODE in os.environ else Path(worker)
+
+
 def prefer_programs_in(folder: Path) -> None:
     """$PATH: programs of this folder first, for the processes that this one starts."""
     paths = os.environ.get("PATH", "").split(os.pathsep)
@@ -47,6 +61,16 @@ def rename_completed_command(old: str, new: str) -> None:
     line = os.environ.get("COMP_LINE", "")
     if line.startswith(old):
         os.environ["COMP_LINE"] = new + line.removeprefix(old)
+
+
+def user_cache() -> Path | None:
+    """$XDG_CACHE_HOME, or ~/.cache: what can be made again and all checkouts of this user share; None
+    without a home. Relative paths do not count (XDG Base Directory Specification 0.8)."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):  # noqa: PTH117  (an empty one is no path)
+        return Path(named)
+    home = os.path.expanduser("~")  # noqa: PTH111  (`Path.home` raises where there is none)
+    return Path(home, ".cache") if os.path.isabs(home) else None  # noqa: PTH117
 
 
 def visible_devices() -> tuple[str, ...] | None:

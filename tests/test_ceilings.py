@@ -25,6 +25,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(measuring, "measured", fake("kept"))
     monkeypatch.setattr(measuring, "measured_again", fake("again"))
+    monkeypatch.setattr(measuring, "measured_afresh", fake("afresh"))
     monkeypatch.setattr("pipeline.workers.sandbox.ForkServer", _NoServer)
     return asked
 
@@ -46,7 +47,8 @@ def test_table(measured: list[str], tmp_path: Path, capsys: pytest.CaptureFixtur
     """Kept figures by default, new ones where asked for."""
     assert run("cpu", "--root", str(tmp_path)) == 0
     assert run("cpu", "--again", "--root", str(tmp_path)) == 0
-    assert measured == ["kept cpu ceilings", "again cpu ceilings"]
+    assert run("cpu", "--afresh", "--root", str(tmp_path)) == 0
+    assert measured == ["kept cpu ceilings", "again cpu ceilings", "afresh cpu ceilings"]
     assert "256 MiB  DRAM" in capsys.readouterr().out
 
 

@@ -66,6 +66,8 @@ def _head(measured: Measured) -> Iterator[str]:
     told = (f"{name} {value}" for name, value in sorted(measured.circumstances.items()) if name != "boot")
     yield "; ".join(told)
     yield f"kept in {measured.file}"
+    for what in measured.ceilings.disturbed:
+        yield f"{what}; on a quiet machine --again finds more, until then other checkouts do not share them"
 
 
 def _bandwidths(found: DeviceCeilings) -> Iterator[str]:

@@ -43,6 +43,7 @@ class Code:
         self._modules = frozenset(self._graph.modules)
         self._parsed = functools.cache(lambda module: self._memory.parse(self._file(module).read_bytes()))
         self._owners = functools.cache(self._find_owners)
+        self._file = functools.cache(self._find_file)
 
     def digest(self, *modules: str) -> str:
         """Digest of modules with all that they import."""
@@ -82,7 +83,7 @@ class Code:
             owners[path] = [name for name in modules if first in self._parsed(name).strings] or modules
         return owners
 
-    def _file(self, module: str) -> Path:
+    def _find_file(self, module: str) -> Path:
         path = self._root.joinpath(*module.split("."))
         return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 

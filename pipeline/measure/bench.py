@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from pipeline.measure import bounds, ceilings, counters_gpu, over_roofline, roofline, runner
+from pipeline.measure import bounds, ceilings, counters_gpu, inductor, over_roofline, roofline, runner
 from pipeline.measure.baselines import Baselines, Scene
 from pipeline.measure.bounds import Traffic
 from pipeline.measure.commands import Candidate, Reference, SetUp
@@ -72,8 +72,9 @@ class Bench:
             logs=logs,
         )
         self._scene = scene
-        self._baselines = Baselines(self._server, scene)
-        self._logs = logs
+        compiled = any(isinstance(each.hosted, Reference) and each.hosted.compiled != "no" for each in found)
+        self._prepared = inductor.warm_server() if compiled else None
+        self._baselines = Baselines(self._prepared or self._server, scene)
         self._ahead: _Ahead | None = None
 
     def __enter__(self) -> Self:
@@ -84,6 +85,8 @@ class Bench:
     ) -> None:
         self._drop_ahead()
         self._baselines.stop()
+        if self._prepared is not None:
+            self._prepared.close()
         self._server.close()
 
     def prepare(self) -> dict[str, float]:

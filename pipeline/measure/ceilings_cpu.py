@@ -75,7 +75,10 @@ def _round(library: ctypes.CDLL, arrays: "_Arrays", timer: CpuTimer, folder: Pat
     launch = {"call": _empty_call(timer, folder), "region": library.ceilings_region(REGION_SECONDS)}
     matrix = matrix_peaks()
     return DeviceCeilings(
-        **{name: envelope(points) for name, points in streams.items()},
+        copy=envelope(streams["copy"]),
+        read=envelope(streams["read"]),
+        triad=envelope(streams["triad"]),
+        triad_plain=envelope(streams["triad_plain"]),
         levels=cpu_levels(usable_cores()),
         matrix_flops={name: flops for name, (flops, _) in matrix.items()},
         matrix_library={name: who for name, (_, who) in matrix.items()},

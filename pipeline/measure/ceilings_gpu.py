@@ -44,7 +44,9 @@ def measure(folder: Path) -> DeviceCeilings:  # noqa: ARG001
     streams = _streams(timer)
     matrix = _matrix_peaks(timer)
     return DeviceCeilings(
-        **{name: envelope(points) for name, points in streams.items()},
+        copy=envelope(streams["copy"]),
+        read=envelope(streams["read"]),
+        triad=envelope(streams["triad"]),
         levels=_levels(),
         matrix_flops=matrix,
         matrix_library=dict.fromkeys(matrix, "torch"),

@@ -3,12 +3,15 @@
 Part of the key under which ceilings are kept: where one of these changes they are measured anew.
 """
 
+import contextlib
 import ctypes
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pipeline.backends.cpp import compiler
 from pipeline.environment import visible_devices
+from pipeline.errors import ToolchainError
 from pipeline.measure.processor import usable_cores
 from pipeline.records.hardware import BackendKind
 
@@ -34,7 +37,9 @@ def circumstances(kind: BackendKind, root: Path = ROOT) -> dict[str, str]:
     found["cores"] = ",".join(map(str, usable_cores()))
     found["kernel"] = platform.release()
     found |= {name: _version(name) for name in LIBRARIES}
-    if kind != "cpu":
+    if kind == "cpu":
+        found["compiler"] = _compiler()
+    else:
         found["driver"] = _first_line(root / _DRIVERS[kind])
         found["visible"] = ",".join(visible_devices() or ())
     if kind == "cuda":
@@ -76,6 +81,13 @@ def _device_limits(nvml: ctypes.CDLL, index: int) -> str:
             if getattr(nvml, function)(handle, ctypes.c_uint(clock), ctypes.byref(value)) == 0:
                 parts.append(f"{name} {value.value}")
     return " ".join(parts)
+
+
+def _compiler() -> str:
+    """What compiles the streams and multiply-adds; empty without one, which is told when it is needed."""
+    with contextlib.suppress(ToolchainError):
+        return compiler.toolchain()["c++"]
+    return ""
 
 
 def _first_line(path: Path) -> str:

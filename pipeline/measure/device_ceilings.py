@@ -52,6 +52,8 @@ class DeviceCeilings(Record, frozen=True, kw_only=True):
     launch_seconds: dict[str, float]
     """Time of a call that does nothing: on a CPU `call` (through the path of a C++ kernel) and `region` (a
     parallel region), on a GPU `stream`, `graph` (one node of a CUDA graph) and `synchronised`."""
+    disturbed: tuple[str, ...] = ()
+    """What else ran on the machine whenever they were measured, a sentence each."""
 
     def launch(self) -> float | None:
         """Seconds that no call which uses the whole device can go below, back to back."""
@@ -80,6 +82,7 @@ def better(one: DeviceCeilings, other: DeviceCeilings) -> DeviceCeilings:
             name: min(each[name] for each in (one.launch_seconds, other.launch_seconds) if name in each)
             for name in sorted(one.launch_seconds.keys() | other.launch_seconds.keys())
         },
+        disturbed=one.disturbed if other.disturbed else (),
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 
 from pipeline.backends.backend import without_copies
 from pipeline.backends.registry import backend
+from pipeline.measure import inductor
 from pipeline.measure.commands import Candidate, Reference, SetUp
 from pipeline.measure.content import Content
 from pipeline.measure.timer import Call
@@ -60,14 +61,11 @@ def _reference(reference: Reference, set_up: SetUp, content: Content) -> Hosted:
 def _compiled(function: Callable[..., object], reference: Reference) -> Callable[..., object]:
     if reference.compiled == "no":
         return function
+    inductor.load()
     import torch
-    import torch._dynamo.config
-    import torch._inductor.config
 
     # Compiling again while the clock runs must not go unnoticed.
     torch._dynamo.config.error_on_recompile = True
-    # A pool of compiler processes takes seconds to start, and there is one file to build.
-    torch._inductor.config.compile_threads = 1
     if reference.vector_instructions == "trusted":
         torch._inductor.config.cpp.vec_isa_ok = True
     return torch.compile(function, dynamic=False, mode=reference.compiled)

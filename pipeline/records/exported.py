@@ -157,12 +157,8 @@ class Measurement(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Only what was recorded elsewhere is without its place under the roofline."""
-        names = ("calls_per_batch", "roofline_share", "bound")
-        if self.recorded is None:
-            require_all(self, names, "a measurement")
-        else:
-            require_none(self, names, "a measurement")
+        """What was recorded elsewhere is no measurement of ours."""
+        require_all(self, ("calls_per_batch", "roofline_share", "bound"), "a measurement")
 
 
 class Advice(Record, frozen=True, kw_only=True):

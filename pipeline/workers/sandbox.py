@@ -153,17 +153,28 @@ class ForkServer:
     """
 
     def __init__(self, *, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
-        self._lock = threading.Lock()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._pid = os.fork()
-        if self._pid == 0:
+        process = os.fork()
+        if process == 0:
             ours.close()
             os.environ.update(environment or {})
             _preload(preload)
-            _serve(theirs)
+            serve_forks(theirs)
         theirs.close()
+        self._own(ours, process)
+
+    @classmethod
+    def at(cls, control: socket.socket) -> Self:
+        """The server that another process has begun at the other end of this socket (`serve_forks`)."""
+        server = cls.__new__(cls)
+        server._own(control, None)
+        return server
+
+    def _own(self, control: socket.socket, process: int | None) -> None:
+        self._lock = threading.Lock()
+        self._control = control
+        self._process = process
         kernel.conceal()
-        self._control = ours
 
     def __enter__(self) -> Self:
         return self
@@ -212,13 +223,15 @@ class ForkServer:
     def close(self) -> None:
         """End the server; children that still run are killed by their keepers as their owners let go."""
         self._control.close()
+        if self._process is None:  # another's child, which ends as this one would
+            return
         deadline = time.monotonic() + _GRACE_SECONDS
         while time.monotonic() < deadline:
-            if os.waitpid(self._pid, os.WNOHANG)[0]:
+            if os.waitpid(self._process, os.WNOHANG)[0]:
                 return
             time.sleep(0.002)
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        os.kill(self._process, signal.SIGKILL)
+        os.waitpid(self._process, 0)
 
 
 def _preload(modules: Sequence[str]) -> None:
@@ -228,8 +241,8 @@ def _preload(modules: Sequence[str]) -> None:
             importlib.import_module(name)
 
 
-def _serve(control: socket.socket) -> NoReturn:
-    """Prepare the server's process and fork in a thread of its own.
+def serve_forks(control: socket.socket) -> NoReturn:
+    """Be a fork server: prepare this process, which is one for that alone, and fork in a thread of its own.
 
     GNU OpenMP keeps its team with the thread that first ran a parallel region. Where that was the owner's, a
     child forked from the same thread would wait for ever for a team that was not copied; one forked from a

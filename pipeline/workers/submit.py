@@ -8,7 +8,6 @@ with the stage's exit code; killed, it takes the stage with it.
     --begin       in place of the stage: only start the zygote
 """
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -20,13 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from pipeline.workers.requests import START_SECONDS, connect, grow, send
 
 # Only the standard library, and little of it: this module is the cost of a job.
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
-START_SECONDS = 120.0  # importing torch from a cold disk
 WARM, BEGIN = "--warm", "--begin"
 SECRET = "_API_KEY"
 """As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
@@ -69,7 +69,7 @@ def _run_stage(connection: socket.socket, arguments: list[str]) -> int:
         "environment": _environment(arguments[0]),
     }
     with Path(os.devnull).open("rb") as nothing:
-        _send(connection, job, [nothing.fileno(), 1, 2])
+        send(connection, job, [nothing.fileno(), 1, 2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         report = _receive_all(connection, _run())
@@ -112,12 +112,6 @@ def _backends(spec: Path) -> list[str]:
         return [] if compiles_none else sorted(content["builds"])
     except (OSError, ValueError, KeyError, TypeError):
         return []
-
-
-def _send(connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
-    message = json.dumps(request).encode() + b"\n"
-    sent = socket.send_fds(connection, [message], descriptors)
-    connection.sendall(message[sent:])
 
 
 def _receive_all(connection: socket.socket, run: int | None) -> bytes:
@@ -180,12 +174,12 @@ def _stamps(folder: Path) -> list[str]:
 def _connect(backends: Sequence[str]) -> socket.socket | None:
     """Connect to the zygote, starting it first where needed; None where it cannot be started."""
     path = _socket_path(backends)
-    connection = _try(path)
+    connection = connect(path)
     if connection is not None:
         return connection
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = _try(path)
+        connection = connect(path)
         if connection is not None:
             return connection
         log = path.with_suffix(".log")
@@ -210,7 +204,7 @@ def _started(path: Path, log: Path) -> socket.socket | None:
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and zygote.poll() is None:
-        connection = _try(path)
+        connection = connect(path)
         if connection is not None:
             return connection
         time.sleep(0.01)
@@ -222,23 +216,9 @@ def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | No
     base = _connect([])
     if base is None:
         return None
-    with Path(os.devnull).open("rb") as nothing, log.open("wb") as stream:
-        branch = {"type": "branch", "backends": backends, "path": str(path)}
-        _send(base, branch, [nothing.fileno(), stream.fileno(), stream.fileno()])
-    base.settimeout(START_SECONDS)
-    with contextlib.suppress(OSError):
-        _receive_all(base, None)  # nothing comes: it ends when the branch listens, or has failed
-    return _try(path)
-
-
-def _try(path: Path) -> socket.socket | None:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(str(path))
-    except OSError:
-        connection.close()
-        return None
-    return connection
+    with log.open("wb") as stream:
+        grow(base, {"backends": list(backends), "path": str(path)}, stream)
+    return connect(path)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ interpreter and one state of the project's code, all three of which are in its a
 (`pipeline.workers.submit`), so it cannot run stale code. It ends by itself when idle.
 
 A branch is a zygote that was forked from this one and has more imported: Triton, which is either a compiler
-or an interpreter from its import on, and so must not be imported for all jobs.
+or an interpreter from its import on, and so must not be imported for all jobs; or what `torch.compile` needs,
+which would make every fork of a candidate dearer.
 
-In: one request per connection (`Job` or `Branch` as JSON, with stdin, stdout, stderr). Out: the job's `Exit`.
+In: one request per connection as JSON (`Job` or `Branch`, with stdin, stdout, stderr; `Forks`, with the
+server's end of its socket). Out: the job's `Exit`.
 """
 
 import contextlib
@@ -27,8 +29,10 @@ from typing import NoReturn
 import msgspec
 
 from pipeline.backends.registry import backend
+from pipeline.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
 from pipeline.workers.keeper import keep, renew_streams
+from pipeline.workers.sandbox import serve_forks
 
 IDLE_SECONDS = 60.0
 PRELOAD = (
@@ -67,6 +71,17 @@ class Branch(Record, frozen=True, kw_only=True, tag="branch"):
 
     backends: tuple[str, ...]
     path: str
+    prepare: str | None = None
+    """A function, `module:function`, that imports what it is for,"""
+    environment: dict[str, str] | None = None
+    """with these variables, which libraries read at their import; None: those of this zygote."""
+
+
+class Forks(Record, frozen=True, kw_only=True, tag="forks"):
+    """A fork server (`pipeline.workers.sandbox`) for a job, with what this zygote has imported."""
+
+    folder: str
+    environment: dict[str, str]
 
 
 def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = None) -> None:
@@ -90,7 +105,7 @@ def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = No
         readable, _, _ = select.select([listener], [], [], 1.0)
         if readable:
             connection, _ = listener.accept()
-            child = _fork(connection, listener)
+            child = _fork(connection, listener, path)
             if child is not None:
                 children.add(child)
         if children:
@@ -106,7 +121,7 @@ def _ended(children: set[int]) -> set[int]:
     return {child for child in children if os.waitpid(child, os.WNOHANG)[0]}
 
 
-def _fork(connection: socket.socket, listener: socket.socket) -> int | None:
+def _fork(connection: socket.socket, listener: socket.socket, path: Path) -> int | None:
     """The keeper of a new job, or a branch; None where the client went away while it sent its request."""
     try:
         request, descriptors = _receive(connection)
@@ -117,9 +132,16 @@ def _fork(connection: socket.socket, listener: socket.socket) -> int | None:
     if child == 0:
         listener.close()
         try:
-            if isinstance(request, Branch):
-                _grow(request, descriptors, connection)
-            _keep_job(request, descriptors, connection)
+            match request:
+                case Branch():
+                    _grow(request, descriptors, connection)
+                case Forks():
+                    connection.close()
+                    os.chdir(request.folder)
+                    _replace_environment(request.environment)
+                    serve_forks(socket.socket(fileno=descriptors[0]))
+                case Job():
+                    _keep_job(request, descriptors, connection, path)
         finally:
             os._exit(1)
     connection.close()
@@ -128,7 +150,7 @@ def _fork(connection: socket.socket, listener: socket.socket) -> int | None:
     return child
 
 
-def _receive(connection: socket.socket) -> tuple[Job | Branch, list[int]]:
+def _receive(connection: socket.socket) -> tuple[Job | Branch | Forks, list[int]]:
     connection.settimeout(10.0)
     message, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while not message.endswith(b"\n"):  # a large environment arrives in parts
@@ -137,7 +159,7 @@ def _receive(connection: socket.socket) -> tuple[Job | Branch, list[int]]:
             raise EOFError("the client went away while it sent its request")
         message += part
     connection.settimeout(None)
-    return msgspec.json.decode(message, type=Job | Branch), list(descriptors)
+    return msgspec.json.decode(message, type=Job | Branch | Forks), list(descriptors)
 
 
 def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> NoReturn:
@@ -145,7 +167,13 @@ def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> 
     os.setsid()
     _take_streams(descriptors)
     try:
+        if branch.environment is not None:
+            _replace_environment(branch.environment)
+        forget_compiler_settings()  # as a job does before it imports a compiler
         modules = [module for name in branch.backends for module in backend(name).preload]
+        if branch.prepare is not None:
+            module, _, name = branch.prepare.partition(":")
+            getattr(importlib.import_module(module), name)()
         serve(Path(branch.path), modules, connection)
     except BaseException:
         traceback.print_exc()
@@ -160,16 +188,21 @@ def _take_streams(descriptors: list[int]) -> None:
     renew_streams()
 
 
-def _keep_job(job: Job, descriptors: list[int], connection: socket.socket) -> NoReturn:
+def _keep_job(job: Job, descriptors: list[int], connection: socket.socket, worker: Path) -> NoReturn:
     def run() -> None:
         _take_streams(descriptors)
         os.chdir(job.folder)
-        os.environ.clear()
-        os.environ.update(job.environment)
+        _replace_environment(job.environment)
+        is_job_of(worker)
         sys.argv = [f"pipeline.stages.{job.stage}", *job.arguments]
         sys.exit(importlib.import_module(f"pipeline.stages.{job.stage}").main(list(job.arguments)))
 
     keep(run, connection, None, None)
+
+
+def _replace_environment(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,15 @@ def test_what_was_measured_where() -> None:
     assert lines()[2].endswith("ceilings/1/ceilings.json")
 
 
+def test_measured_beside_other_work() -> None:
+    """What was disturbed says so, and what to do."""
+    found = msgspec.structs.replace(DEVICE, disturbed=("disturbed: the host took 30% of …",))
+    assert lines(msgspec.structs.replace(MEASURED, ceilings=found))[3] == (
+        "disturbed: the host took 30% of …; on a quiet machine --again finds more, until then other "
+        "checkouts do not share them"
+    )
+
+
 def test_caches_are_marked() -> None:
     """Each level stands where its working sets begin."""
     table = lines()[5:9]

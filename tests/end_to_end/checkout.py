@@ -35,6 +35,8 @@ class Checkout:
         (folder / "artifacts").mkdir()
         # The short folder keeps the path of the warm worker's socket below the system's limit.
         self.environment = {**os.environ, "PYTHONPATH": str(folder)}
+        if "pytest" not in sys.modules:  # a benchmark starts cold; tests share the cache of their session
+            self.environment["XDG_CACHE_HOME"] = str(folder.parent / f"{folder.name}-user-cache")
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with these arguments."""

@@ -6,7 +6,10 @@ import os
 import resource
 from pathlib import Path
 
+import msgspec
+
 from pipeline.measure.device_ceilings import DeviceCeilings, Level, envelope
+from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.timer import timer_for
 from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.records.hardware import BackendKind
@@ -29,6 +32,19 @@ def serve_fixed(channel: Channel) -> None:
     """Answers with figures that are known."""
     channel.receive()
     channel.send(DEVICE)
+
+
+def serve_faster(channel: Channel) -> None:
+    """Answers with a better figure."""
+    channel.receive()
+    channel.send(msgspec.structs.replace(DEVICE, vector_flops={"float32": 60e9}))
+
+
+def serve_disturbed(channel: Channel) -> None:
+    """Answers with figures that were measured beside other work."""
+    channel.receive()
+    beside = Disturbance(others=0.4, stolen=0.0)
+    channel.send(msgspec.structs.replace(DEVICE, disturbed=beside.notes()))
 
 
 def serve_failing(channel: Channel) -> None:

@@ -4,6 +4,7 @@ import json
 import time
 from pathlib import Path
 
+import grimp
 import pytest
 
 from pipeline.errors import WorkerError
@@ -14,6 +15,15 @@ from tests.measure.clean import SERVER
 from tests.measure.stand_ins import DEVICE
 
 pytestmark = pytest.mark.alone
+FIXED = "tests.measure.stand_ins:serve_fixed"
+
+
+@pytest.fixture(autouse=True)
+def user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing is taken from the user's own cache, or put there."""
+    folder = tmp_path / "user"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
 
 
 def test_measured_on_this_machine(tmp_path: Path) -> None:
@@ -42,7 +52,7 @@ def test_measured_again_after_a_broken_file(tmp_path: Path, monkeypatch: pytest.
     path = ceilings.cache_path(tmp_path, "cpu", "this")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"{")
-    monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_fixed")
+    monkeypatch.setattr(ceilings, "TARGET", FIXED)
     assert ceilings.measured(SERVER, "cpu", "this", tmp_path) == DEVICE
     assert json.loads(path.read_bytes())["vector_flops"] == {"float32": 50e9}
     assert to_json(DEVICE) == path.read_bytes()
@@ -62,3 +72,65 @@ def test_a_failure_names_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_failing")
     with pytest.raises(WorkerError, match="no C\\+\\+ compiler"):
         ceilings.measured(SERVER, "cpu", "this", tmp_path)
+
+
+def test_another_checkout_measures_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one checkout found undisturbed another one takes, and keeps itself."""
+    monkeypatch.setattr(ceilings, "TARGET", FIXED)
+    ceilings.measured(SERVER, "cpu", "this", tmp_path / "one")
+    monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_failing")
+    assert ceilings.measured(SERVER, "cpu", "this", tmp_path / "two") == DEVICE
+    assert ceilings.cache_path(tmp_path / "two", "cpu", "this").is_file()
+    with pytest.raises(WorkerError):
+        ceilings.measured(SERVER, "cpu", "another", tmp_path / "two")
+
+
+def test_disturbed_figures_stay_where_they_were_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Low ones would make the results of every checkout look good; a quiet measurement mends that."""
+    monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_disturbed")
+    found = ceilings.measured(SERVER, "cpu", "this", tmp_path / "one")
+    assert found.disturbed == ("disturbed: other processes used 40% of the machine's CPU time",)
+    monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_failing")
+    with pytest.raises(WorkerError):
+        ceilings.measured(SERVER, "cpu", "this", tmp_path / "two")
+    assert ceilings.measured(SERVER, "cpu", "this", tmp_path / "one") == found
+    monkeypatch.setattr(ceilings, "TARGET", FIXED)
+    assert ceilings.measured_again(SERVER, "cpu", "this", tmp_path / "one").disturbed == ()
+    assert ceilings.measured(SERVER, "cpu", "this", tmp_path / "two").disturbed == ()
+
+
+def test_measured_again_is_better_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout that measures again keeps the better of its own, the shared and the new figures."""
+    monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_faster")
+    ceilings.measured(SERVER, "cpu", "this", tmp_path / "one")
+    monkeypatch.setattr(ceilings, "TARGET", FIXED)
+    again = ceilings.measured_again(SERVER, "cpu", "this", tmp_path / "two")
+    assert again.vector_flops == {"float32": 60e9}
+
+
+def test_measured_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures that were too high for whatever reason are forgotten, here and for other checkouts."""
+    monkeypatch.setattr(ceilings, "TARGET", "tests.measure.stand_ins:serve_faster")
+    ceilings.measured(SERVER, "cpu", "this", tmp_path / "one")
+    monkeypatch.setattr(ceilings, "TARGET", FIXED)
+    assert ceilings.measured_afresh(SERVER, "cpu", "this", tmp_path / "one") == DEVICE
+    assert ceilings.measured(SERVER, "cpu", "this", tmp_path / "one") == DEVICE
+    assert ceilings.measured(SERVER, "cpu", "this", tmp_path / "two") == DEVICE
+
+
+def test_all_that_measures_is_in_the_key() -> None:
+    """Checkouts whose code differs where figures come from do not share them."""
+    reached = {f"measure/{name}.py" for name in ("ceilings", "ceilings_cpu", "ceilings_gpu")}
+    graph = grimp.build_graph("pipeline", cache_dir=None)
+    for name in sorted(reached):
+        module = f"pipeline.{name.removesuffix('.py').replace('/', '.')}"
+        reached |= {
+            f"{other.removeprefix('pipeline.').replace('.', '/')}.py"
+            for other in graph.find_modules_directly_imported_by(module)
+        }
+    # What carries, keeps and names figures, and makes none.
+    carriers = ("records/", "store/", "workers/", "errors.py", "measure/circumstances.py")
+    others = ("measure/disturbance.py", "measure/shared_ceilings.py")
+    assert {name for name in reached if not name.startswith((*carriers, *others))} <= set(ceilings.SOURCES)

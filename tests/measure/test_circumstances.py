@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.backends.cpp import compiler
+from pipeline.errors import ToolchainError
 from pipeline.measure import circumstances as module
 from pipeline.measure.circumstances import circumstances
 
@@ -34,6 +36,19 @@ def test_this_machine() -> None:
     assert {"cores", "kernel", "torch", "numpy"} <= found.keys()
     assert all(found.values())
     assert "driver" not in found
+
+
+def test_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor's figures come from what it makes of the source; where it is missing is told later."""
+    monkeypatch.setattr(compiler, "toolchain", lambda: {"c++": "g++ 99", "c++ flags": "-O3"})
+    assert circumstances("cpu")["compiler"] == "g++ 99"
+    assert "compiler" not in circumstances("cuda")
+
+    def none() -> dict[str, str]:
+        raise ToolchainError("no C++ compiler")
+
+    monkeypatch.setattr(compiler, "toolchain", none)
+    assert "compiler" not in circumstances("cpu")
 
 
 def test_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,19 @@ def use_torch(channel: Channel) -> None:
     channel.send(float((torch.ones(256, 256) @ torch.ones(256, 256)).sum()))
 
 
+def import_colorsys() -> None:
+    """What a branch of the warm worker prepares: a module that nothing else imports."""
+    import colorsys  # noqa: F401
+
+
+def tell_surroundings(channel: Channel) -> None:
+    """Says what was imported before it began, where it runs, and some of its variables."""
+    names = ("KERNELMILL_TEST", "TORCH_TEST", "TRITON_INTERPRET", "SOME_API_KEY")
+    seen = {name: os.environ[name] for name in names if name in os.environ}
+    imported = sorted({"colorsys", "torch", "triton"} & set(sys.modules))
+    channel.send({"imported": imported, "folder": str(Path.cwd()), "variables": seen})
+
+
 def hang(channel: Channel) -> None:
     """Never ends."""
     while True:

@@ -7,15 +7,20 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.workers import submit
+from pipeline.workers.requests import fork_server
+from pipeline.workers.sandbox import ForkServer, Limits
 from pipeline.workers.submit import BEGIN, WARM
 from pipeline.workers.zygote import PRELOAD
 
 TORCH, TRITON = "torch._C", "triton"
 """What only an import of torch, and of Triton, imports."""
+PREPARE = "tests.workers.children:import_colorsys"
+TELL = "tests.workers.children:tell_surroundings"
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 
 
@@ -129,3 +134,54 @@ def test_edited_code_gets_a_worker_of_its_own(tmp_path: Path) -> None:
     edited = submit._stamps(tmp_path / "pipeline")
     (module.parent / "new.py").write_text("")
     assert len({*map(tuple, (before, edited, submit._stamps(tmp_path / "pipeline")))}) == 3
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a warm worker of the test's own listens."""
+    with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        assert submit.main([BEGIN]) == 0
+        (path,) = Path(folder).glob("*/*.sock")
+        yield path
+
+
+def surroundings(worker: Path, log: Path) -> Any:
+    """What a child of a fork server in a branch finds."""
+    control = fork_server(worker, PREPARE)
+    assert control is not None
+    with ForkServer.at(control) as server:
+        child = server.start(TELL, limits=Limits(seconds=60.0), log=log)
+        found = child.receive(60.0)
+        assert child.stop().kind == "ok"
+    return found
+
+
+def test_a_fork_server_in_a_branch(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its children have imported what the branch prepared, see the job's variables; the next job's
+    server comes from the same branch."""
+    for test in ("one", "two"):
+        monkeypatch.setenv("KERNELMILL_TEST", test)
+        assert surroundings(warm, tmp_path / "log.txt") == {
+            "imported": ["colorsys", "torch"],
+            "folder": str(Path.cwd()),
+            "variables": {"KERNELMILL_TEST": test},
+        }
+    assert len(list(warm.parent.glob("*.sock"))) == 2
+
+
+def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another value needs another branch."""
+    surroundings(warm, tmp_path / "log.txt")
+    monkeypatch.setenv("TORCH_TEST", "1")
+    assert surroundings(warm, tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1"}
+    assert len(list(warm.parent.glob("*.sock"))) == 3
+
+
+def test_a_branch_that_cannot_be_prepared(warm: Path) -> None:
+    """There is no server, and whoever asked goes on with its own; a log says why. Nor is there one where no
+    worker listens."""
+    assert fork_server(warm, "tests.workers.children:nothing_of_that_name") is None
+    assert any("nothing_of_that_name" in log.read_text() for log in warm.parent.glob("*.log"))
+    assert fork_server(warm.with_name("absent.sock"), PREPARE) is None
