@@ -18,7 +18,7 @@ from pipeline.records.record import read_record
 from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
-from pipeline.records.written import Proposal, Unfit
+from pipeline.records.written import Proposal, SourceRecord, Unfit
 from pipeline.search.history import read_history
 from pipeline.search.registry import diagnosis, remarks, strategy, writer
 from pipeline.search.space import Point, Space, space_of
@@ -125,6 +125,8 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     for each in generated.unfit:
         outcome, reason = each.failure.outcome, each.failure.reason
         print(f"generate {spec.kernel}{later}: {each.author.name}: {outcome}: {reason}", file=sys.stderr)
+    for record in generated.records:
+        _report_ground(record, spec.kernel, later)
     for remark in generated.remarks:
         print(f"generate {spec.kernel}{later}: {remark}", file=sys.stderr)
     if generated.stop is not None:
@@ -134,6 +136,18 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
         f"generate {spec.kernel}{later}: {count} variant{plural} of a space of {size} · {seconds:.1f} s",
         file=sys.stderr,
     )
+
+
+def _report_ground(record: SourceRecord, kernel: str, later: str) -> None:
+    """Why a source was rewritten, where that is known."""
+    details = record.author.details
+    if "called_for_by" in details:
+        why = f": {details['because']}. {details['finding']}" if "because" in details else ""
+        place = f"{record.author.name}, line {details['line']}"
+        print(
+            f"generate {kernel}{later}: {place}, called for by {details['called_for_by']}{why}",
+            file=sys.stderr,
+        )
 
 
 if __name__ == "__main__":
