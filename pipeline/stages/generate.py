@@ -9,7 +9,7 @@ In: a GenerateSpec, and what compile, verify and profile wrote of the earlier ro
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.records.attempt import Attempt
@@ -125,8 +125,8 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     for each in generated.unfit:
         outcome, reason = each.failure.outcome, each.failure.reason
         print(f"generate {spec.kernel}{later}: {each.author.name}: {outcome}: {reason}", file=sys.stderr)
-    for record in generated.records:
-        _report_ground(record, spec.kernel, later)
+    for line in _grounds(generated.records):
+        print(f"generate {spec.kernel}{later}: {line}", file=sys.stderr)
     for remark in generated.remarks:
         print(f"generate {spec.kernel}{later}: {remark}", file=sys.stderr)
     if generated.stop is not None:
@@ -138,16 +138,19 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     )
 
 
-def _report_ground(record: SourceRecord, kernel: str, later: str) -> None:
-    """Why a source was rewritten, where that is known."""
-    details = record.author.details
-    if "called_for_by" in details:
-        why = f": {details['because']}. {details['finding']}" if "because" in details else ""
-        place = f"{record.author.name}, line {details['line']}"
-        print(
-            f"generate {kernel}{later}: {place}, called for by {details['called_for_by']}{why}",
-            file=sys.stderr,
-        )
+def _grounds(records: Sequence[SourceRecord]) -> Iterator[str]:
+    """Why sources were rewritten: each finding of a parent once, with what it called for."""
+    calls: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for record in records:
+        details = record.author.details
+        if "called_for_by" in details:
+            finding = details["called_for_by"], details.get("finding", "")
+            place = f"{record.author.name} in line {details['line']}"
+            calls.setdefault(finding, {}).setdefault(details.get("because", ""), []).append(place)
+    for (code, sentence), reasons in calls.items():
+        yield f"{code} calls for" + (f": {sentence}" if sentence else "")
+        for because, places in reasons.items():
+            yield f"  {', '.join(places)}" + (f": {because}" if because else "")
 
 
 if __name__ == "__main__":
