@@ -15,7 +15,7 @@ SOFTMAX = Path("kernels/softmax/softmax_triton.py").read_text()
 
 CPP = (
     ("rms_norm", PLAIN_RMS_NORM, ("vector width", "split-K", "unroll", "ivdep")),
-    ("matmul_bias_gelu", PLAIN_MATMUL, ("vector width", "split-K", "fused epilogue")),
+    ("matmul_bias_gelu", PLAIN_MATMUL, ("vector width", "split-K", "fused epilogue", "loop order of a sum")),
 )
 TRITON = (
     ("matmul_bias_gelu", MATMUL, ("persistent", "split-K", "vector width")),

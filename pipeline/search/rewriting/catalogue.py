@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pipeline.search.rewriting import (
     cpp_fusion,
     cpp_loops,
+    cpp_order,
     cpp_split,
     cpp_vectors,
     triton_fusion,
@@ -25,6 +26,7 @@ LANGUAGES: Mapping[str, Mapping[str, Transformation]] = {
     },
     ".cpp": {
         "fused epilogue": cpp_fusion.TRANSFORMATION,
+        "loop order of a sum": cpp_order.TRANSFORMATION,
         "vector width": cpp_vectors.TRANSFORMATION,
         "split-K": cpp_split.TRANSFORMATION,
         **cpp_loops.TRANSFORMATIONS,
