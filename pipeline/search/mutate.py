@@ -30,6 +30,10 @@ CALLED_FOR_BY, UNCALLED = "called_for_by", "nothing"
 """Of a rewrite's author: which finding called for it, and what stands there where none did."""
 
 
+_RIGHT = (Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING)
+"""Of what verified; without a time they come after all others."""
+
+
 class _Call(NamedTuple):
     """A transformation, and the finding of the parent that calls for it."""
 
@@ -83,7 +87,7 @@ def _parents(history: Sequence[Trial], names: Sequence[str], *, written: bool) -
         for trial in history
         if trial.variant.implementation in names
         and (trial.variant.written or not written)
-        and trial.outcome in (Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE)
+        and trial.outcome in _RIGHT
     ]
     return sorted(passed, key=lambda trial: trial.seconds.value if trial.seconds else math.inf)
 

@@ -77,6 +77,9 @@ def _alike(first: Loop, second: Loop) -> bool:
 def _independent(former: tuple[Loop, Body], latter: tuple[Loop, Body]) -> bool:
     """Nothing passes between them but elements that belong to the iteration."""
     (first, one), (second, two) = former, latter
+    header = f"{first.first};{first.limit};{first.step}"
+    if any(mentions(header, each.name) for body in (one, two) for each in body.assignments):
+        return False
     if second.variable != first.variable and mentions(one.code, second.variable):
         return False
     for body, other in ((one, two), (two, one)):

@@ -48,6 +48,10 @@ class Elementwise(NamedTuple):
     """Those that the work needs."""
     locals: tuple[str, ...]
     offsets: str
+    block: str
+    """How many elements a program takes."""
+    count: str
+    """The parameter that says how many there are."""
     body: tuple[ast.stmt, ...]
     """Its work, the store at the end; without offsets and mask."""
 
@@ -57,16 +61,16 @@ class Elementwise(NamedTuple):
 
 
 def elementwise_of(module: Module, kernel: Function, sources: Sequence[str]) -> Elementwise | None:
-    """`offsets = program_id(0) * BLOCK + arange(0, BLOCK)`, perhaps a mask, then work on single elements.
+    """`offsets = program_id(0) * BLOCK + arange(0, BLOCK)`, a mask, then work on single elements.
 
     `sources` are the parameters that get the tensor to work on.
     """
     body = body_of(kernel)
     offsets = _offsets(body[0]) if body else None
     work = list(body[1:])
-    mask = _mask(work[0], offsets) if work and offsets else None
-    work = work[1:] if mask else work
-    if offsets is None or not work or not all(_by_element(module, each) for each in work):
+    mask, count = (_mask(work[0], offsets) if work and offsets else None) or (None, "")
+    work = work[1:]
+    if offsets is None or mask is None or not work or not all(_by_element(module, each) for each in work):
         return None
     unmasked = _without_mask(work, mask)
     if unmasked is None:
@@ -88,7 +92,7 @@ def elementwise_of(module: Module, kernel: Function, sources: Sequence[str]) -> 
         return None
     return Elementwise(
         source=found[0], target=target, parameters=known, locals=tuple(sorted(assigned_in(*work))),
-        offsets=offsets, body=tuple(work),
+        offsets=offsets, block=_block(body[0]), count=count, body=tuple(work),
     )  # fmt: skip
 
 
@@ -107,14 +111,20 @@ def _offsets(statement: ast.stmt) -> str | None:
     return None
 
 
-def _mask(statement: ast.stmt, offsets: str | None) -> str | None:
-    """The name of `offsets < n`."""
+def _block(statement: ast.stmt) -> str:
+    """How many elements the offsets are."""
+    ranges = [node for node in ast.walk(statement) if called(node) == "tl.arange"]
+    return ast.unparse(ranges[0].args[1])  # type: ignore[attr-defined]
+
+
+def _mask(statement: ast.stmt, offsets: str | None) -> tuple[str, str] | None:
+    """The name of `offsets < n`, and `n`."""
     match statement:
         case ast.Assign(
             targets=[ast.Name(id=name)],
-            value=ast.Compare(left=ast.Name(id=left), ops=[ast.Lt()], comparators=[_]),
+            value=ast.Compare(left=ast.Name(id=left), ops=[ast.Lt()], comparators=[ast.Name(id=count)]),
         ) if left == offsets:
-            return name
+            return name, count
     return None
 
 

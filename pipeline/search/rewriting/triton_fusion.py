@@ -95,12 +95,27 @@ def _pair(module: Module, first: Launch, second: Launch) -> _Pair | None:
     work = elementwise_of(module, second.kernel, sources)
     if work is None or target not in parameters(first.kernel) or not _only_stored(first.kernel, target):
         return None
+    if not _all_elements(second, work, result, later):
+        return None
     if later[work.target] != result and later[work.target] in given.values():
         return None  # what other programs still read would be overwritten
     mentioned = names_in(first.kernel) | {each.arg for each in first.kernel.args.args}
     return (
         None if any(name.startswith(_PREFIX) for name in mentioned) else _Pair(first, second, stores[0], work)
     )
+
+
+def _all_elements(launch: Launch, work: Elementwise, result: str, given: dict[str, str]) -> bool:
+    """Whether the launch goes over every element of the result: as many as the host counts, block by block."""
+    count = given.get(work.count, "")
+    values = {
+        ast.unparse(node.value)
+        for node in ast.walk(launch.host)
+        if isinstance(node, ast.Assign) and count in names_in(*node.targets)
+    }
+    counted = f"{result}.numel()"
+    grid = f"triton.cdiv({count}, {given.get(work.block, work.block)})"
+    return (count == counted or values == {counted}) and ast.unparse(launch.grid) == grid
 
 
 def _only_stored(kernel: Function, target: str) -> bool:

@@ -34,6 +34,7 @@ def test_names_are_kept_apart() -> None:
 @pytest.mark.parametrize(
     "second", [
         "for (int i = 0; i < m; ++i) y[i] += 1.0f;",  # another length
+        "for (int i = 0; i < n; ++i) n = 3;",  # a length that changes
         "for (int i = 0; i < n; ++i) y[i] = y[n - 1 - i];",  # elements of other iterations
         "for (int i = 0; i < n; ++i) z[i] = y[0];",
         "for (int i = 0; i < n; ++i) z[i] = vec::load(y + i + 1);",

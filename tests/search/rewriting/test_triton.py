@@ -132,6 +132,8 @@ def test_fused_kernels() -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [
         ("(c, bias, c, count", "(a, bias, c, count"),  # works on something else
+        ("count = c.numel()", "count = N"),  # not on all elements
+        ("(triton.cdiv(count, 1024),)", "(1,)"),
         ("(c, bias, c, count", "(c, bias, a, count"),  # writes what others still read
         ("values + at, mask", "values + at % 8, mask"),  # another element
         ("value = value + tl.load", "value = value / tl.sum(value, 0) + tl.load"),  # of all elements
