@@ -50,7 +50,7 @@ class Elementwise(NamedTuple):
     offsets: str
     block: str
     """How many elements a program takes."""
-    count: str
+    extent: str
     """The parameter that says how many there are."""
     body: tuple[ast.stmt, ...]
     """Its work, the store at the end; without offsets and mask."""
@@ -92,7 +92,7 @@ def elementwise_of(module: Module, kernel: Function, sources: Sequence[str]) -> 
         return None
     return Elementwise(
         source=found[0], target=target, parameters=known, locals=tuple(sorted(assigned_in(*work))),
-        offsets=offsets, block=_block(body[0]), count=count, body=tuple(work),
+        offsets=offsets, block=_block(body[0]), extent=count, body=tuple(work),
     )  # fmt: skip
 
 

@@ -106,8 +106,8 @@ def _pair(module: Module, first: Launch, second: Launch) -> _Pair | None:
 
 
 def _all_elements(launch: Launch, work: Elementwise, result: str, given: dict[str, str]) -> bool:
-    """Whether the launch goes over every element of the result: as many as the host counts, block by block."""
-    count = given.get(work.count, "")
+    """Whether the launch goes over every element of the result: as many as it has, block by block."""
+    count = given.get(work.extent, "")
     values = {
         ast.unparse(node.value)
         for node in ast.walk(launch.host)
