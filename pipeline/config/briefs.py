@@ -15,7 +15,8 @@ from pipeline.records.record import Record, digest_bytes
 class Subject(Record, frozen=True, kw_only=True):
     """What a brief is about."""
 
-    agent: Agent
+    agent: Agent | None
+    """None: no language model writes, the brief is for diagnosing."""
     kernel: Kernel
     implementations: dict[str, Implementation]
     """Those that fit the target."""
@@ -34,7 +35,7 @@ def brief_of(subject: Subject, root: Path, digest: Callable[[Implementation], st
         The source to start from is not there, or no implementation has one that could be changed.
     """
     kernel, hardware = subject.kernel, subject.hardware
-    if all(each.call is not None for each in subject.implementations.values()):
+    if subject.agent and all(each.call is not None for each in subject.implementations.values()):
         raise ConfigError(
             f"search=llm: {kernel.name}: no implementation for {hardware.name} has a source here"
         )
@@ -54,8 +55,8 @@ def brief_of(subject: Subject, root: Path, digest: Callable[[Implementation], st
         ),
         device=hardware.facts.get("model"),
         peaks=hardware.peaks,
-        exemplars=tuple(_exemplars(subject, digest))[: subject.agent.exemplars],
-        start_digest=_start(subject.agent, root),
+        exemplars=tuple(_exemplars(subject, digest))[: subject.agent.exemplars] if subject.agent else (),
+        start_digest=_start(subject.agent, root) if subject.agent else None,
     )
 
 

@@ -24,6 +24,7 @@ DTYPES = (
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
 _WRITING = ("candidates", "inductor", "mutate")
+_FROM_FOLDERS = ("candidates", "mutate")
 NATIVE = "native"  # the architecture of a hardware target that is read from the machine
 
 
@@ -248,8 +249,13 @@ def _search(search: Search) -> Iterator[str]:
 
 def _writing(search: Search) -> Iterator[str]:
     """Strategies that write sources."""
-    if (search.strategy == "candidates") != bool(search.folder):
-        yield "folder: the strategy candidates needs one, and no other strategy knows what to do with it"
+    if search.strategy == "candidates" and not search.folder:
+        yield "folder: the strategy candidates needs one"
+    if search.folder is not None and search.strategy not in _FROM_FOLDERS:
+        known = " and ".join(_FROM_FOLDERS)
+        yield f"folder: only {known} know what to do with one"
+    elif search.folder == "":
+        yield "folder: empty; a folder of sources, or null"
     if search.implementation is not None and search.strategy not in _WRITING:
         yield f"implementation: only {', '.join(_WRITING)} write sources"
     if (search.strategy == "llm") != (search.agent is not None):

@@ -37,7 +37,7 @@ from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
 from pipeline.search.formula import evaluate_number
-from pipeline.search.registry import writer
+from pipeline.search.registry import diagnosis, writer
 from pipeline.search.space import constants_of
 
 T = TypeVar("T")
@@ -171,20 +171,22 @@ class TaskMaker:
     def _brief(
         self, material: Material, cell: Cell, implementations: dict[str, Implementation], reference: str
     ) -> Brief | None:
-        """Where a language model is to write."""
-        agent = material.settings.search.agent
-        if agent is None:
+        """Where a language model is to write, or a search reads diagnoses."""
+        agent, search = material.settings.search.agent, material.settings.search
+        kernel = material.kernels[cell.kernel]
+        known = kernel.cost.flops is not None and kernel.cost.bytes is not None
+        if agent is None and (diagnosis(search.strategy) is None or not known):
             return None
         subject = Subject(
             agent=agent,
-            kernel=material.kernels[cell.kernel],
+            kernel=kernel,
             implementations=implementations,
             hardware=material.devices[cell.hardware].hardware,
             reference_digest=reference,
             kernels=material.every_kernel,
         )
         brief = brief_of(subject, self._root, self._sources.implementation)
-        if agent.start is not None:
+        if agent is not None and agent.start is not None:
             self._sources.read.add((self._root / agent.start).resolve())
         return brief
 

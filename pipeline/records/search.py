@@ -262,7 +262,7 @@ class Search(Record, frozen=True, kw_only=True):
     ablation: Ablation | None = None
     transfer: Transfer | None = None
     folder: str | None = None
-    """Of the strategy `candidates`: path from the repository to a folder of sources."""
+    """Path from the repository to a folder of sources: all those of `candidates`, the first of `mutate`."""
     implementation: str | None = None
     """Strategies that write: whose source they replace; None: that of each implementation that they can."""
     agent: Agent | None = None

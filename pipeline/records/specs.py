@@ -48,7 +48,7 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
     brief: Brief | None = None
-    """Where a language model writes: what it is told."""
+    """Where a language model writes: what it is told; where a search reads diagnoses: what they rest on."""
 
 
 class CompileSpec(Record, frozen=True, kw_only=True):

@@ -1,44 +1,72 @@
 """Rewrite the best sources so far, one change at a time. In: the history. Out: rewritten sources.
 
-The first round measures the declared defaults. Each later one takes the fastest variant that passed, and
-changes what its diagnosis calls for; where that calls for nothing, everything that can be changed. What was
-tried, with whatever end, is not tried again.
+The first round measures where it starts from: the declared defaults, and the sources of a folder if one is
+named. Each later round takes what passed, the fastest first, and changes what its diagnosis calls for; what
+no diagnosis calls for comes last. What was tried, with whatever end, is not tried again.
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from pipeline.records.diagnosed import Finding
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.search import candidates
 from pipeline.search.candidates import default_points
-from pipeline.search.rewriting import cpp_loops, triton_loops
-from pipeline.search.rewriting.rewrite import Rewrite, Transformation
+from pipeline.search.diagnosing import diagnosed
+from pipeline.search.rewriting.catalogue import LANGUAGES
+from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
 from pipeline.search.writer import Workshop
 
-LANGUAGES: Mapping[str, Mapping[str, Transformation]] = {
-    ".py": triton_loops.TRANSFORMATIONS,
-    ".cpp": cpp_loops.TRANSFORMATIONS,
-}
-"""Suffix of a source -> what can be done to it."""
+__all__ = ["LANGUAGES", "diagnosed", "propose"]
+
+CALLED_FOR_BY, UNCALLED = "called_for_by", "nothing"
+"""Of a rewrite's author: which finding called for it, and what stands there where none did."""
+
+
+_RIGHT = (Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING)
+"""Of what verified; without a time they come after all others."""
+
+
+class _Call(NamedTuple):
+    """A transformation, and the finding of the parent that calls for it."""
+
+    transformation: Transformation
+    finding: Finding | None
 
 
 def propose(
     space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
 ) -> list[Proposal | Unfit]:
     """So many as the round may have; the same history gives the same ones."""
-    names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
     if budget.round == 0:
-        points = default_points(space)
-        return [Proposal(implementation=name, tunables=points[name]) for name in names if name in points]
+        return _start(space, history, budget, workshop)
+    names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
     tried = {workshop.text(trial.variant) for trial in history if trial.variant.written}
+    parents = _parents(history, names, written=bool(workshop.spec.search.folder))
     found: Iterator[Proposal | Unfit] = (
-        proposal for parent in _parents(history, names) for proposal in _children(parent, tried, workshop)
+        proposal
+        for called in (True, False)
+        for parent in parents
+        for proposal in _children(parent, _calls(parent, workshop, called=called), tried, workshop)
     )
     return list(itertools.islice(found, budget.variants))
+
+
+def _start(
+    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+) -> list[Proposal | Unfit]:
+    if workshop.spec.search.folder is not None:
+        return candidates.propose(space, history, budget, workshop)
+    points = default_points(space)
+    names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
+    return [Proposal(implementation=name, tunables=points[name]) for name in names if name in points]
 
 
 def _is_open(name: str, workshop: Workshop) -> bool:
@@ -49,36 +77,70 @@ def _is_open(name: str, workshop: Workshop) -> bool:
     return known and spec.search.implementation in (None, name)
 
 
-def _parents(history: Sequence[Trial], names: Sequence[str]) -> list[Trial]:
-    """What passed, the fastest first; where nothing is measured, in the order of the history."""
+def _parents(history: Sequence[Trial], names: Sequence[str], *, written: bool) -> list[Trial]:
+    """What passed, the fastest first; where nothing is measured, in the order of the history.
+
+    `written`: only what descends from given sources; the declared one is there to compare with.
+    """
     passed = [
         trial
         for trial in history
         if trial.variant.implementation in names
-        and trial.outcome in (Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE)
+        and (trial.variant.written or not written)
+        and trial.outcome in _RIGHT
     ]
-    return sorted(passed, key=lambda trial: trial.seconds.value if trial.seconds else float("inf"))
+    return sorted(passed, key=lambda trial: trial.seconds.value if trial.seconds else math.inf)
 
 
-def _children(parent: Trial, tried: set[str], workshop: Workshop) -> Iterator[Proposal]:
+def _calls(parent: Trial, workshop: Workshop, *, called: bool) -> list[_Call]:
+    """What the parent's diagnosis calls for, the greatest gain first; or, not `called`, all else."""
+    suffix = Path(workshop.spec.implementations[parent.variant.implementation].source).suffix
+    calls = [_Call(each, _finding(each, parent.diagnosis)) for each in LANGUAGES[suffix].values()]
+    if not called:
+        return [each for each in calls if each.finding is None]
+    asked = [each for each in calls if each.finding is not None]
+    order = {finding.code.value: number for number, finding in enumerate(parent.diagnosis)}
+    return sorted(asked, key=lambda call: _urgency(call, order))
+
+
+def _finding(transformation: Transformation, diagnosis: Sequence[Finding]) -> Finding | None:
+    """Of those that call for it the one whose mending can gain most, as far as that is known."""
+    asking = [finding for finding in diagnosis if finding.code in transformation.called_for_by]
+    return max(asking, key=lambda finding: finding.gain_at_most or 1.0, default=None)
+
+
+def _urgency(call: _Call, order: Mapping[str, int]) -> tuple[float, int]:
+    assert call.finding is not None
+    return -(call.finding.gain_at_most or 1.0), order[call.finding.code.value]
+
+
+def _children(
+    parent: Trial, calls: Sequence[_Call], tried: set[str], workshop: Workshop
+) -> Iterator[Proposal]:
     """Kinds of change in turn, so that a short round sees each of them."""
     name, tunables = parent.point
-    text = workshop.text(parent.variant)
-    known = LANGUAGES[Path(workshop.spec.implementations[name].source).suffix]
-    kinds = [list(each.find(text)) for each in _called_for(parent, known)]
-    for rewrites in itertools.zip_longest(*kinds):
-        for rewrite in rewrites:
-            if rewrite is not None and rewrite.text not in tried:
+    source = Source(text=workshop.text(parent.variant), limits=workshop.spec.limits | _limits(workshop))
+    kinds = [[(call, rewrite) for rewrite in call.transformation.find(source)] for call in calls]
+    for found in itertools.zip_longest(*kinds):
+        for each in found:
+            if each is not None and each[1].text not in tried:
+                call, rewrite = each
                 tried.add(rewrite.text)
-                yield Proposal(implementation=name, tunables=tunables, source=_source(rewrite, parent))
+                yield Proposal(implementation=name, tunables=tunables, source=_source(rewrite, call, parent))
 
 
-def _called_for(parent: Trial, known: Mapping[str, Transformation]) -> list[Transformation]:
-    codes = {finding.code for finding in parent.diagnosis}
-    asked = [each for each in known.values() if each.asked_by & codes]
-    return asked or list(known.values())
+def _limits(workshop: Workshop) -> dict[str, int]:
+    return workshop.spec.brief.target.limits if workshop.spec.brief else {}
 
 
-def _source(rewrite: Rewrite, parent: Trial) -> WrittenSource:
-    author = Author(writer="mutate", name=rewrite.name, details={"line": str(rewrite.line)})
+def _source(rewrite: Rewrite, call: _Call, parent: Trial) -> WrittenSource:
+    details = {"line": str(rewrite.line), CALLED_FOR_BY: UNCALLED, "keeps": call.transformation.keeps}
+    if call.finding is not None:
+        code = call.finding.code
+        details |= {
+            CALLED_FOR_BY: f"{code.value} ({call.finding.basis})",
+            "finding": call.finding.sentence,
+            "because": call.transformation.called_for_by[code],
+        }
+    author = Author(writer="mutate", name=rewrite.name, details=details)
     return WrittenSource(text=rewrite.text, author=author, parents=(parent.variant.id,))

@@ -115,6 +115,10 @@ def diagnosis(name: str) -> Diagnosis | None:
         from pipeline.search import llm
 
         return llm.diagnosed
+    if name == "mutate":
+        from pipeline.search import mutate
+
+        return mutate.diagnosed
     return None
 
 

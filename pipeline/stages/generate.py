@@ -9,7 +9,7 @@ In: a GenerateSpec, and what compile, verify and profile wrote of the earlier ro
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.records.attempt import Attempt
@@ -18,7 +18,7 @@ from pipeline.records.record import read_record
 from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
-from pipeline.records.written import Proposal, Unfit
+from pipeline.records.written import Proposal, SourceRecord, Unfit
 from pipeline.search.history import read_history
 from pipeline.search.registry import diagnosis, remarks, strategy, writer
 from pipeline.search.space import Point, Space, space_of
@@ -125,6 +125,8 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
     for each in generated.unfit:
         outcome, reason = each.failure.outcome, each.failure.reason
         print(f"generate {spec.kernel}{later}: {each.author.name}: {outcome}: {reason}", file=sys.stderr)
+    for line in _grounds(generated.records):
+        print(f"generate {spec.kernel}{later}: {line}", file=sys.stderr)
     for remark in generated.remarks:
         print(f"generate {spec.kernel}{later}: {remark}", file=sys.stderr)
     if generated.stop is not None:
@@ -134,6 +136,21 @@ def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:
         f"generate {spec.kernel}{later}: {count} variant{plural} of a space of {size} · {seconds:.1f} s",
         file=sys.stderr,
     )
+
+
+def _grounds(records: Sequence[SourceRecord]) -> Iterator[str]:
+    """Why sources were rewritten: each finding of a parent once, with what it called for."""
+    calls: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for record in records:
+        details = record.author.details
+        if "called_for_by" in details:
+            finding = details["called_for_by"], details.get("finding", "")
+            place = f"{record.author.name} in line {details['line']}"
+            calls.setdefault(finding, {}).setdefault(details.get("because", ""), []).append(place)
+    for (code, sentence), reasons in calls.items():
+        yield f"{code} calls for" + (f": {sentence}" if sentence else "")
+        for because, places in reasons.items():
+            yield f"  {', '.join(places)}" + (f": {because}" if because else "")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,12 @@ WHO = (
         value=author,
     ),
     Column(
+        name="called_for_by",
+        type="string",
+        meaning="Finding of its parent's diagnosis that called for a rewritten source; `nothing`: none did",
+        value=lambda result: result.source.author.details.get("called_for_by") if result.source else None,
+    ),
+    Column(
         name="parents",
         type="string",
         meaning="Variants that a written source was made from",

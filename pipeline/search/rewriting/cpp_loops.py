@@ -9,11 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from pipeline.records.diagnosed import FindingCode
 from pipeline.records.record import Record
-from pipeline.search.rewriting.rewrite import Rewrite, Transformation, line_of, replaced
+from pipeline.search.rewriting.cpp_tree import blanked, closing
+from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation, line_of, replaced
 
-_HIDDEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.DOTALL | re.MULTILINE
-)
 _FOR = re.compile(r"\bfor \(")
 _VARIABLE = re.compile(r"\s*(?:const )?[\w:]+ (\w+) = ")
 _PRAGMA = re.compile(r"^[ \t]*#pragma (.*)\n\Z", re.MULTILINE)
@@ -30,8 +28,9 @@ class _Loop(Record, frozen=True, kw_only=True):
     """Where the line before it is one, and what it says."""
 
 
-def _unroll(text: str) -> Iterator[Rewrite]:
+def _unroll(source: Source) -> Iterator[Rewrite]:
     """A loop with a variable of its own, and no pragma that says how it runs."""
+    text = source.text
     for loop in _loops(text):
         if loop.variable is None or (loop.pragma and not loop.pragma[2].startswith("GCC unroll")):
             continue
@@ -39,17 +38,19 @@ def _unroll(text: str) -> Iterator[Rewrite]:
             yield from _with_pragma(text, loop, f"GCC unroll {factor}", f"unroll={factor}")
 
 
-def _vectorise(text: str) -> Iterator[Rewrite]:
+def _vectorise(source: Source) -> Iterator[Rewrite]:
     """The compiler may take its iterations for independent: where they are not, verify says so."""
+    text = source.text
     for loop in _loops(text):
         if loop.variable is not None and loop.pragma is None:
             yield from _with_pragma(text, loop, "GCC ivdep", "ivdep")
 
 
-def _loop_order(text: str) -> Iterator[Rewrite]:
+def _loop_order(source: Source) -> Iterator[Rewrite]:
     """Two loops, one inside the other and nothing beside it, of which neither reads the other's variable."""
+    text = source.text
     found = {loop.start: loop for loop in _loops(text)}
-    code = _blanked(text)
+    code = blanked(text)
     for outer in found.values():
         inner = found.get(_only_statement(code, outer))
         if inner is None or None in (outer.variable, inner.variable) or outer.pragma:
@@ -66,27 +67,37 @@ def _loop_order(text: str) -> Iterator[Rewrite]:
 TRANSFORMATIONS: Mapping[str, Transformation] = {
     "unroll": Transformation(
         find=_unroll,
-        asked_by=frozenset({FindingCode.FEW_LOADS_IN_FLIGHT, FindingCode.COMPUTE_BOUND}),
+        called_for_by={
+            FindingCode.FAR_FROM_CEILINGS: "independent instructions of several iterations hide latencies",
+            FindingCode.COMPUTE_BOUND: "fewer instructions that only count",
+        },
+        keeps="the same iterations in the same order",
     ),
-    "vectorise": Transformation(
-        find=_vectorise, asked_by=frozenset({FindingCode.NO_VECTORS, FindingCode.NARROW_VECTORS})
+    "ivdep": Transformation(
+        find=_vectorise,
+        called_for_by={
+            FindingCode.NO_VECTORS: "the compiler need not fear that pointers overlap",
+            FindingCode.NARROW_VECTORS: "the compiler need not fear that pointers overlap",
+        },
+        keeps="nothing but the word that iterations do not depend on each other: verify decides",
     ),
     "loop order": Transformation(
-        find=_loop_order, asked_by=frozenset({FindingCode.MEMORY_BOUND, FindingCode.FAR_FROM_CEILINGS})
+        find=_loop_order,
+        called_for_by={
+            FindingCode.MEMORY_BOUND: "memory is walked along in another order",
+            FindingCode.FAR_FROM_CEILINGS: "memory is walked along in another order",
+        },
+        keeps="neither loop reads the other's variable; whether iterations may change places, verify decides",
     ),
 }
 
 
-def _blanked(text: str) -> str:
-    return _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)
-
-
 def _loops(text: str) -> Iterator[_Loop]:
     """Loops of three parts that begin a line."""
-    code = _blanked(text)
+    code = blanked(text)
     for found in _FOR.finditer(code):
         line = code.rfind("\n", 0, found.start()) + 1
-        end = _closing(code, found.end())
+        end = closing(code, found.end())
         if end is None or code[line : found.start()].strip() or code.count(";", found.end(), end) != 2:
             continue
         variable = _VARIABLE.match(code, found.end(), end)
@@ -99,16 +110,6 @@ def _loops(text: str) -> Iterator[_Loop]:
         )
 
 
-def _closing(code: str, start: int) -> int | None:
-    """Offset of the parenthesis that closes the one before `start`."""
-    depth = 1
-    for offset in range(start, len(code)):
-        depth += (code[offset] in "([{") - (code[offset] in ")]}")
-        if depth == 0:
-            return offset
-    return None
-
-
 def _only_statement(code: str, loop: _Loop) -> int:
     """Where the loop's body begins with another loop that is all of it; -1 where it does not."""
     body = re.compile(r"\)\s*(\{?)\s*(?=for \()").match(code, loop.header[1])
@@ -116,7 +117,7 @@ def _only_statement(code: str, loop: _Loop) -> int:
         return -1
     if not body[1]:
         return body.end()
-    end = _statement_end(code, _closing(code, body.end() + len("for (")))
+    end = _statement_end(code, closing(code, body.end() + len("for (")))
     return body.end() if end is not None and re.match(r"\s*\}", code[end:]) else -1
 
 
@@ -126,7 +127,7 @@ def _statement_end(code: str, header_end: int | None) -> int | None:
         return None
     block = re.compile(r"\)\s*\{").match(code, header_end)
     if block is not None:
-        closed = _closing(code, block.end())
+        closed = closing(code, block.end())
         return None if closed is None else closed + 1
     plain = re.compile(r"\)\s*(?!for\b|if\b|while\b)[^;{}]*;").match(code, header_end)
     return plain.end() if plain else None

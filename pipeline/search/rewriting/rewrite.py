@@ -1,13 +1,21 @@
 """One change of a source, and the interface of what finds such changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from pipeline.records.diagnosed import FindingCode
 from pipeline.records.record import Record
 
 
+class Source(Record, frozen=True, kw_only=True):
+    """What is rewritten, and for which device."""
+
+    text: str
+    limits: Mapping[str, int] = {}
+    """Of the target, by name; what is absent is not known."""
+
+
 class Rewrite(Record, frozen=True, kw_only=True):
-    """A source that differs from its parent in one place."""
+    """A source that differs from its parent in one thing."""
 
     name: str
     """Of the transformation, with what it chose: `unroll=4`."""
@@ -19,10 +27,12 @@ class Rewrite(Record, frozen=True, kw_only=True):
 class Transformation(Record, frozen=True, kw_only=True):
     """What can be done to a source."""
 
-    find: Callable[[str], Iterator[Rewrite]]
-    """Text -> every place where its precondition holds, with each of its choices."""
-    asked_by: frozenset[FindingCode]
-    """Findings that call for it."""
+    find: Callable[[Source], Iterator[Rewrite]]
+    """Source -> every place where its precondition holds, with each of its choices."""
+    called_for_by: Mapping[FindingCode, str]
+    """Findings that call for it, each with what it does about that."""
+    keeps: str
+    """Why the result stays what it was, as far as the syntax can tell; verify has the last word."""
 
 
 def replaced(text: str, start: int, end: int, piece: str) -> str:

@@ -9,23 +9,23 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from pipeline.records.diagnosed import FindingCode
-from pipeline.search.rewriting.rewrite import Rewrite, Transformation
+from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 
 _STAGES = (2, 3, 4)
 _FACTORS = (2, 4)
 
 
-def _stages(text: str) -> Iterator[Rewrite]:
+def _stages(given: Source) -> Iterator[Rewrite]:
     """A loop that loads: more of its iterations in flight."""
-    for loop, source in _loops(text):
+    for loop, source in _loops(given.text):
         if source.calls_something(loop):
             for stages in _STAGES:
                 yield from source.with_keyword(loop, "num_stages", stages, f"stages={stages}")
 
 
-def _unroll(text: str) -> Iterator[Rewrite]:
+def _unroll(given: Source) -> Iterator[Rewrite]:
     """An innermost loop: its body several times in the code."""
-    for loop, source in _loops(text):
+    for loop, source in _loops(given.text):
         if not any(isinstance(node, ast.For) for child in loop.body for node in ast.walk(child)):
             for factor in _FACTORS:
                 yield from source.with_keyword(loop, "loop_unroll_factor", factor, f"unroll={factor}")
@@ -34,11 +34,21 @@ def _unroll(text: str) -> Iterator[Rewrite]:
 TRANSFORMATIONS: Mapping[str, Transformation] = {
     "stages": Transformation(
         find=_stages,
-        asked_by=frozenset({FindingCode.FEW_LOADS_IN_FLIGHT, FindingCode.MEMORY_BOUND}),
+        called_for_by={
+            FindingCode.FEW_LOADS_IN_FLIGHT: "loads of later iterations are under way",
+            FindingCode.MEMORY_BOUND: "loads of later iterations are under way",
+            FindingCode.FAR_FROM_CEILINGS: "loads of later iterations are under way",
+        },
+        keeps="the compiler overlaps iterations as far as they do not depend on each other",
     ),
     "unroll": Transformation(
         find=_unroll,
-        asked_by=frozenset({FindingCode.FEW_LOADS_IN_FLIGHT, FindingCode.COMPUTE_BOUND}),
+        called_for_by={
+            FindingCode.FEW_LOADS_IN_FLIGHT: "loads of several iterations are issued together",
+            FindingCode.COMPUTE_BOUND: "fewer instructions that only count",
+            FindingCode.FAR_FROM_CEILINGS: "independent instructions of several iterations hide latencies",
+        },
+        keeps="the same iterations in the same order",
     ),
 }
 

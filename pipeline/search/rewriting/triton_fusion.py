@@ -1,0 +1,257 @@
+"""A second kernel over the result, merged into the one that stores it. In: a Triton module. Out: rewrites.
+
+The first kernel's tile is in registers when the second one's work is done on it: one launch and one way to
+memory and back less.
+"""
+
+import ast
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pipeline.records.diagnosed import FindingCode
+from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
+from pipeline.search.rewriting.triton_elementwise import Elementwise, elementwise_of
+from pipeline.search.rewriting.triton_module import (
+    Function,
+    Launch,
+    Module,
+    assigned_in,
+    called,
+    changed_copy,
+    expression,
+    names_in,
+    parameters,
+    statements,
+)
+
+_PREFIX = "fused_"
+_HARMLESS = ("triton.cdiv", "triton.next_power_of_2", "min", "max", "len")
+_ASKED = ("numel", "stride", "size")
+
+
+class _Pair(NamedTuple):
+    first: Launch
+    second: Launch
+    store: ast.Expr
+    """Of the first kernel's result."""
+    work: Elementwise
+
+
+def _find(source: Source) -> Iterator[Rewrite]:
+    """Two launches, one after the other, of which the second works on the first one's result alone."""
+    module = Module(source.text)
+    launches = {kernel.name: module.launches(kernel) for kernel in module.kernels()}
+    for host in module.functions.values():
+        for first, second, between in _successive(host, launches):
+            pair = _pair(module, first, second)
+            if pair is not None and _harmless(between, pair):
+                text = _fused(module, pair)
+                yield Rewrite(name="fused epilogue", line=second.statement.lineno, text=text)
+
+
+TRANSFORMATION = Transformation(
+    find=_find,
+    called_for_by={
+        FindingCode.MEMORY_BOUND: "the result makes one way to memory, not two",
+        FindingCode.LAUNCH_BOUND: "one launch in place of two",
+        FindingCode.FAR_FROM_CEILINGS: "one launch in place of two, and the result is used in registers",
+    },
+    keeps=(
+        "the second kernel takes each element by itself, at the address where the first one stores it, and "
+        "rounded as that store does"
+    ),
+)
+
+
+def _successive(
+    host: Function, launches: dict[str, list[Launch] | None]
+) -> Iterator[tuple[Launch, Launch, Sequence[ast.stmt]]]:
+    """Each of them the only launch of its kernel."""
+    single = {id(found[0].statement): found[0] for found in launches.values() if found and len(found) == 1}
+    for node in ast.walk(host):
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if not isinstance(block, list):
+                continue
+            here = [at for at, statement in enumerate(block) if id(statement) in single]
+            for one, other in itertools.pairwise(here):
+                yield single[id(block[one])], single[id(block[other])], block[one + 1 : other]
+
+
+def _pair(module: Module, first: Launch, second: Launch) -> _Pair | None:
+    given, later = _arguments(first), _arguments(second)
+    stores = [
+        node for node in first.kernel.body if isinstance(node, ast.Expr) and called(node.value) == "tl.store"
+    ]
+    writes = [node for node in ast.walk(first.kernel) if called(node).startswith(("tl.store", "tl.atomic"))]
+    if given is None or later is None or len(stores) != 1 or len(writes) != 1:
+        return None
+    assert isinstance(stores[0].value, ast.Call)
+    target, _ = _address(stores[0].value.args[0])
+    result = given.get(target)
+    sources = [name for name, value in later.items() if result is not None and value == result]
+    if not result or not result.isidentifier():
+        return None
+    work = elementwise_of(module, second.kernel, sources)
+    if work is None or target not in parameters(first.kernel) or not _only_stored(first.kernel, target):
+        return None
+    if not _all_elements(second, work, result, later):
+        return None
+    if later[work.target] != result and later[work.target] in given.values():
+        return None  # what other programs still read would be overwritten
+    mentioned = names_in(first.kernel) | {each.arg for each in first.kernel.args.args}
+    return (
+        None if any(name.startswith(_PREFIX) for name in mentioned) else _Pair(first, second, stores[0], work)
+    )
+
+
+def _all_elements(launch: Launch, work: Elementwise, result: str, given: dict[str, str]) -> bool:
+    """Whether the launch goes over every element of the result: as many as it has, block by block."""
+    count = given.get(work.extent, "")
+    values = {
+        ast.unparse(node.value)
+        for node in ast.walk(launch.host)
+        if isinstance(node, ast.Assign) and count in names_in(*node.targets)
+    }
+    counted = f"{result}.numel()"
+    grid = f"triton.cdiv({count}, {given.get(work.block, work.block)})"
+    return (count == counted or values == {counted}) and ast.unparse(launch.grid) == grid
+
+
+def _only_stored(kernel: Function, target: str) -> bool:
+    """Whether the kernel does not read its result: it is stored, and asked for its type, nothing else."""
+    mentioned = sum(isinstance(node, ast.Name) and node.id == target for node in ast.walk(kernel))
+    typed = sum(
+        isinstance(node, ast.Attribute) and node.attr == "dtype" and ast.unparse(node.value) == target
+        for node in ast.walk(kernel)
+    )
+    return mentioned == typed + 1
+
+
+def _arguments(launch: Launch) -> dict[str, str] | None:
+    """Parameter -> the host's expression."""
+    names, call = parameters(launch.kernel), launch.call
+    if not names or len(call.args) > len(names) or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    found = {name: ast.unparse(value) for name, value in zip(names, call.args, strict=False)}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            return None
+        found[keyword.arg] = ast.unparse(keyword.value)
+    return found
+
+
+def _address(pointer: ast.expr) -> tuple[str, ast.expr | None]:
+    """`base + offsets`: the base's name, and the rest of the sum."""
+    terms: list[ast.expr] = []
+    while isinstance(pointer, ast.BinOp) and isinstance(pointer.op, ast.Add):
+        terms.append(pointer.right)
+        pointer = pointer.left
+    if not isinstance(pointer, ast.Name) or not terms:
+        return "", None
+    return pointer.id, expression(" + ".join(f"({ast.unparse(each)})" for each in reversed(terms)))
+
+
+def _harmless(between: Sequence[ast.stmt], pair: _Pair) -> bool:
+    """Sizes that the host computes, which no kernel changes: the first launch may as well come after them."""
+    used = names_in(pair.first.call)
+    for statement in between:
+        if not isinstance(statement, ast.Assign) or assigned_in(statement) & used:
+            return False
+        for node in ast.walk(statement.value):
+            asked = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in _ASKED
+            )
+            if isinstance(node, ast.Call) and not asked and called(node) not in _HARMLESS:
+                return False
+    return True
+
+
+def _fused(module: Module, pair: _Pair) -> str:
+    kernel, host = changed_copy(pair.first.kernel), changed_copy(pair.first.host)
+    at = pair.first.kernel.body.index(pair.store)
+    given, later = _arguments(pair.first), _arguments(pair.second)
+    assert given is not None and later is not None
+    new = [name for name in pair.work.parameters if name != pair.work.source]
+    result = later[pair.work.source]
+    renamed = {name: f"{_PREFIX}{name}" for name in (*new, *pair.work.locals)}
+    store = kernel.body[at]
+    assert isinstance(store, ast.Expr) and isinstance(store.value, ast.Call)
+    target, offsets = _address(store.value.args[0])
+    assert offsets is not None
+    renamed |= {name: target for name in (pair.work.source, *new) if later[name] == result}
+    annotations = {each.arg: each.annotation for each in pair.second.kernel.args.args}
+    added = [name for name in new if renamed[name] != target]
+    kernel.args.args += [ast.arg(arg=renamed[name], annotation=annotations[name]) for name in added]
+    kernel.body[at : at + 1] = _epilogue(pair, store.value, renamed, (target, offsets))
+    _rewrite_host(host, pair, {renamed[name]: later[name] for name in added})
+    return module.with_functions({pair.first.kernel.name: [kernel], host.name: [host]})
+
+
+def _epilogue(
+    pair: _Pair, store: ast.Call, renamed: dict[str, str], address: tuple[str, ast.expr]
+) -> list[ast.stmt]:
+    """What stands in the place of the store."""
+    target, offsets = address
+    mask = next((each.value for each in store.keywords if each.arg == "mask"), None)
+    if mask is None and len(store.args) > 2:
+        mask = store.args[2]
+    value = ast.unparse(store.args[1])
+    lines = statements(
+        f"{_PREFIX}place = {ast.unparse(offsets)}\n{_PREFIX}value = ({value}).to({target}.dtype.element_ty)"
+    )
+    own = renamed.get(pair.work.target, pair.work.target) == target
+    kept: list[ast.stmt] = [] if own else [ast.Expr(value=store)]
+    moved = _Moved(pair.work, renamed, mask)
+    body = [moved.visit(each) for each in changed_statements(pair.work.body)]
+    return [*lines, *kept, *body]
+
+
+def changed_statements(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Copies, to be changed."""
+    return statements("\n".join(ast.unparse(each) for each in body))
+
+
+class _Moved(ast.NodeTransformer):
+    """Names, offsets and masks of the second kernel in terms of the first one's."""
+
+    def __init__(self, work: Elementwise, renamed: dict[str, str], mask: ast.expr | None) -> None:
+        self._work = work
+        self._renamed = renamed
+        self._mask = mask
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if called(node) == "tl.load" and self._work.reads_result(node):
+            return expression(f"{_PREFIX}value")
+        self.generic_visit(node)
+        if called(node) in ("tl.load", "tl.store"):
+            count = 1 if called(node) == "tl.load" else 2
+            rest = [each for each in node.keywords if each.arg != "mask"]
+            if self._mask is None:
+                rest = [each for each in rest if each.arg != "other"]
+            node.args = node.args[:count]
+            node.keywords = [*([ast.keyword(arg="mask", value=self._mask)] if self._mask else []), *rest]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id == self._work.offsets:
+            return expression(f"{_PREFIX}place")
+        return ast.Name(id=self._renamed.get(node.id, node.id), ctx=node.ctx)
+
+
+def _rewrite_host(host: Function, pair: _Pair, added: dict[str, str]) -> None:
+    """The first launch, with more arguments, where the second one was."""
+    (merged,) = statements(ast.unparse(pair.first.statement))
+    assert isinstance(merged, ast.Expr) and isinstance(merged.value, ast.Call)
+    merged.value.keywords += [ast.keyword(arg=name, value=expression(value)) for name, value in added.items()]
+    wanted = ast.dump(pair.first.statement), ast.dump(pair.second.statement)
+    for node in ast.walk(host):
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            for statement in list(block) if isinstance(block, list) else ():
+                assert isinstance(block, list)
+                if ast.dump(statement) == wanted[0]:
+                    block.remove(statement)
+                elif ast.dump(statement) == wanted[1]:
+                    block[block.index(statement)] = merged

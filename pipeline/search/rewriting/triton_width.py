@@ -1,0 +1,87 @@
+"""How many elements a thread of a Triton kernel handles at once. In: a module. Out: rewrites of its launch.
+
+A thread loads as many neighbours with one instruction (up to 16 bytes) as it owns: a block's elements over
+the program's threads. Fewer warps, or a longer block, give it more.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from pipeline.records.diagnosed import FindingCode
+from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
+from pipeline.search.rewriting.triton_module import (
+    Function,
+    Module,
+    body_of,
+    changed_copy,
+    is_jit,
+    statements,
+)
+
+_WARPS = "num_warps"
+
+
+def _find(source: Source) -> Iterator[Rewrite]:
+    """Host functions that hand on a number of warps, or the step of a kernel's loop, as they got it."""
+    module = Module(source.text)
+    for host in module.functions.values():
+        if is_jit(host):
+            continue
+        taken = {each.arg for each in (*host.args.args, *host.args.kwonlyargs)}
+        handed = _handed_on(module, host)
+        for name in sorted(taken & handed):
+            if name == _WARPS:
+                yield _with(module, host, f"{name} = max(1, {name} // 2)", "vector width: half the warps")
+            else:
+                yield _with(module, host, f"{name} = 2 * {name}", f"vector width: {name} times 2")
+
+
+TRANSFORMATION = Transformation(
+    find=_find,
+    called_for_by={
+        FindingCode.NARROW_LOADS: "a thread owns more neighbours, and loads them together",
+        FindingCode.NARROW_STORES: "a thread owns more neighbours, and stores them together",
+        FindingCode.MEMORY_BOUND: "fewer, wider accesses for the same bytes",
+        FindingCode.FEW_LOADS_IN_FLIGHT: "each thread has more bytes on the way",
+        FindingCode.BARRIERS: "fewer warps wait for each other, and less often",
+    },
+    keeps="the same as with another value of the tunable: everything in the launch follows from it",
+)
+
+
+def _handed_on(module: Module, host: Function) -> set[str]:
+    """Names that become a launch's number of warps, or the step of a loop that a kernel counts with."""
+    found: set[str] = set()
+    for node in ast.walk(host):
+        match node:
+            case ast.Call(func=ast.Subscript(value=ast.Name(id=kernel)), keywords=keywords):
+                steps = _steps(module.functions.get(kernel))
+                for keyword in keywords:
+                    if isinstance(keyword.value, ast.Name) and keyword.arg in {_WARPS, *steps}:
+                        if keyword.arg == _WARPS and keyword.value.id != _WARPS:
+                            continue
+                        found.add(keyword.value.id)
+    written = {
+        each.id for each in ast.walk(host) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+    return found - written
+
+
+def _steps(kernel: Function | None) -> set[str]:
+    """Constants that a loop of the kernel counts in steps of."""
+    if kernel is None:
+        return set()
+    constants = {each.arg for each in kernel.args.args if each.annotation is not None}
+    return constants & {
+        ast.unparse(node.iter.args[2])
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and len(node.iter.args) == 3
+    }
+
+
+def _with(module: Module, host: Function, line: str, name: str) -> Rewrite:
+    """The host function with this line before all others."""
+    changed = changed_copy(host)
+    at = len(changed.body) - len(body_of(changed))
+    changed.body[at:at] = statements(line)
+    return Rewrite(name=name, line=host.lineno, text=module.with_functions({host.name: [changed]}))
