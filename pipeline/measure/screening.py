@@ -46,9 +46,10 @@ def shortened(settings: Profile, share: float) -> Profile:
 
 def smaller(spec: ProfileSpec, round_number: int) -> Dimensions | None:
     """The shape that a round measures in place of the workload's; None where it is the workload's."""
-    if not spec.shapes or spec.shapes[round_number] == spec.problem.dimensions:
+    dimensions = spec.problem.dimensions
+    if not spec.shapes or spec.shapes[round_number] == dimensions:
         return None
-    return spec.shapes[round_number]
+    return {name: spec.shapes[round_number][name] for name in dimensions}  # in the order of the declaration
 
 
 def brief(spec: ProfileSpec, round_number: int) -> ProfileSpec:
