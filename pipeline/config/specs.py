@@ -109,6 +109,7 @@ class SpecMaker:
             files=task.files,
             reference=task.kernel.reference if _compiles_reference(task) else None,
             reference_digest=task.reference_digest if _compiles_reference(task) else None,
+            target=task.target if _compiles_reference(task) else None,
         )
 
     def _chain(self, task: Task, generate: GenerateSpec) -> Chain:

@@ -46,6 +46,8 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     reference: str | None = None
     """With the search `inductor`, which compiles it; None for a backward kernel: it has none of its own."""
     reference_digest: str | None = None
+    target: Target | None = None
+    """Beside the reference: what it is compiled for."""
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
     brief: Brief | None = None
