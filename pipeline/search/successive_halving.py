@@ -8,7 +8,7 @@ A rung is a round. How briefly a rung measures, and on how much smaller a shape,
 from collections.abc import Sequence
 
 from pipeline.records.history import Trial
-from pipeline.records.search import SuccessiveHalving
+from pipeline.records.search import SHORTEST, SuccessiveHalving
 from pipeline.search.learned import lessons
 from pipeline.search.registry import strategy
 from pipeline.search.space import Point, Space
@@ -35,13 +35,13 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
 
 
 def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:  # noqa: ARG001
-    """That a round measures on a smaller shape."""
+    """That a round measures on a smaller shape, where the workload's is not small already."""
     settings = budget.settings(SuccessiveHalving, "successive_halving")
     above = settings.rungs_above(budget.round)
     if not settings.shrink or above == 0:
         return ()
-    shorter = ", ".join(f"{name} about 1/{factor**above}" for name, factor in settings.shrink.items())
+    shorter = ", ".join(f"{name} up to {factor**above} times" for name, factor in settings.shrink.items())
     return (
-        f"round {budget.round} measures on a smaller shape ({shorter} of the workload's): it only chooses "
-        "what the next round measures",
+        f"round {budget.round} measures on a shape that is shorter than the workload's ({shorter}, not below "
+        f"{SHORTEST}): it only chooses what the next round measures",
     )
