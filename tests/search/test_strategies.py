@@ -198,8 +198,8 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
     say = registry.remarks("successive_halving")
     assert say is not None
     assert say([], third) == (
-        "round 3 measures on a shape that is shorter than the workload's (M up to 16 times, not below 64): it "
-        "only chooses what the next round measures",
+        "round 3 measures on a shape that is shorter than the workload's (M up to 16 times, not below 64): "
+        "it only chooses what the next round measures",
     )
     assert say([], msgspec.structs.replace(given, round=5)) == ()
 
