@@ -51,6 +51,10 @@ class Result(Record, frozen=True, kw_only=True):
     """What verify found, if it passed."""
     profiled: Profiled | None = None
     """What profile measured, if it did."""
+    unwanted: str | None = None
+    """Why static pruning does not want it measured, whether or not it was."""
+    undecided: str | None = None
+    """Why a rule of static pruning could not say anything about it."""
 
     def __post_init__(self) -> None:
         """Once: tables with more than a hundred columns ask for these in nearly every cell."""
@@ -159,7 +163,8 @@ def read_files(tasks: Sequence[TaskRow], root: Path) -> dict[Path, bytes]:
 def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> Iterator[Result]:
     spec = reader.compile_spec(task.compile)
     compiles = _by_variant(reader.output("compile", task.compile, number, CompileOutput).records)
-    verifies = _by_variant(reader.output("verify", task.verify, number, VerifyOutput).records)
+    judged = reader.output("verify", task.verify, number, VerifyOutput)
+    verifies = _by_variant(judged.records)
     profiles = _by_variant(reader.output("profile", task.profile, number, ProfileOutput).records)
     sources = {record.entry: record for record in made.records}
     attempts = {attempt.variant: attempt for attempt in reversed(made.attempts) if attempt.variant}
@@ -179,6 +184,8 @@ def _round(reader: "_Reader", task: TaskRow, number: int, made: Generated) -> It
             compile=compiles.get(identity),
             verify=verifies.get(identity),
             profile=profiles.get(identity),
+            unwanted=judged.unwanted.get(identity),
+            undecided=judged.undecided.get(identity),
         )
 
 

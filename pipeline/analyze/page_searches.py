@@ -60,6 +60,8 @@ def searches(tables: Tables) -> list[SearchRows]:
 
 def _pruned(row: Row) -> str:
     told = f"Static pruning dropped {row['dropped']} of {row['compiled']} compiled variants"
+    if row.get("undecided"):  # absent in what an older release wrote
+        told += f" and could not judge {row['undecided']} ({row['why_undecided']})"
     if row["best_kept_seconds"] is None:
         return f"{told}; nothing that it keeps was measured."
     if row["loss"] is None:

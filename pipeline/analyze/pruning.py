@@ -12,8 +12,8 @@ from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, task_cells
 from pipeline.analyze.tables import row_table
 from pipeline.records.outcome import Outcome
+from pipeline.records.pruning import Prune
 from pipeline.records.record import Record
-from pipeline.records.search import Prune
 from pipeline.records.specs import TaskRow
 from pipeline.search.prune_static import reason
 
@@ -25,6 +25,8 @@ SCHEMA: dict[str, ColumnType] = {
     "compiled": "int64",
     "dropped": "int64",
     "measured_anyway": "int64",
+    "undecided": "int64",
+    "why_undecided": "string",
     "best_kept_seconds": "double",
     "best_dropped_seconds": "double",
     "loss": "double",
@@ -39,6 +41,8 @@ class Pruning(Record, frozen=True, kw_only=True):
     dropped: int
     measured_anyway: int
     """Of those that the rule would drop."""
+    undecided: tuple[str, ...] = ()
+    """Of each that stayed because a rule could not say anything about it: why."""
     best_kept: float | None
     """Seconds per call."""
     best_dropped: float | None
@@ -52,9 +56,16 @@ class Pruning(Record, frozen=True, kw_only=True):
         return max(1.0, self.best_kept / self.best_dropped)
 
     @property
+    def why_undecided(self) -> str | None:
+        """The reasons, each once."""
+        return "; ".join(dict.fromkeys(self.undecided)) or None
+
+    @property
     def sentence(self) -> str:
         """For the terminal and the report."""
         told = f"static pruning dropped {self.dropped} of {self.compiled} compiled variants"
+        if self.undecided:
+            told += f" and could not judge {len(self.undecided)} ({self.why_undecided})"
         if self.best_kept is None:
             return f"{told}; nothing that it keeps was measured"
         if self.loss is None:
@@ -85,12 +96,16 @@ def _of_task(results: Sequence[Result], collected: Collected) -> Iterator[Prunin
         compiled=sum(each.compiled is not None for each in results),
         dropped=sum(each.outcome is Outcome.PRUNED for each in results),
         measured_anyway=len(measured),
+        undecided=tuple(each.undecided for each in results if each.undecided is not None),
         best_kept=_best(kept),
         best_dropped=_best(measured),
     )
 
 
 def _is_unwanted(result: Result, prune: Prune) -> bool:
+    """As verify said; what an older release wrote says it of facts only."""
+    if result.unwanted is not None:
+        return True
     return result.compiled is not None and reason(result.compiled.facts, prune) is not None
 
 
@@ -110,6 +125,8 @@ def _row(each: Pruning) -> dict[str, object]:
         "compiled": each.compiled,
         "dropped": each.dropped,
         "measured_anyway": each.measured_anyway,
+        "undecided": len(each.undecided),
+        "why_undecided": each.why_undecided,
         "best_kept_seconds": each.best_kept,
         "best_dropped_seconds": each.best_dropped,
         "loss": each.loss,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from pipeline.errors import ConfigError
 from pipeline.records.hardware import Quantity
+from pipeline.records.pruning import Bounded
 from pipeline.records.specs import TaskRow
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -46,14 +47,14 @@ def latency_seconds(peaks: Mapping[str, Quantity]) -> float | None:
     return quantity.value * _TIMES[quantity.unit]
 
 
-def compute_peak(task: TaskRow) -> str | None:
+def compute_peak(task: TaskRow | Bounded) -> str | None:
     """Name of the peak that bounds the task's arithmetic; None where the target does not declare it."""
     # Vector kernels compute in float32 whatever the element type is, so that is the unit they occupy.
     candidates = [f"matrix_{task.dtype}"] if task.unit == "matrix" else ["vector_float32"]
     return next((name for name in candidates if name in task.peaks), None)
 
 
-def peak_rates(task: TaskRow) -> tuple[float | None, float | None]:
+def peak_rates(task: TaskRow | Bounded) -> tuple[float | None, float | None]:
     """Declared peaks of the task's target: bytes/s of the memory, FLOP/s of the unit it uses."""
     name = compute_peak(task)
     return _rate(task.peaks, "dram_bandwidth"), _rate(task.peaks, name) if name else None

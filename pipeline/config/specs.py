@@ -19,6 +19,7 @@ from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Kernel, Tolerance, Tunable, Vendor
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
+from pipeline.records.pruning import Bounded
 from pipeline.records.record import Record, digest
 from pipeline.records.recorded import RecordedFile
 from pipeline.records.search import Search, Start
@@ -48,6 +49,7 @@ class Task(Record, frozen=True, kw_only=True):
     files: dict[str, str] = {}
     starts: tuple[Start, ...] = ()
     recorded: RecordedFile | None = None
+    bounded: Bounded | None = None
 
 
 class Specs(Record, frozen=True, kw_only=True):
@@ -107,6 +109,7 @@ class SpecMaker:
             files=task.files,
             reference=task.kernel.reference if _compiles_reference(task) else None,
             reference_digest=task.reference_digest if _compiles_reference(task) else None,
+            target=task.target if _compiles_reference(task) else None,
         )
 
     def _chain(self, task: Task, generate: GenerateSpec) -> Chain:
@@ -147,6 +150,7 @@ class SpecMaker:
             device_present=task.device_present,
             settings=self._undescribed(task.verify),
             prune=task.search.prune,
+            bounded=task.bounded,
             builds=self._build("verify", task.implementations, task.target, task.recorded),
             recorded=task.recorded,
         )
@@ -169,6 +173,7 @@ class SpecMaker:
             device=task.device,
             settings=self._undescribed(task.profile),
             screening=task.search.screening(),
+            shapes=task.search.shapes(task.problem.dimensions),
             builds=self._build("profile", task.implementations, task.target, task.recorded),
             recorded=task.recorded,
         )

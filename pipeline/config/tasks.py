@@ -28,11 +28,13 @@ from pipeline.config.sources import Sources
 from pipeline.config.spec_files import SpecFiles
 from pipeline.config.specs import Chain, SpecMaker, Specs, Task
 from pipeline.config.transfer import starts
+from pipeline.errors import ConfigError
 from pipeline.records.brief import Brief
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
 from pipeline.records.problem import Problem
+from pipeline.records.pruning import Bounded
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
@@ -91,6 +93,7 @@ class TaskMaker:
             raise Impossible(f"{settings.search.strategy} writes sources, and nothing was recorded of those")
         else:
             problem, implementations = replayed.problem, replayed.implementations
+        _check_ladder(settings.search, problem, recorded=replayed is not None)
         # All limits, so that an error names all that a constraint may use.
         constants = constants_of(problem, self._limits(device.hardware))
         ruled_by = f"kernel.space={kernel.space}" if kernel.space is not None else where
@@ -117,6 +120,7 @@ class TaskMaker:
             brief=self._brief(material, cell, implementations, reference),
             starts=self._starts(settings.search, implementations, cell, problem.element),
             recorded=replayed.file if replayed else None,
+            bounded=self._bounded(settings.search, kernel, problem, device.hardware),
         )
         budget = settings.search.variants_per_round
         total = sum(counts.values())
@@ -211,6 +215,22 @@ class TaskMaker:
             )
         return self._module_digests[key]
 
+    def _bounded(
+        self, search: Search, kernel: Kernel, problem: Problem, hardware: Hardware
+    ) -> Bounded | None:
+        """What bounds rest on, where the search prunes by them: other searches do not depend on it."""
+        if search.prune is None or not search.prune.by_bound:
+            return None
+        cost = self._cost(kernel, problem)
+        return Bounded(
+            flops=cost.flops,
+            bytes=cost.bytes,
+            read=cost.read,
+            unit=kernel.cost.unit,
+            dtype=problem.element,
+            peaks=hardware.peaks,
+        )
+
     def _row(self, cell: Cell, task: Task, hardware: Hardware, keys: dict[str, str]) -> TaskRow:
         cost = self._cost(task.kernel, task.problem)
         return TaskRow(
@@ -236,6 +256,20 @@ class TaskMaker:
             verify=keys["verify"],
             profile=keys["profile"],
             recorded=task.recorded.line if task.recorded else None,
+        )
+
+
+def _check_ladder(search: Search, problem: Problem, *, recorded: bool) -> None:
+    """Raise for smaller shapes that there cannot be."""
+    names = search.successive_halving.shrink if search.successive_halving else {}
+    if not names:
+        return
+    if recorded:
+        raise Impossible("search.successive_halving.shrink: the measurements were recorded on one shape")
+    if not names.keys() & problem.dimensions.keys():
+        raise ConfigError(
+            f"search.successive_halving.shrink: got {', '.join(names)}, "
+            f"expected dimensions of {problem.kernel}: {', '.join(problem.dimensions)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Brief measurements. In: the settings of a full one, the share that a search wants. Out: settings, records.
+"""Brief measurements. In: a full one's spec, the share and shape that a search wants. Out: specs, records.
 
 A brief measurement is kept as what it is: the record's result is the outcome `screened`, so that no table, no
 winner and no speed-up can come from it; its figures are for the search alone.
@@ -12,6 +12,12 @@ import msgspec
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileRecord, Screening
 from pipeline.records.settings import Profile
+from pipeline.records.specs import ProfileSpec
+from pipeline.records.variant import Variant
+from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.search.formula import ELEMENT_BYTES, evaluate
+
+Dimensions = dict[str, int]
 
 BATCHES = 3  # fewer have no spread
 
@@ -38,14 +44,74 @@ def shortened(settings: Profile, share: float) -> Profile:
     )
 
 
-def screened(record: ProfileRecord, share: float) -> ProfileRecord:
-    """The record of a brief measurement, which is no result; of a full one, as it is."""
-    if share >= 1 or not isinstance(record.result, Profiled):
+def smaller(spec: ProfileSpec, round_number: int) -> Dimensions | None:
+    """The shape that a round measures in place of the workload's; None where it is the workload's."""
+    dimensions = spec.problem.dimensions
+    if not spec.shapes or spec.shapes[round_number] == dimensions:
+        return None
+    return {name: spec.shapes[round_number][name] for name in dimensions}  # in the order of the declaration
+
+
+def brief(spec: ProfileSpec, round_number: int) -> ProfileSpec:
+    """What a round measures: another shape is another problem, so nothing of it is kept as the workload's."""
+    dimensions = smaller(spec, round_number) or {}
+    return msgspec.structs.replace(
+        spec,
+        problem=spec.problem.with_dimensions(dimensions),
+        settings=shortened(spec.settings, share_of(spec.screening, round_number)),
+        screening=(),
+        shapes=(),
+    )
+
+
+def fitting(spec: ProfileSpec, verified: VerifyOutput) -> tuple[VerifyOutput, dict[str, Failure]]:
+    """What can be called on the spec's shape; of other variants, by their identity, why not."""
+    passed = [each.variant for each in verified.records if isinstance(each.result, Verified)]
+    rules = {variant.id: _broken(spec, variant) for variant in passed}
+    shape = told(spec.problem.dimensions)
+    refused = {
+        identity: Failure(
+            outcome=Outcome.PRUNED,
+            reason=f"cannot be called on the smaller shape of this round ({shape}): `{rule}`",
+        )
+        for identity, rule in rules.items()
+        if rule is not None
+    }
+    records = tuple(each for each in verified.records if each.variant.id not in refused)
+    return msgspec.structs.replace(verified, records=records), refused
+
+
+def _broken(spec: ProfileSpec, variant: Variant) -> str | None:
+    """The first constraint of the variant's that the spec's shape breaks."""
+    problem = spec.problem
+    names = {
+        **spec.target.limits,
+        **problem.attributes,
+        **problem.dimensions,
+        "itemsize": ELEMENT_BYTES[problem.element],
+        **variant.tunables,
+    }
+    rules = (each.rule for each in spec.implementations[variant.implementation].constraints)
+    return next((rule for rule in rules if not evaluate(rule, names)), None)
+
+
+def told(dimensions: Dimensions) -> str:
+    """`M=64 N=512`."""
+    return " ".join(f"{name}={size}" for name, size in dimensions.items())
+
+
+def screened(record: ProfileRecord, share: float, dimensions: Dimensions | None = None) -> ProfileRecord:
+    """The record of a brief measurement, or of one on smaller dimensions, which is no result.
+
+    That of a full one is left as it is.
+    """
+    if (share >= 1 and dimensions is None) or not isinstance(record.result, Profiled):
         return record
     timing = record.result.timing
+    where = "" if dimensions is None else f" on a smaller shape: {told(dimensions)}"
     failure = Failure(
         outcome=Outcome.SCREENED,
-        reason=f"measured briefly ({len(timing.samples)} batches, {share:.0%} of a full measurement)",
+        reason=f"measured briefly ({len(timing.samples)} batches, {share:.0%} of a full measurement){where}",
     )
-    screening = Screening(share=share, timing=timing, recorded=record.result.recorded)
+    screening = Screening(share=share, timing=timing, dimensions=dimensions, recorded=record.result.recorded)
     return msgspec.structs.replace(record, result=failure, screening=screening)

@@ -2,6 +2,7 @@
 
 from pipeline.records.outcome import Failure
 from pipeline.records.provenance import Provenance
+from pipeline.records.pruning import Scale
 from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 
@@ -71,3 +72,5 @@ class CompileOutput(Record, frozen=True, kw_only=True):
     key: str
     round: int
     records: tuple[CompileRecord, ...]
+    scale: Scale | None = None
+    """As generate found it in earlier rounds: verify holds the bounds of this one's variants against it."""

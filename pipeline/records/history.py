@@ -35,6 +35,8 @@ class Trial(Record, frozen=True, kw_only=True):
     """Seconds per call, one per batch, of the full measurement."""
     screened: Interval | None = None
     """Median seconds per call of a brief measurement: a hint for the search, never a result."""
+    screened_on: dict[str, int] | None = None
+    """Dimensions of the smaller shape of that brief measurement: such times compare among themselves only."""
     joules: float | None = None
     """Energy of one call."""
     error: float | None = None

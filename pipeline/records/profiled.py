@@ -259,6 +259,8 @@ class Screening(Record, frozen=True, kw_only=True):
     share: float
     """Of the timed seconds and batches of a full measurement."""
     timing: Timing
+    dimensions: dict[str, int] | None = None
+    """Of the smaller shape that was measured in place of the workload's; None where it was the workload's."""
     recorded: str | None = None
     """As for `Profiled`."""
 

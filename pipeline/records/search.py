@@ -1,9 +1,12 @@
 """How variants are proposed: a strategy, its settings, the budget, and what a search says when it ends."""
 
+import math
 from typing import Literal
 
 from pipeline.records.agent import Agent
 from pipeline.records.kernel import TunableValue
+from pipeline.records.limits import at_least
+from pipeline.records.pruning import Prune
 from pipeline.records.record import Record
 
 StrategyName = Literal[
@@ -32,12 +35,8 @@ ModelFree = Literal["grid", "random", "latin_hypercube", "tpe", "evolution", "ba
 
 ObjectiveName = Literal["seconds", "joules", "error"]
 
-
-def at_least(record: Record, **least: float) -> None:
-    """Raise ValueError for a field that is below its least value."""
-    for field, value in least.items():
-        if getattr(record, field) < value:
-            raise ValueError(f"{field}: expected at least {value:g}, got {getattr(record, field):g}")
+SHORTEST = 64
+"""Of a dimension that a search makes shorter: below, a block would be more than the whole of it."""
 
 
 class Tpe(Record, frozen=True, kw_only=True):
@@ -156,14 +155,38 @@ class SuccessiveHalving(Record, frozen=True, kw_only=True):
     """One of so many goes on to the next rung, where it is measured so many times as long."""
     sampler: ModelFree = "random"
     """Who proposes the points of the first rung."""
+    shrink: dict[str, int] = {}
+    """Dimension of the problem -> how many times shorter it is on each rung than on the next one; the last
+    rung has the workload's shape. Empty: all have it."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a ladder without rungs."""
+        """Raise ValueError for a ladder without rungs, or a dimension that would not become shorter."""
         at_least(self, rungs=2, keep=2)
+        for name, factor in self.shrink.items():
+            if factor < 2:
+                raise ValueError(f"shrink.{name}: expected at least 2, got {factor}")
 
     def share(self, round_number: int) -> float:
         """Share of the timed seconds and batches that a round has; 1 is a full measurement."""
-        return float(self.keep) ** (round_number % self.rungs - self.rungs + 1)
+        return float(self.keep) ** -self.rungs_above(round_number)
+
+    def rungs_above(self, round_number: int) -> int:
+        """How many rungs of its bracket come after a round."""
+        return self.rungs - 1 - round_number % self.rungs
+
+    def dimensions(self, workload: dict[str, int], round_number: int) -> dict[str, int]:
+        """Those that a round measures on."""
+        above = self.rungs_above(round_number)
+        return {name: shorter(size, self.shrink.get(name, 1) ** above) for name, size in workload.items()}
+
+
+def shorter(size: int, times: int) -> int:
+    """A dimension so many times shorter, rounded up to the part of 64 that divides it, and not below 64.
+
+    So what is a multiple of a block or of a vector stays one, and what is not stays none.
+    """
+    part = math.gcd(size, SHORTEST)
+    return min(size, max(SHORTEST, -(-size // (times * part)) * part))
 
 
 class Ablation(Record, frozen=True, kw_only=True):
@@ -195,29 +218,6 @@ class Start(Record, frozen=True, kw_only=True):
     tunables: dict[str, TunableValue]
     of: str
     """Which task won with it: `matmul llama3_8b_decode on h200, float16`."""
-
-
-class Prune(Record, frozen=True, kw_only=True):
-    """What is not worth measuring, by facts that compile read from the binary: it is never verified."""
-
-    spills_at_most: int | None = None
-    """Bytes per thread."""
-    occupancy_at_least: float | None = None
-    """Share of the resident warps (an estimate)."""
-    local_memory_at_most: int | None = None
-    """Bytes per thread."""
-    measured_anyway: float = 0.2
-    """Share of what would be dropped that is measured all the same: the report says what dropping loses."""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a share that is none, or a size below none."""
-        for name in ("measured_anyway", "occupancy_at_least"):
-            share = getattr(self, name)
-            if share is not None and not 0 <= share <= 1:
-                raise ValueError(f"{name}: expected a share from 0 to 1, got {share:g}")
-        for name in ("spills_at_most", "local_memory_at_most"):
-            if getattr(self, name) is not None:
-                at_least(self, **{name: 0})
 
 
 class Convergence(Record, frozen=True, kw_only=True):
@@ -274,6 +274,13 @@ class Search(Record, frozen=True, kw_only=True):
             return ()
         ladder = self.successive_halving or SuccessiveHalving()
         return tuple(ladder.share(number) for number in range(self.rounds))
+
+    def shapes(self, workload: dict[str, int]) -> tuple[dict[str, int], ...]:
+        """Round -> dimensions that it measures on; empty where every round has the workload's."""
+        ladder = self.successive_halving
+        if self.strategy != "successive_halving" or ladder is None or not ladder.shrink:
+            return ()
+        return tuple(ladder.dimensions(workload, number) for number in range(self.rounds))
 
 
 StopKind = Literal["variants", "seconds", "joules", "converged", "exhausted"]

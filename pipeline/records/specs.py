@@ -11,9 +11,10 @@ from pipeline.records.mutated import Mutation
 from pipeline.records.optimization import Optimization
 from pipeline.records.origin import Origin
 from pipeline.records.problem import Problem
+from pipeline.records.pruning import Bounded, Prune
 from pipeline.records.record import Record, digest
 from pipeline.records.recorded import RecordedFile
-from pipeline.records.search import Prune, Search, Start
+from pipeline.records.search import Search, Start
 from pipeline.records.settings import Profile, Tracking, Verify
 
 
@@ -45,6 +46,8 @@ class GenerateSpec(Record, frozen=True, kw_only=True):
     reference: str | None = None
     """With the search `inductor`, which compiles it; None for a backward kernel: it has none of its own."""
     reference_digest: str | None = None
+    target: Target | None = None
+    """Beside the reference: what it is compiled for."""
     feedback: str | None = None
     """Searches of several rounds: digest of the later stages' specs, because their results come back."""
     brief: Brief | None = None
@@ -83,6 +86,8 @@ class VerifySpec(Record, frozen=True, kw_only=True):
     settings: Verify
     prune: Prune | None = None
     """What the search does not have verified and measured, by the facts of its binary."""
+    bounded: Bounded | None = None
+    """Where the analytic bound is among the grounds."""
     builds: dict[str, Build]
     recorded: RecordedFile | None = None
     """Replayed in place of running anything."""
@@ -143,6 +148,8 @@ class ProfileSpec(Record, frozen=True, kw_only=True):
     settings: Profile
     screening: tuple[float, ...] = ()
     """Round -> share of the measurement that the search wants there; empty: every round measures fully."""
+    shapes: tuple[dict[str, int], ...] = ()
+    """Round -> dimensions that the search measures on there; empty: the workload's in every round."""
     builds: dict[str, Build]
     recorded: RecordedFile | None = None
     """Replayed in place of measuring."""

@@ -2,6 +2,7 @@
 
 from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
+from pipeline.records.pruning import Scale
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Stop
 from pipeline.records.written import SourceRecord, Unfit
@@ -55,3 +56,5 @@ class Generated(Record, frozen=True, kw_only=True):
     """Why the round proposes nothing."""
     remarks: tuple[str, ...] = ()
     """What the search has to say about the round, one sentence each."""
+    scale: Scale | None = None
+    """What earlier rounds measured, where the search prunes by the analytic bound."""

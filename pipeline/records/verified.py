@@ -73,3 +73,7 @@ class VerifyOutput(Record, frozen=True, kw_only=True):
     key: str
     round: int
     records: tuple[VerifyRecord, ...]
+    unwanted: dict[str, str] = {}
+    """Variant -> why static pruning does not want it measured; some of them are, all the same."""
+    undecided: dict[str, str] = {}
+    """Variant that stays -> why a rule of static pruning cannot say anything about it."""

@@ -66,6 +66,7 @@ def _trial(
         seconds=measured.timing.median if measured else None,
         samples=measured.timing.samples if measured else (),
         screened=screening.timing.median if screening else None,
+        screened_on=screening.dimensions if screening else None,
         joules=measured.energy.joules if measured and measured.energy else None,
         error=verified.result.worst_error if verified and isinstance(verified.result, Verified) else None,
         facts=compiled.result.facts if isinstance(compiled.result, Compiled) else None,

@@ -1,27 +1,35 @@
-"""What torch.compile generates for the reference, as a variant. In: the task. Out: a C++ source, or why not.
+"""What torch.compile generates for the reference, as a variant. In: the task. Out: a source, or why not.
 
-The declared default comes first: it shows what Inductor's code gains or loses. Triton code for GPUs is not
-taken: Inductor asks a device for its properties before it generates any.
+The declared default comes first: it shows what Inductor's code gains or loses. For the CPU it is C++, for a
+CUDA target Triton code, whether or not the device is here.
 """
 
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import TypeVar
 
 from pipeline.errors import ToolchainError
+from pipeline.records.hardware import Target
 from pipeline.records.history import Trial
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import from_json, to_json
+from pipeline.records.record import Record, from_json, to_json
+from pipeline.records.specs import GenerateSpec
 from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.search import inductor_gpu
 from pipeline.search.candidates import default_points
 from pipeline.search.inductor_capture import Capture, Request
+from pipeline.search.inductor_triton import wrap_triton
 from pipeline.search.inductor_wrapper import CannotWrap, Macros, wrap
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
 from pipeline.search.writer import Workshop
 
-BACKEND = "cpp"
+BACKENDS: dict[str, str] = {"cpu": "cpp", "cuda": "triton"}
+"""Kind of device -> backend whose source the generated one replaces."""
+CAPTURE, CAPTURE_GPU = "pipeline.search.inductor_capture", "pipeline.search.inductor_gpu"
+Answer = TypeVar("Answer", bound=Record)
 SECONDS = 300.0  # to compile one reference: 20 to 30 on two busy cores
 
 
@@ -31,7 +39,7 @@ def propose(
     budget: Budget,
     workshop: Workshop,
 ) -> list[Proposal | Unfit]:
-    """The defaults, and Inductor's source in the place of the C++ implementation's; all in the first round.
+    """The defaults, and Inductor's source in the place of an implementation's; all in the first round.
 
     Raises
     ------
@@ -42,24 +50,28 @@ def propose(
         return []
     spec = workshop.spec
     points = default_points(space)
+    backend = BACKENDS.get(spec.target.kind) if spec.target is not None else None
     wanted = [
         name
         for name, each in spec.implementations.items()
-        if each.backend == BACKEND and name in points and spec.search.implementation in (None, name)
+        if each.backend == backend
+        and each.call is None
+        and name in points
+        and spec.search.implementation in (None, name)
     ]
     if not wanted:
-        return [
-            _unfit("", "only the code that it generates for the CPU is taken: this task has no C++ source")
-        ]
+        return [_unfit("", _without_a_place(spec, backend))]
     name = wanted[0]
     return [Proposal(implementation=name, tunables=points[name]), _generated(name, points, workshop)]
 
 
 def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: Workshop) -> Proposal | Unfit:
     spec = workshop.spec
-    if spec.reference is None:
+    if spec.reference is None or spec.target is None:
         return _unfit("", "the reference of a backward kernel is differentiated: it is not compiled", name)
-    found = _captured(Request(reference=spec.reference, problem=spec.problem))
+    if spec.target.kind != "cpu":
+        return _for_gpu(name, points, spec, spec.target)
+    found = _captured(CAPTURE, Request(reference=spec.reference, problem=spec.problem), Capture)
     version = found.version or "unknown"
     if found.problem is not None:
         return _unfit(version, found.problem, name)
@@ -74,14 +86,43 @@ def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: 
     return Proposal(implementation=name, tunables=points[name], source=source)
 
 
-def _captured(request: Request) -> Capture:
+def _for_gpu(
+    name: str, points: dict[str, dict[str, TunableValue]], spec: GenerateSpec, target: Target
+) -> Proposal | Unfit:
+    """The same, in Triton."""
+    assert spec.reference is not None
+    request = inductor_gpu.Request(reference=spec.reference, problem=spec.problem, target=target)
+    found = _captured(CAPTURE_GPU, request, inductor_gpu.Captured)
+    version = found.version or "unknown"
+    if found.problem is not None:
+        return _unfit(version, found.problem, name)
+    if len(found.modules) != 1:
+        return _unfit(version, f"torch.compile splits the reference into {len(found.modules)} graphs", name)
+    try:
+        text = wrap_triton(found, spec.problem, spec.implementations[name].entry)
+    except CannotWrap as error:
+        return _unfit(version, str(error), name)
+    return Proposal(
+        implementation=name, tunables=points[name], source=WrittenSource(text=text, author=_author(version))
+    )
+
+
+def _without_a_place(spec: GenerateSpec, backend: str | None) -> str:
+    if spec.target is None:
+        return "the reference of a backward kernel is differentiated: it is not compiled"
+    if backend is None:
+        return f"its code for {spec.target.kind} is not taken: expected one of {', '.join(BACKENDS)}"
+    return f"its code takes the place of a {backend} source: this task has none"
+
+
+def _captured(module: str, request: Record, kind: type[Answer]) -> Answer:
     """In a process of its own: Inductor starts threads, keeps caches, and takes seconds to import."""
-    command = [sys.executable, "-m", "pipeline.search.inductor_capture"]
+    command = [sys.executable, "-m", module]
     ended = subprocess.run(command, input=to_json(request), capture_output=True, check=False, timeout=SECONDS)
     if ended.returncode != 0:
         last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise ToolchainError(f"torch.compile of the reference: {' '.join(last) or 'it ended silently'}")
-    return from_json(ended.stdout, Capture)
+    return from_json(ended.stdout, kind)
 
 
 def _author(version: str) -> Author:

@@ -46,10 +46,10 @@ def wrap(module: str, problem: Problem, entry: str, macros: Macros) -> str:
     """
     tree = ast.parse(module)
     kernels = dict(_kernels(tree))
-    statements = _function(tree, "call").body
+    statements = function_named(tree, "call").body
     for statement in statements:
-        _refuse_libraries(statement)
-    body = _Body(problem, kernels, _results(statements, problem), _shapes(tree))
+        refuse_libraries(statement)
+    body = _Body(problem, kernels, results(statements, problem), _shapes(tree))
     lines = [line for statement in statements for line in body.line(statement)]
     parts = [
         f"// What torch.compile (torch {macros.version}) generates for the reference, with symbolic sizes.",
@@ -86,7 +86,8 @@ def _kernels(tree: ast.Module) -> Iterator[tuple[str, _Kernel]]:
                 yield name, _Kernel(types=tuple(ast.literal_eval(types)), code=code)
 
 
-def _function(tree: ast.Module, name: str) -> ast.FunctionDef:
+def function_named(tree: ast.Module, name: str) -> ast.FunctionDef:
+    """Of a generated module, at any depth; raises CannotWrap where there is none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return node
@@ -98,7 +99,7 @@ def _function(tree: ast.Module, name: str) -> ast.FunctionDef:
 def _shapes(tree: ast.Module) -> dict[str, tuple[int, ...]]:
     """Argument -> shape that it had: arguments come in the order in which the graph uses them."""
     found: dict[str, tuple[int, ...]] = {}
-    for node in _function(tree, "get_args").body:
+    for node in function_named(tree, "get_args").body:
         match node:
             case ast.Assign(targets=[ast.Name(name)], value=ast.Call(args=[ast.Tuple() as shape, *_])):
                 found[name] = tuple(ast.literal_eval(shape))
@@ -197,10 +198,10 @@ class _Body:
 
     def _buffer(self, name: str, made: ast.Call) -> Iterator[str]:
         """Made anew in each call, as torch's are; one that is returned is the output's own memory."""
-        dtype = _dtype(made)
+        dtype = dtype_of(made)
         output = self._outputs.get(name)
         if output is not None:
-            _require_contiguous(name, made)
+            require_contiguous(name, made)
             if self._problem.tensors[output].dtype != dtype:
                 raise CannotWrap(f"torch.compile's result is {dtype}, {output} is another type")
             yield f"auto* {name} = {output};"
@@ -221,7 +222,7 @@ class _Body:
                 yield _formula(argument)
 
 
-def _results(statements: list[ast.stmt], problem: Problem) -> dict[str, str]:
+def results(statements: list[ast.stmt], problem: Problem) -> dict[str, str]:
     """Buffer -> the output that it is returned as; a buffer may be used again under another name."""
     last = statements[-1]
     if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple)):
@@ -255,14 +256,16 @@ def _count(made: ast.Call) -> str:
     return f"({product} / {_ALIGNMENT} + 1) * {_ALIGNMENT}"
 
 
-def _dtype(made: ast.Call) -> str:
+def dtype_of(made: ast.Call) -> str:
+    """Of a buffer that the wrapper makes; raises CannotWrap where no tensor of ours has that type."""
     dtype = made.args[2]
     if isinstance(dtype, ast.Attribute) and dtype.attr in _C_TYPES:
         return dtype.attr
     raise CannotWrap(f"a buffer of the type {ast.unparse(dtype)}")
 
 
-def _require_contiguous(name: str, made: ast.Call) -> None:
+def require_contiguous(name: str, made: ast.Call) -> None:
+    """Raise CannotWrap where a buffer that the wrapper makes has rows apart, or another order."""
     sizes, strides = made.args[0], made.args[1]
     assert isinstance(sizes, ast.Tuple)
     assert isinstance(strides, ast.Tuple)
@@ -286,7 +289,8 @@ def _formula(expression: ast.expr) -> str:
     raise CannotWrap(f"a size that is {ast.unparse(expression)}")
 
 
-def _refuse_libraries(statement: ast.stmt) -> None:
+def refuse_libraries(statement: ast.stmt) -> None:
+    """Raise CannotWrap where a statement calls an operator that is not generated."""
     text = ast.unparse(statement).splitlines()[0]
     if any(library in text for library in ("extern_kernels.", "torch.ops.", "aten.")):
         raise CannotWrap(f"torch.compile turns a part of it into a call of a library: {text}")

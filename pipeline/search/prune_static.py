@@ -1,16 +1,32 @@
 """Static pruning, around any strategy: facts of a binary in, the reason not to measure it out.
 
-The rule stands in the search's settings (`Prune`) and verify obeys it, before anything runs. A rule can be
-wrong, so a share of what it would drop is measured all the same: `lost` is then known, not believed.
+The rules stand in the search's settings (`Prune`) and verify obeys them, before anything runs. A rule can be
+wrong, so a share of what it would drop is measured all the same: what it loses is then known, not believed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.search import Prune
+from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.pruning import Prune, Scale
+from pipeline.records.specs import VerifySpec
 from pipeline.records.variant import Variant
+from pipeline.search.prune_bound import Grounds, grounds
 
 _DIGITS = 8  # hexadecimal, of a variant's id: its share of the whole is as good as drawn at random
+
+
+def judge(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | None) -> Grounds:
+    """What all rules of the task say of a round's variants, those that are measured anyway included."""
+    if spec.prune is None:
+        return Grounds(unwanted={}, undecided={})
+    found = grounds(spec, records, scale)
+    unwanted = dict(found.unwanted)
+    for each in records:
+        why = reason(each.result.facts, spec.prune) if isinstance(each.result, Compiled) else None
+        if why is not None:
+            unwanted[each.variant.id] = why
+    undecided = {identity: why for identity, why in found.undecided.items() if identity not in unwanted}
+    return Grounds(unwanted=unwanted, undecided=undecided)
 
 
 def reason(facts: StaticFacts, prune: Prune) -> str | None:

@@ -145,6 +145,10 @@ def remarks(name: str) -> Remarks | None:
         from pipeline.search import nsga2
 
         return nsga2.remarks
+    if name == "successive_halving":
+        from pipeline.search import successive_halving
+
+        return successive_halving.remarks
     if name == "transfer":
         from pipeline.search import transfer
 

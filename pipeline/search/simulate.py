@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pipeline.errors import ConfigError
 from pipeline.measure.screening import share_of
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
@@ -83,6 +84,8 @@ def simulate(recording: Recording, search: Search) -> Simulated:
     ConfigError
         The strategy is not known, or cannot search this space.
     """
+    if search.successive_halving is not None and search.successive_halving.shrink:
+        raise ConfigError("search.successive_halving.shrink: the results were recorded on one shape")
     propose = strategy(search.strategy)
     screening = search.screening()
     history: list[Trial] = []

@@ -86,7 +86,9 @@ def compile_round(options: argparse.Namespace) -> None:
         records, cached = compile_records(spec, spec.recorded, generated.variants, options.root), 0
     else:
         records, cached = _records(spec, generated, options)
-    output = CompileOutput(key=options.spec.stem, round=generated.round, records=records)
+    output = CompileOutput(
+        key=options.spec.stem, round=generated.round, records=records, scale=generated.scale
+    )
     put_output(options.out, "compile", output, spec=options.spec)
     command.report(
         f"compile {spec.problem.kernel} {_where(spec)}",

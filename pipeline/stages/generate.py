@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from pipeline.records.attempt import Attempt
 from pipeline.records.history import Trial
 from pipeline.records.record import read_record
@@ -19,7 +21,8 @@ from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
 from pipeline.records.written import Proposal, SourceRecord, Unfit
-from pipeline.search.history import read_history
+from pipeline.search.history import ROUND_FILES, read_history
+from pipeline.search.prune_bound import scale_of
 from pipeline.search.registry import diagnosis, remarks, strategy, writer
 from pipeline.search.space import Point, Space, space_of
 from pipeline.search.stopping import left, stop
@@ -53,6 +56,9 @@ def _generate_round(options: argparse.Namespace) -> None:
     if diagnosed is not None:
         history = diagnosed(history, options.history, spec)
     generated = generate(spec, history, key=options.spec.stem, round_number=options.round, store=options.root)
+    if spec.search.prune is not None and spec.search.prune.by_bound:
+        measured = options.history[ROUND_FILES - 1 :: ROUND_FILES]
+        generated = msgspec.structs.replace(generated, scale=scale_of(measured))
     put_output(options.out, "generate", generated, spec=options.spec)
     _report(generated, spec, time.monotonic() - started)
 

@@ -19,7 +19,7 @@ import msgspec
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.measure.screening import screened, share_of, shortened
+from pipeline.measure import screening
 from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
@@ -93,15 +93,16 @@ def profile_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, ProfileSpec)
     verified = read_record(options.verified, VerifyOutput)
     compiled = read_record(options.compiled, CompileOutput)
-    share = share_of(spec.screening, verified.round)
+    share = screening.share_of(spec.screening, verified.round)
     if spec.recorded is not None:
         records, cached = profile_records(spec, spec.recorded, verified.records, share), 0
     else:
-        shorter = msgspec.structs.replace(spec, settings=shortened(spec.settings, share), screening=())
-        records, cached = _records(shorter, verified, compiled, options, share)
+        records, cached = _round(spec, verified, compiled, options)
     output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)
     put_output(options.out, "profile", output, spec=options.spec)
     where = f"replayed ({spec.recorded.line})" if spec.recorded else f"on {spec.target.architecture}"
+    if (shape := screening.smaller(spec, verified.round)) is not None:
+        where += f", smaller shape {screening.told(shape)}"
     command.report(
         f"profile {spec.problem.kernel} {where}",
         [record.result for record in records],
@@ -110,12 +111,27 @@ def profile_round(options: argparse.Namespace) -> None:
     )
 
 
+def _round(
+    spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput, options: argparse.Namespace
+) -> tuple[tuple[ProfileRecord, ...], int]:
+    """A round's records, brief ones as what they are, and how many of them were in the store."""
+    share, shape = screening.share_of(spec.screening, verified.round), screening.smaller(spec, verified.round)
+    shorter = screening.brief(spec, verified.round)
+    fitting, refused = screening.fitting(shorter, verified) if shape is not None else (verified, {})
+    records, cached = _records(shorter, fitting, compiled, options)
+    excluded = [
+        _record(shorter, _Plan(compiled=each, entry=entry_digest(shorter, each, {})), why, 0.0)
+        for each in compiled.records
+        if (why := refused.get(each.variant.id)) is not None
+    ]
+    return (*(screening.screened(record, share, shape) for record in records), *excluded), cached
+
+
 def _records(
     spec: ProfileSpec,
     verified: VerifyOutput,
     compiled: CompileOutput,
     options: argparse.Namespace,
-    share: float,
 ) -> tuple[tuple[ProfileRecord, ...], int]:
     """The records of all that verified, and how many of them were in the store."""
     passed = _passed(spec, verified, compiled)
@@ -131,7 +147,7 @@ def _records(
         made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
-    records = tuple(screened(found[plan.entry] or made[plan.entry], share) for plan in plans)
+    records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
     return records, len(records) - len(missing)
 
 

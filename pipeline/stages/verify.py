@@ -8,6 +8,7 @@ is tried in the interpreter of its backend, on reduced shapes, and the record sa
 """
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import os
@@ -39,8 +40,8 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.replay.rounds import verify_records
-from pipeline.search.prune_static import is_measured_anyway
-from pipeline.search.prune_static import reason as prune_reason
+from pipeline.search.prune_bound import Grounds
+from pipeline.search.prune_static import is_measured_anyway, judge
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
+NO_GROUNDS = Grounds(unwanted={}, undecided={})
 
 
 class _Plan(Record, frozen=True, kw_only=True):
@@ -83,11 +85,19 @@ def verify_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, VerifySpec)
     compiled = read_record(options.compiled, CompileOutput)
+    pruned = NO_GROUNDS
     if spec.recorded is not None:
         records, cached = verify_records(spec, spec.recorded, compiled.records), 0
     else:
-        records, cached = _records(spec, compiled, options)
-    output = VerifyOutput(key=options.spec.stem, round=compiled.round, records=records)
+        pruned = judge(spec, compiled.records, compiled.scale)
+        records, cached = _records(spec, compiled, pruned, options)
+    output = VerifyOutput(
+        key=options.spec.stem,
+        round=compiled.round,
+        records=records,
+        unwanted=pruned.unwanted,
+        undecided=pruned.undecided,
+    )
     put_output(options.out, "verify", output, spec=options.spec)
     command.report(
         f"verify {spec.problem.kernel} {_where(spec, records)}",
@@ -95,14 +105,16 @@ def verify_round(options: argparse.Namespace) -> None:
         cached=cached,
         seconds=time.monotonic() - started,
     )
+    for why, count in collections.Counter(pruned.undecided.values()).items():
+        print(f"verify {spec.problem.kernel}: {count} not pruned by the bound: {why}", file=sys.stderr)
 
 
 def _records(
-    spec: VerifySpec, compiled: CompileOutput, options: argparse.Namespace
+    spec: VerifySpec, compiled: CompileOutput, pruned: Grounds, options: argparse.Namespace
 ) -> tuple[tuple[VerifyRecord, ...], int]:
     """The records of all that compiled, and how many of them were in the store."""
     every = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
-    dropped = {plan.entry: why for plan in every if (why := _dropped(spec, plan)) is not None}
+    dropped = {plan.entry: why for plan in every if (why := _dropped(spec, plan, pruned)) is not None}
     plans = [plan for plan in every if plan.entry not in dropped]
     bring_entries(options.root, "verify", (plan.entry for plan in plans))
     found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
@@ -120,14 +132,12 @@ def _records(
     return records, len(plans) - len(missing)
 
 
-def _dropped(spec: VerifySpec, plan: _Plan) -> str | None:
+def _dropped(spec: VerifySpec, plan: _Plan, pruned: Grounds) -> str | None:
     """Why the search does not want a variant measured, unless it is among those that show what this loses."""
-    result = plan.compiled.result
-    if spec.prune is None or not isinstance(result, Compiled):
+    variant = plan.compiled.variant
+    if spec.prune is None or is_measured_anyway(variant, spec.prune):
         return None
-    if is_measured_anyway(plan.compiled.variant, spec.prune):
-        return None
-    return prune_reason(result.facts, spec.prune)
+    return pruned.unwanted.get(variant.id)
 
 
 def _not_judged(spec: VerifySpec, plan: _Plan, reason: str) -> VerifyRecord:

@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.analyze.bound import ceiling_bound, declared_bound
+from pipeline.analyze.bound.of_result import ceiling_bound, declared_bound
 from pipeline.analyze.collect import Result
 from pipeline.analyze.diagnosis import diagnose
 from pipeline.records.attempt import Attempt

@@ -2,9 +2,13 @@
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
-from pipeline.analyze.pruning import Pruning
+from pipeline.analyze.collect import Collected
+from pipeline.analyze.pruning import Pruning, find_prunings, pruning_table
+from pipeline.records.pruning import Prune
+from pipeline.records.search import Search
 
 
 def pruning(kept: float | None, dropped: float | None, measured: int) -> Pruning:
@@ -37,3 +41,30 @@ def test_the_loss(
     assert found.loss == (None if loss is None else pytest.approx(loss))
     assert found.sentence.startswith("static pruning dropped 12 of 40 compiled variants; ")
     assert words in found.sentence
+
+
+def test_what_could_not_be_judged_is_told() -> None:
+    """How many stayed because their bound is not known, and each reason once."""
+    found = msgspec.structs.replace(pruning(1e-3, 2e-3, 3), undecided=("no formula", "no peak", "no formula"))
+    assert (
+        "dropped 12 of 40 compiled variants and could not judge 3 (no formula; no peak); the"
+        in found.sentence
+    )
+
+
+def test_what_verify_did_not_want_counts(collected: Collected) -> None:
+    """A variant that was dropped by its bound, though no fact of its binary speaks against it."""
+    measured = [each for each in collected.results if each.profiled is not None]
+    task = measured[0].task
+    slow, *kept = (each for each in measured if each.task == task)
+    search = Search(name="", description="", strategy="grid", prune=Prune(bound_over_best_at_most=1))
+    declared = {task.generate: SimpleNamespace(search=search)}
+    results = (msgspec.structs.replace(slow, unwanted="least time"), *kept)
+    (found,) = find_prunings(
+        msgspec.structs.replace(collected, results=results, declared=declared)  # type: ignore[arg-type]
+    )
+    assert (found.measured_anyway, found.compiled) == (1, len(results))
+    assert slow.profiled is not None
+    assert found.best_dropped == slow.profiled.timing.median.value
+    (row,) = pruning_table([found]).to_pylist()
+    assert (row["undecided"], row["why_undecided"]) == (0, None)

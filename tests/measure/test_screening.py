@@ -1,13 +1,25 @@
 """Brief measurements: shorter settings, and a record that nobody can take for a result."""
 
 import msgspec
+import pytest
 
-from pipeline.measure.screening import screened, share_of, shortened
+from pipeline.measure.screening import brief, screened, share_of, shortened, smaller
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import ProfileRecord
+from pipeline.records.search import Search, SuccessiveHalving, shorter
 from pipeline.records.settings import Profile
 from tests.analyze.sample_run import PROVENANCE
 from tests.search.synthetic import SPACE, easy, trial
+from tests.stages.test_profile import SPEC
+
+DIMENSIONS = SPEC.problem.dimensions
+LADDER = Search(
+    name="",
+    description="",
+    strategy="successive_halving",
+    rounds=4,
+    successive_halving=SuccessiveHalving(shrink={"rows": 4}),
+)
 
 SETTINGS = Profile(
     name="",
@@ -45,6 +57,46 @@ def test_the_share_of_a_round() -> None:
     """Without a ladder every round measures fully."""
     assert share_of((), 5) == 1.0
     assert share_of((0.25, 1.0), 0) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "expected"),
+    [
+        (4096, 4, 1024),
+        (4097, 4, 1025),
+        (4096, 64, 64),
+        (4096, 1000, 64),
+        (40, 4, 40),
+        (100, 1, 100),
+        (96, 4, 64),
+    ],
+)
+def test_a_dimension_becomes_shorter(size: int, times: int, expected: int) -> None:
+    """A multiple of 64 stays one, what is odd may be odd, and nothing falls below 64 or grows."""
+    assert shorter(size, times) == expected
+
+
+def test_the_shape_of_a_round() -> None:
+    """Each rung is shorter than the next; the last one, and a search without the setting, have their own."""
+    shapes = LADDER.shapes({"rows": 4096, "cols": 2048})
+    assert [each["rows"] for each in shapes] == [256, 1024, 4096, 256]
+    assert {each["cols"] for each in shapes} == {2048}
+    assert msgspec.structs.replace(LADDER, successive_halving=None).shapes({"rows": 4096}) == ()
+    assert msgspec.structs.replace(LADDER, strategy="random").shapes({"rows": 4096}) == ()
+    with pytest.raises(ValueError, match="shrink.rows: expected at least 2, got 1"):
+        SuccessiveHalving(shrink={"rows": 1})
+
+
+def test_what_a_round_measures() -> None:
+    """Another problem where the shape is smaller; with the workload's own nothing is said of one."""
+    spec = msgspec.structs.replace(
+        SPEC, screening=(0.1, 1.0), shapes=({"rows": 64, "cols": 1024}, DIMENSIONS)
+    )
+    first, last = brief(spec, 0), brief(spec, 1)
+    assert (first.problem.dimensions, last.problem) == ({"rows": 64, "cols": 1024}, SPEC.problem)
+    assert first.settings.seconds_per_variant == pytest.approx(0.1 * SPEC.settings.seconds_per_variant)
+    assert (smaller(spec, 0), smaller(spec, 1), smaller(SPEC, 0)) == ({"rows": 64, "cols": 1024}, None, None)
+    assert (last.screening, last.shapes) == ((), ())
 
 
 def test_a_failure_stays_one() -> None:

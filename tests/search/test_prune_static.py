@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pipeline.records.compiled import StaticFacts
-from pipeline.records.search import Prune
+from pipeline.records.pruning import Prune
 from pipeline.search.prune_static import is_measured_anyway, reason
 from tests.search.synthetic import WIDE, trial, valley
 

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+from pipeline.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.search import Search
+from pipeline.records.search import Search, SuccessiveHalving
 from pipeline.search import registry
 from pipeline.search.simulate import NO_RECORD, Recording, repeat, simulate
 from tests.search.synthetic import WIDE, valley
@@ -45,6 +46,16 @@ def recorded() -> RecordedSpace:
 
 RECORDING = Recording(recorded())
 SEARCH = Search(name="", description="", strategy="random", rounds=5, variants_per_round=8)
+
+
+def test_smaller_shapes_were_not_recorded() -> None:
+    """A recorded space is of one shape: another is refused, not made up."""
+    ladder = SuccessiveHalving(shrink={"M": 2})
+    search = msgspec.structs.replace(SEARCH, strategy="successive_halving", successive_halving=ladder)
+    with pytest.raises(
+        ConfigError, match="successive_halving.shrink: the results were recorded on one shape"
+    ):
+        simulate(RECORDING, search)
 
 
 @pytest.mark.parametrize("name", [name for name in registry.NAMES[:12] if name != "gp"])

@@ -8,12 +8,14 @@ import pytest
 from pipeline.errors import ConfigError
 from pipeline.records.kernel import Constraint
 from pipeline.records.outcome import Outcome
-from pipeline.records.search import Search
+from pipeline.records.profiled import Interval
+from pipeline.records.search import Search, SuccessiveHalving
 from pipeline.search import registry
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget, identity
 from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
 
+LIE = Interval(value=1e-9, low=1e-9, high=1e-9, confidence=0.95)
 REPEATING = ("successive_halving",)
 """Strategies that have a point measured again, longer."""
 PARTIAL = ("ablation",)
@@ -170,6 +172,36 @@ def test_halving_measures_survivors_longer() -> None:
     assert given.search is not None
     assert given.search.screening() == (1 / 9, 1 / 3, 1.0)
     assert trial(first[0], valley, 0, 1 / 9).seconds is None
+
+
+def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
+    """A new bracket learns from first rungs alone, which have the same shape. It says what it does."""
+    given = budget("successive_halving", rounds=6, variants=9)
+    assert given.search is not None
+    ladder = SuccessiveHalving(shrink={"M": 4}, sampler="evolution")
+    search = msgspec.structs.replace(given.search, successive_halving=ladder)
+    given = msgspec.structs.replace(given, search=search)
+    history = [
+        trial(point, easy, number, share)
+        for number, share in ((0, 1 / 9), (1, 1 / 3), (2, 1.0))
+        for point in SPACE.points()[: 9 // 3**number]
+    ]
+    lies = [
+        msgspec.structs.replace(each, screened=None if each.screened is None else LIE)
+        if each.round == 1
+        else each
+        for each in history
+    ]
+    third = msgspec.structs.replace(given, round=3)
+    propose = registry.strategy("successive_halving")
+    assert propose(SPACE, history, third) == propose(SPACE, lies, third)
+    say = registry.remarks("successive_halving")
+    assert say is not None
+    assert say([], third) == (
+        "round 3 measures on a shape that is shorter than the workload's (M up to 16 times, not below 64): "
+        "it only chooses what the next round measures",
+    )
+    assert say([], msgspec.structs.replace(given, round=5)) == ()
 
 
 def test_nsga2_says_what_it_goes_without() -> None:

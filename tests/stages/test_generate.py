@@ -13,6 +13,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.provenance import Provenance
+from pipeline.records.pruning import Prune, Scale
 from pipeline.records.record import read_record, to_json
 from pipeline.records.search import Search, Stop
 from pipeline.records.specs import Build, GenerateSpec
@@ -121,6 +122,17 @@ def round_files(generated: Generated, folder: Path) -> list[str]:
     for path, output in zip(paths, outputs, strict=True):
         path.write_bytes(to_json(output))
     return [str(path) for path in paths]
+
+
+def test_what_bounds_are_held_against(spec_file: Path, tmp_path: Path) -> None:
+    """Told only where the search prunes by the bound; here nothing was measured yet."""
+    for prune, scale in ((None, None), (Prune(bound_over_best_at_most=1), Scale())):
+        search = msgspec.structs.replace(SPEC.search, rounds=2, variants_per_round=2, prune=prune)
+        spec_file.write_bytes(to_json(msgspec.structs.replace(SPEC, search=search)))
+        out = tmp_path / "round0.json"
+        arguments = ["--spec", str(spec_file), "--history", "--round", "0", "--out", str(out)]
+        assert main(arguments) == 0
+        assert read_record(out, Generated).scale == scale
 
 
 def test_failures_are_history(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pipeline.backends.cpp import Cpp
 from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.hardware import Target
-from pipeline.records.kernel import Cost, Implementation, Tensor
+from pipeline.records.kernel import Constraint, Cost, Implementation, Tensor
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
@@ -154,6 +154,30 @@ def test_measured_once(desk: Desk) -> None:
     assert "profile twice on native: 1 variant: 1 passed ·" in desk.said
     assert desk.run() == (record,)
     assert "1 passed (1 cached)" in desk.said
+
+
+def test_a_smaller_shape_is_no_result(desk: Desk) -> None:
+    """It is measured as the problem that it is, kept under a key of its own, and shown as what it is."""
+    desk.add(RIGHT)
+    desk.add(IDLE)
+    small = {"rows": 128, "cols": 1024}
+    rules = (Constraint(rule=f"rows > 128 or BEHAVIOUR == {RIGHT}", reason="long tiles"),)
+    declared = {"cpp": msgspec.structs.replace(IMPLEMENTATION, constraints=rules)}
+    spec = msgspec.structs.replace(SPEC, screening=(0.2,), shapes=(small,), implementations=declared)
+    brief, refused = desk.run(spec)
+    assert brief.screening is not None and brief.screening.dimensions == small
+    assert isinstance(brief.result, Failure) and brief.result.outcome is Outcome.SCREENED
+    assert brief.result.reason.endswith("% of a full measurement) on a smaller shape: rows=128 cols=1024")
+    assert refused.result == Failure(
+        outcome=Outcome.PRUNED,
+        reason="cannot be called on the smaller shape of this round (rows=128 cols=1024): "
+        f"`rows > 128 or BEHAVIOUR == {RIGHT}`",
+    )
+    assert "profile twice on native, smaller shape rows=128 cols=1024: 2 variants" in desk.said
+    kept = read_record(entry_path(desk.root, "profile", brief.entry) / "record.json", ProfileRecord)
+    assert isinstance(kept.result, Profiled) and kept.result.bytes == 2 * 128 * 1024 * 4
+    whole = msgspec.structs.replace(spec, shapes=())
+    assert desk.run(whole)[0].entry != brief.entry
 
 
 def test_what_fails_while_timed(desk: Desk) -> None:

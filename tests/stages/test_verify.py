@@ -14,6 +14,7 @@ from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, St
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Constraint, Implementation
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.pruning import Bounded, Prune, Reach, Scale
 from pipeline.records.record import from_plain, read_record, to_json
 from pipeline.records.settings import Verify
 from pipeline.records.specs import Build, VerifySpec
@@ -57,15 +58,30 @@ def run(
     workers: int = 2,
     main: Callable[[list[str]], int] = verify.main,
 ) -> tuple[VerifyRecord, ...]:
-    """Call the stage as its command line does."""
+    """Call the stage as its command line does; its records."""
+    return round_of(spec, compiled, root, workers=workers, main=main).records
+
+
+def round_of(
+    spec: VerifySpec,
+    compiled: list[CompileRecord],
+    root: Path,
+    *,
+    workers: int = 2,
+    main: Callable[[list[str]], int] = verify.main,
+    scale: Scale | None = None,
+) -> VerifyOutput:
+    """The same; all that it wrote."""
     files = {"--spec": root / "spec.json", "--compiled": root / "compiled.json", "--out": root / "out.json"}
     files["--spec"].write_bytes(to_json(spec))
-    files["--compiled"].write_bytes(to_json(CompileOutput(key="c", round=3, records=tuple(compiled))))
+    files["--compiled"].write_bytes(
+        to_json(CompileOutput(key="c", round=3, records=tuple(compiled), scale=scale))
+    )
     arguments = [str(part) for pair in files.items() for part in pair]
     assert main([*arguments, "--root", str(root), "--workers", str(workers)]) == 0
     output = read_record(files["--out"], VerifyOutput)
     assert (output.key, output.round) == ("spec", 3)
-    return output.records
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +137,29 @@ def test_log_of_a_crash(verdicts: dict[str, tuple[VerifyRecord, Path]]) -> None:
     record, folder = verdicts["prints_without_end"]
     assert isinstance(record.result, Failure)
     assert (folder / str(record.result.log)).read_text().startswith("0123456789")
+
+
+def test_pruned_by_the_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be faster than what an earlier round measured is not judged, and the output says why."""
+    reach = Reach(bandwidth=1e9, vector_flops=1e9, matrix_flops=1e9)
+    work = Bounded(flops=1e6, bytes=1e6, read=5e5, unit="vector", dtype="float32", peaks={})
+    prune = Prune(bound_over_best_at_most=1, measured_anyway=0)
+    one = compile_source(source(), tmp_path)
+    output = round_of(
+        spec(settings=QUICK, prune=prune, bounded=work),
+        [one],
+        tmp_path,
+        scale=Scale(seconds=1e-4, reach=reach),
+    )
+    reason = "least time estimated at 1 ms, 10 times the best measured so far, search.prune allows 1"
+    (record,) = output.records
+    assert record.result == Failure(outcome=Outcome.PRUNED, reason=reason)
+    assert output.unwanted == {one.variant.id: reason}
+    output = round_of(spec(settings=QUICK, prune=prune, bounded=work), [one], tmp_path, scale=Scale())
+    (record,) = output.records
+    assert isinstance(record.result, Verified)
+    assert list(output.undecided) == [one.variant.id]
+    assert "verify softmax: 1 not pruned by the bound: the target declares no peak" in capsys.readouterr().err
 
 
 def test_verdicts_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,14 @@
 import math
 from collections.abc import Callable, Iterator
 
-from pipeline.analyze.bound import Bound, ceiling_bound, declared_bandwidth_share, declared_bound, geometry_of
 from pipeline.analyze.bound.geometry import Geometry
+from pipeline.analyze.bound.least import Bound
+from pipeline.analyze.bound.of_result import (
+    ceiling_bound,
+    declared_bandwidth_share,
+    declared_bound,
+    geometry_of,
+)
 from pipeline.analyze.collect import Result
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.diagnosed import Evidence, Finding

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline.analyze.bound import Bound
+from pipeline.analyze.bound.least import Bound
 from pipeline.analyze.diagnosis.case import Case, evidence
 from pipeline.analyze.quantities import rate, seconds, share
 from pipeline.records.diagnosed import Finding, FindingCode

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline.analyze.bound.of_result import vector_width
+from pipeline.analyze.bound.of_variant import vector_width
 from pipeline.analyze.diagnosis.case import Case, evidence
 from pipeline.analyze.diagnosis.levers import suggest
 from pipeline.records.diagnosed import Finding, FindingCode

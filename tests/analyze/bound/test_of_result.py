@@ -3,7 +3,12 @@
 import msgspec
 import pytest
 
-from pipeline.analyze.bound import ceiling_bound, declared_bandwidth_share, declared_bound, geometry_of
+from pipeline.analyze.bound.of_result import (
+    ceiling_bound,
+    declared_bandwidth_share,
+    declared_bound,
+    geometry_of,
+)
 from pipeline.analyze.columns import COLUMNS
 from pipeline.analyze.roofline import estimate_roofline_seconds
 from tests.analyze.bound.results import GPU_PEAKS, LATENCY, cpu_task, facts, profiled, result, task

@@ -1,0 +1,116 @@
+"""Pruning by the analytic bound. In: what compiled, the task, what was measured before. Out: reasons.
+
+The bound is an estimate of the least time of a call (`pipeline.analyze.bound`). Measured ceilings count where
+an earlier round has them, else the target's declared peaks. A variant whose bound cannot be known stays.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.analyze.bound.least import Rates, Work, bound
+from pipeline.analyze.bound.of_variant import Device, launch_of, reachable_flops
+from pipeline.analyze.roofline import latency_seconds, peak_rates
+from pipeline.records.compiled import Compiled, CompileRecord
+from pipeline.records.profiled import Profiled, ProfileOutput
+from pipeline.records.pruning import Bounded, Prune, Reach, Scale
+from pipeline.records.record import Record, read_record
+from pipeline.records.specs import VerifySpec
+
+NO_FORMULA = "the kernel has no formula for its operations or its bytes"
+NO_RATES = "the target declares no peak for it, and no ceiling was measured in an earlier round"
+NOTHING_MEASURED = "no earlier round measured a variant that its bound could be held against"
+
+
+class Grounds(Record, frozen=True, kw_only=True):
+    """What the rules about bounds say of a round's variants."""
+
+    unwanted: dict[str, str]
+    """Variant -> why it is not worth measuring."""
+    undecided: dict[str, str]
+    """Variant -> why a rule cannot say it of this one."""
+
+
+def scale_of(outputs: Sequence[Path]) -> Scale:
+    """What earlier rounds measured; of ceilings the latest count, which are the best that were seen.
+
+    Raises
+    ------
+    StoreError
+        A file is not an output of profile.
+    """
+    records = [record for path in outputs for record in read_record(path, ProfileOutput).records]
+    found = [record.result for record in records if isinstance(record.result, Profiled)]
+    ceilings = next((each.ceilings for each in reversed(found) if each.ceilings is not None), None)
+    return Scale(
+        seconds=min((each.timing.median.value for each in found), default=None),
+        reach=Reach(
+            bandwidth=ceilings.cache_bandwidth,
+            vector_flops=ceilings.vector_flops,
+            matrix_flops=ceilings.matrix_flops,
+        )
+        if ceilings is not None
+        else None,
+    )
+
+
+def grounds(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | None) -> Grounds:
+    """For every variant that compiled: the first rule that does not want it, or why that cannot be said."""
+    prune, bounded, scale = spec.prune, spec.bounded, scale or Scale()
+    if prune is None or bounded is None or not prune.by_bound:
+        return Grounds(unwanted={}, undecided={})
+    compiled = {each.variant.id: each.result for each in records if isinstance(each.result, Compiled)}
+    seconds: dict[str, float] = {}
+    undecided: dict[str, str] = {}
+    for identity, each in compiled.items():
+        found = _least_seconds(each, spec, bounded, scale.reach)
+        if isinstance(found, str):
+            undecided[identity] = found
+        else:
+            seconds[identity] = found
+    least = min(seconds.values(), default=None)
+    told = {identity: _reason(value, prune, least, scale.seconds) for identity, value in seconds.items()}
+    if prune.bound_over_best_at_most is not None and scale.seconds is None:
+        undecided |= {identity: NOTHING_MEASURED for identity, why in told.items() if why is None}
+    return Grounds(
+        unwanted={identity: why for identity, why in told.items() if why is not None}, undecided=undecided
+    )
+
+
+def _least_seconds(
+    compiled: Compiled, spec: VerifySpec, bounded: Bounded, reach: Reach | None
+) -> float | str:
+    """The bound, or why there is none."""
+    if bounded.flops is None or bounded.bytes is None:
+        return NO_FORMULA
+    device = Device(kind=spec.target.kind, unit=bounded.unit, limits=spec.target.limits)
+    rates = _rates(compiled, device, bounded, reach)
+    if rates is None:
+        return NO_RATES
+    work = Work(flops=bounded.flops, bytes=bounded.bytes, read=bounded.read)
+    return bound(work, rates, launch_of(compiled, device)).seconds
+
+
+def _rates(compiled: Compiled, device: Device, bounded: Bounded, reach: Reach | None) -> Rates | None:
+    if reach is not None:
+        flops = reachable_flops(
+            compiled.facts, device, vector_flops=reach.vector_flops, matrix_flops=reach.matrix_flops
+        )
+        return Rates(bandwidth=reach.bandwidth, arithmetic=flops)
+    bandwidth, arithmetic = peak_rates(bounded)
+    if bandwidth is None or arithmetic is None:
+        return None
+    return Rates(bandwidth=bandwidth, arithmetic=arithmetic, latency=latency_seconds(bounded.peaks))
+
+
+def _reason(seconds: float, prune: Prune, least: float | None, best: float | None) -> str | None:
+    references = (
+        ("best measured so far", best, prune.bound_over_best_at_most),
+        ("shortest estimate of the round", least, prune.bound_over_least_at_most),
+    )
+    for name, reference, allowed in references:
+        if reference is not None and allowed is not None and seconds > allowed * reference:
+            return (
+                f"least time estimated at {seconds * 1e3:.3g} ms, {seconds / reference:.3g} times the "
+                f"{name}, search.prune allows {allowed:g}"
+            )
+    return None
