@@ -1,10 +1,9 @@
 """A Gaussian process over the points of a lattice. In: points and values. Out: what it expects elsewhere.
 
-Matérn 5/2 of a distance that adds up over the tunables, each of which counts in up to three ways: how far apart
-two values are (on a logarithmic scale, as sizes and counts are), how far apart their alignment is (factors
-of two: 96 lies beside 112 and is another thing to a cache line), and that they differ at all (a
-neighbour may have nothing in common). The weights are those of the largest marginal likelihood: what a
-tunable's weight is tells how far its values are alike.
+Matérn 5/2 of a distance that adds up over the tunables, each of which counts in up to three ways: how far
+apart two values are (on a logarithmic scale, as sizes and counts are), how far apart their alignment is
+(factors of two: 96 lies beside 112 and is another thing to a cache line), and that they differ at all (a
+neighbour may have nothing in common). The weights are those of the largest posterior density.
 """
 
 import math
@@ -28,7 +27,7 @@ DIFFERING = (0.0, 0.15, 0.5, 1.5)
 PRIOR = 0.1
 """Weight of the prior: with a handful of measurements the largest likelihood is often that of a chance."""
 FITTED = 100
-"""Points at most that the weights are learned from, the best half and some of the others: each try costs a cube."""
+"""Points at most that the weights are learned from, best ones and others: each try costs a cube."""
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1)
 """Variance of a measurement, as a share of the variance between the variants."""
 LEAST = 1e-12  # of a variance

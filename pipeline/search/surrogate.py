@@ -1,8 +1,8 @@
 """A Gaussian process over the valid points: the variants with the largest expected improvement come next.
 
-The model lives on the lattice of valid points, so nothing invalid is proposed and no optimizer searches it. It
-learns ranks, as normal scores, and not seconds: how many times slower the slow ones are does not matter, the
-good ones are told apart however close they lie, and a failure is simply the last. A round's points are
+The model lives on the lattice of valid points, so nothing invalid is proposed and no optimizer searches it.
+It learns ranks, as normal scores, and not seconds: how many times slower the slow ones are does not matter,
+the good ones are told apart however close they lie, and a failure is simply the last. A round's points are
 chosen one after the other, each taken as measured at what the model expects of it, so that they are not the
 same idea several times (kriging believer: Ginsbourger, Le Riche, Carraro, 2010).
 """
@@ -104,9 +104,11 @@ def _pool(field: Field, name: str, best: Sequence[Vector]) -> "Steps":
     drawn = dict.fromkeys(lattice.draw(field.generator, taken, POOL))
     for vector in best:  # random points are seldom beside the best ones
         beside = lattice.neighbours(vector)
-        steps = [each for one in field.generator.sample(beside, min(len(beside), WALKS)) for each in lattice.neighbours(one)]
-        drawn |= dict.fromkeys(each for each in (*beside, *steps) if each not in taken)
-    return np.array(list(drawn), dtype=np.int64).reshape(len(drawn), len(lattice.axes))
+        drawn |= dict.fromkeys(beside)
+        for step in field.generator.sample(beside, min(len(beside), WALKS)):
+            drawn |= dict.fromkeys(lattice.neighbours(step))
+    free_ones = [vector for vector in drawn if vector not in taken]
+    return np.array(free_ones, dtype=np.int64).reshape(len(free_ones), len(lattice.axes))
 
 
 def _some(field: Field, chosen: "NDArray[np.bool_]", most: int) -> "NDArray[np.bool_]":

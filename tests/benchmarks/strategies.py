@@ -181,7 +181,9 @@ def _run(cell: Cell, options: argparse.Namespace) -> Runs:
             )
         else:
             search = settings(cell.strategy, options.evaluations)
-            runs = our_runs(_recording(cell.kernel, cell.device, options.recorded), search, seeds, options.limit)
+            runs = our_runs(
+                _recording(cell.kernel, cell.device, options.recorded), search, seeds, options.limit
+            )
     except (NoRuns, ConfigError) as error:
         return Runs(failure=str(error))
     return Runs(runs=tuple(runs), failure=None if runs else f"no search ended in {options.limit:g} s")
@@ -201,9 +203,7 @@ def _recording(kernel: str, device: str, recorded: Path) -> Recording:
     return Recording(_space(kernel, device, recorded))
 
 
-def _subject(
-    kernel: str, device: str, found: Mapping[Cell, Runs], options: argparse.Namespace
-) -> Subject:
+def _subject(kernel: str, device: str, found: Mapping[Cell, Runs], options: argparse.Namespace) -> Subject:
     space = _space(kernel, device, options.recorded)
 
     def of(strategies: Sequence[str], theirs: bool) -> dict[str, Runs]:

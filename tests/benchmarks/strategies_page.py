@@ -182,12 +182,16 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
 
 
 _CHOICE = """- **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
-  `surrogate` was developed on it, too. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
+  `surrogate` was developed on convolution A4000 and W6600, dedispersion A4000 and W7800 of the same hub, and on its older
+  gemm and convolution of an RTX 3090: the kernels of two of the panels, on other devices; a former version of it on
+  convolution A100. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
   algorithms that were generated for a paper on auto-tuning; on which spaces is not said there, these may be among
   them."""
 
 
-def _by_evaluations(found: Sequence[Row], subjects: "Sequence[Subject]", baselines: Sequence[Baseline]) -> str:
+def _by_evaluations(
+    found: Sequence[Row], subjects: "Sequence[Subject]", baselines: Sequence[Baseline]
+) -> str:
     panels = []
     for place, (subject, base) in enumerate(zip(subjects, baselines, strict=True)):
         optimum = subject.table.optimum
@@ -215,7 +219,11 @@ def _by_seconds(found: Sequence[Row], subjects: "Sequence[Subject]", baselines: 
 def _shown(found: Sequence[Row], place: int) -> list[tuple[Row, Standing]]:
     """The best of ours and of theirs."""
     whole = [row for row in found if np.isfinite(row.mean)]
-    chosen = [row for theirs in (False, True) for row in [each for each in whole if each.theirs is theirs][:BEST_SHOWN]]
+    chosen = [
+        row
+        for theirs in (False, True)
+        for row in [each for each in whole if each.theirs is theirs][:BEST_SHOWN]
+    ]
     return [(row, each) for row in chosen if isinstance(each := row.standings[place], Standing)]
 
 
