@@ -14,7 +14,7 @@ WIDTH, HEIGHT, LEFT, TOP, GAP = 360, 260, 76, 36, 34  # of a panel, in pixels
 LEGEND = 270
 COLOURS = ("#3257a8", "#c4572e", "#2f8f5b", "#8a4fa3", "#b08a1e", "#4a9bb5")
 RANDOM = "#888888"
-TICKS = 4  # about so many above the lowest one
+TICKS = 3  # so many above the lowest one, or up to 7
 
 
 class Line(NamedTuple):
@@ -67,7 +67,7 @@ def ticks(top: float) -> list[tuple[float, str]]:
     """Places on an axis from 1 to `top`, each with its per cent above 1: round ones, no two alike."""
     span = 100 * (top - 1)
     power = 10.0 ** math.floor(math.log10(span / TICKS))
-    step = next(power * each for each in (1, 2, 5, 10) if power * each >= span / TICKS)
+    step = max(power * each for each in (1, 2, 5) if power * each <= span / TICKS)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     count = math.floor(span / step + 1e-9)
     return [(1 + number * step / 100, f"{number * step:.{digits}f} %") for number in range(count + 1)]

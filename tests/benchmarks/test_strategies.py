@@ -137,7 +137,7 @@ def test_what_thinks_too_long_ends() -> None:
 def test_ticks_are_told_apart(top: float) -> None:
     """No two of the same text, however narrow the axis; each stands where its text says."""
     found = ticks(top)
-    assert 3 <= len(found) <= 7
+    assert 4 <= len(found) <= 8
     assert len({label for _, label in found}) == len(found)
     for value, label in found:
         assert 1 <= value <= top + 1e-9
