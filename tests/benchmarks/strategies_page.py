@@ -31,7 +31,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 def publish(subjects: "Sequence[Subject]", command: str, options: argparse.Namespace) -> None:
     """Write the page and its pictures."""
     baselines = [baseline(subject, options.evaluations) for subject in subjects]
-    found = rows(subjects, baselines)
+    found = rows(subjects, baselines, options.repeats)
     tools = [f"Kernel Tuner {version(options.packages)}"] if options.packages else []
     parts = [
         _introduction(options, command, where(("optuna", "numpy", "scipy"), tools=tools)),
@@ -40,7 +40,7 @@ def publish(subjects: "Sequence[Subject]", command: str, options: argparse.Names
         f"![best so far against the recorded seconds](../images/{BY_SECONDS.name})",
         "The median of the searches; shaded: half of the searches of our best one.",
         "## Score by evaluations",
-        _scores(found, subjects, options.repeats),
+        _scores(found, subjects),
         "## Score by seconds, and what a search found",
         _costs(found, subjects),
         _method(subjects, options),
@@ -106,18 +106,13 @@ def _value(row: Row, place: int) -> float:
     return standing.evaluations.value if isinstance(standing, Standing) else -np.inf
 
 
-def _scores(found: Sequence[Row], subjects: "Sequence[Subject]", repeats: int) -> str:
+def _scores(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
     heading = ["strategy", *(subject.name for subject in subjects), "mean", "mean by seconds"]
     lines = [heading, ["---", *["---:"] * (len(subjects) + 2)]]
     for row in found:
-        cells = [each if isinstance(each, str) else _score(each, repeats) for each in row.standings]
+        cells = [each if isinstance(each, str) else _interval(each.evaluations) for each in row.standings]
         lines.append([_name(row), *cells, _mean(row.mean), _mean(row.mean_by_seconds)])
     return _table(lines)
-
-
-def _score(standing: Standing, repeats: int) -> str:
-    fewer = f", {standing.searches} searches in the limit" if standing.searches < repeats else ""
-    return f"{_interval(standing.evaluations)}{fewer}"
 
 
 def _mean(value: float) -> str:
@@ -176,8 +171,8 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
   its is a configuration that its budget counts: one that is asked for again, or breaks a rule, costs it nothing.
 - **Ours** propose 8 at a time and learn between rounds only, as the pipeline does; Kernel Tuner's learn from each
   evaluation. Some of ours begin with the T1 file's default.
-- **The limit** is of processor time, of all searches of one strategy on one space; a strategy none of whose searches
-  ended in it has no score, and with fewer searches than the others it says so.
+- **The limit** is of processor time, of all searches of one strategy on one space; one whose searches did not
+  all end in it has no score there, and no mean.
 {_CHOICE}"""
 
 

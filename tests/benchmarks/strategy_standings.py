@@ -42,7 +42,6 @@ class Standing(NamedTuple):
     """Mean processor seconds of a whole search."""
     fewest: int
     """Evaluations of the shortest search."""
-    searches: int
 
 
 class Row(NamedTuple):
@@ -51,7 +50,7 @@ class Row(NamedTuple):
     name: str
     theirs: bool
     standings: tuple[Standing | str, ...]
-    """By space; a text where it failed."""
+    """By space; a text where it failed, or too few of its searches ended."""
 
     @property
     def mean(self) -> float:
@@ -77,7 +76,7 @@ def baseline(subject: "Subject", evaluations: int) -> Baseline:
     )
 
 
-def rows(subjects: "Sequence[Subject]", baselines: Sequence[Baseline]) -> list[Row]:
+def rows(subjects: "Sequence[Subject]", baselines: Sequence[Baseline], repeats: int) -> list[Row]:
     """All strategies, by their mean score."""
     names = [(name, False) for name in subjects[0].ours] + [(name, True) for name in subjects[0].theirs]
     found = [
@@ -85,7 +84,7 @@ def rows(subjects: "Sequence[Subject]", baselines: Sequence[Baseline]) -> list[R
             name,
             theirs,
             tuple(
-                _standing((subject.theirs if theirs else subject.ours)[name], subject, base)
+                _standing((subject.theirs if theirs else subject.ours)[name], subject, base, repeats)
                 for subject, base in zip(subjects, baselines, strict=True)
             ),
         )
@@ -94,9 +93,11 @@ def rows(subjects: "Sequence[Subject]", baselines: Sequence[Baseline]) -> list[R
     return sorted(found, key=lambda row: -row.mean)
 
 
-def _standing(runs: "Runs", subject: "Subject", base: Baseline) -> Standing | str:
+def _standing(runs: "Runs", subject: "Subject", base: Baseline, repeats: int) -> Standing | str:
     if runs.failure is not None:
         return runs.failure
+    if len(runs.runs) < repeats:
+        return f"{len(runs.runs)} of {repeats} searches ended in the limit"
     found = [run.values for run in runs.runs]
     curves = by_evaluations(found, len(base.by_evaluations))
     cost = by_cost(found, [run.cost for run in runs.runs], base.moments)
@@ -108,5 +109,4 @@ def _standing(runs: "Runs", subject: "Subject", base: Baseline) -> Standing | st
         seconds=score(cost, base.by_cost, optimum),
         thought=float(np.mean([run.thought for run in runs.runs])),
         fewest=min(len(run.found) for run in runs.runs),
-        searches=len(runs.runs),
     )
