@@ -30,7 +30,7 @@ StrategyName = Literal[
 ]
 """Modules of `pipeline.search`."""
 
-ModelFree = Literal["grid", "random", "latin_hypercube", "tpe", "evolution", "basin_hopping"]
+Searching = Literal["grid", "random", "latin_hypercube", "tpe", "evolution", "basin_hopping", "surrogate"]
 """Strategies that another one may have search for it."""
 
 ObjectiveName = Literal["seconds", "joules", "error"]
@@ -134,9 +134,9 @@ class BasinHopping(Record, frozen=True, kw_only=True):
 
 
 class Surrogate(Record, frozen=True, kw_only=True):
-    """Settings of the Gaussian process over the whole space."""
+    """Settings of the Gaussian process over the valid points."""
 
-    startup: int = 16
+    startup: int = 8
     """Points at random before the model decides."""
     trials_at_most: int = 400
     """The model sees so many of the measured points, the best ones; its cost is cubic."""
@@ -153,7 +153,7 @@ class SuccessiveHalving(Record, frozen=True, kw_only=True):
     """Rounds of one bracket; the last one measures fully. With more rounds another bracket begins."""
     keep: int = 3
     """One of so many goes on to the next rung, where it is measured so many times as long."""
-    sampler: ModelFree = "random"
+    sampler: Searching = "random"
     """Who proposes the points of the first rung."""
     shrink: dict[str, int] = {}
     """Dimension of the problem -> how many times shorter it is on each rung than on the next one; the last
@@ -192,7 +192,7 @@ def shorter(size: int, times: int) -> int:
 class Ablation(Record, frozen=True, kw_only=True):
     """Settings of the ablation: from one variant, one technique off at a time."""
 
-    search: ModelFree = "random"
+    search: Searching = "surrogate"
     """Who looks for the best variant in all rounds but the last; with one round the default is taken."""
 
 
@@ -203,7 +203,7 @@ class Transfer(Record, frozen=True, kw_only=True):
     """Winners of other devices, shapes or dtypes: the path of a `winners.csv`, or a pattern with `*`."""
     at_most: int = 8
     """So many of them are tried, those of the most similar task first."""
-    search: ModelFree = "evolution"
+    search: Searching = "surrogate"
     """Who goes on from there."""
 
     def __post_init__(self) -> None:

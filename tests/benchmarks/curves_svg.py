@@ -3,16 +3,18 @@
 The report's plots need a browser and its script; a page of results is read where neither is.
 """
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
 import numpy as np
 
-WIDTH, HEIGHT, LEFT, TOP, GAP = 360, 260, 56, 36, 24  # of a panel, in pixels
+WIDTH, HEIGHT, LEFT, TOP, GAP = 360, 260, 76, 36, 34  # of a panel, in pixels
 LEGEND = 270
 COLOURS = ("#3257a8", "#c4572e", "#2f8f5b", "#8a4fa3", "#b08a1e", "#4a9bb5")
 RANDOM = "#888888"
+TICKS = 3  # so many above the lowest one, or up to 7
 
 
 class Line(NamedTuple):
@@ -33,6 +35,8 @@ class Panel(NamedTuple):
     lines: Sequence[Line]
     top: float
     """Where the vertical axis ends; it begins at 1."""
+    end: float | None = None
+    """Where the horizontal axis ends, which begins at 0; None: at the number of values."""
 
 
 def picture(panels: Sequence[Panel], colours: dict[str, str], below: str) -> str:
@@ -42,6 +46,8 @@ def picture(panels: Sequence[Panel], colours: dict[str, str], below: str) -> str
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {TOP + HEIGHT + 48}" '
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{wide}" height="{TOP + HEIGHT + 48}" fill="white"/>',
+        f'<text transform="translate(14 {TOP + HEIGHT / 2}) rotate(-90)" text-anchor="middle">'
+        "slower than the optimum</text>",
     ]
     for place, panel in enumerate(panels):
         parts += _panel(panel, LEFT + place * (WIDTH + GAP), colours, below)
@@ -57,6 +63,16 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
     }
 
 
+def ticks(top: float) -> list[tuple[float, str]]:
+    """Places on an axis from 1 to `top`, each with its per cent above 1: round ones, no two alike."""
+    span = 100 * (top - 1)
+    power = 10.0 ** math.floor(math.log10(span / TICKS))
+    step = max(power * each for each in (1, 2, 5) if power * each <= span / TICKS)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    count = math.floor(span / step + 1e-9)
+    return [(1 + number * step / 100, f"{number * step:.{digits}f} %") for number in range(count + 1)]
+
+
 def _panel(panel: Panel, left: float, colours: dict[str, str], below: str) -> list[str]:
     parts = [
         f'<text x="{left}" y="{TOP - 12}" font-weight="bold">{escape(panel.title)}</text>',
@@ -64,17 +80,16 @@ def _panel(panel: Panel, left: float, colours: dict[str, str], below: str) -> li
         f'<text x="{left + (WIDTH - 40) / 2}" y="{TOP + HEIGHT + 34}" text-anchor="middle">'
         f"{escape(below)}</text>",
     ]
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        height = TOP + HEIGHT * (1 - share)
-        value = 1 + share * (panel.top - 1)
-        digits = 3 if panel.top < 1.1 else 2
-        parts.append(f'<text x="{left - 4}" y="{height + 4}" text-anchor="end">{value:.{digits}f}</text>')
-        parts.append(f'<path d="M{left} {height}h{WIDTH - 40}" stroke="#eee" stroke-width="0.7"/>')
-    count = len(panel.lines[0].values)
+    for value, label in ticks(panel.top):
+        height = TOP + HEIGHT * (1 - (value - 1) / (panel.top - 1))
+        parts.append(f'<text x="{left - 4}" y="{height + 4:.1f}" text-anchor="end">{label}</text>')
+        parts.append(f'<path d="M{left} {height:.1f}h{WIDTH - 40}" stroke="#eee" stroke-width="0.7"/>')
+    end = len(panel.lines[0].values) if panel.end is None else panel.end
     for share in (0.0, 0.5, 1.0):
         across = left + (WIDTH - 40) * share
-        label = max(1, round(count * share))
-        parts.append(f'<text x="{across}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{label}</text>')
+        parts.append(
+            f'<text x="{across}" y="{TOP + HEIGHT + 16}" text-anchor="middle">{end * share:,.0f}</text>'
+        )
     for line in panel.lines:
         parts += _line(line, left, panel.top, colours[line.name])
     return parts

@@ -2,8 +2,8 @@
 
     python -S tests/benchmarks/strategies_child.py JOB.json     (PYTHONPATH: its folder of packages)
 
-Its own simulation mode looks the measurements up. Prints a line of JSON for each seed: the configurations in
-the order in which they were evaluated, each once, as the keys of its cache file.
+Its own simulation mode looks the measurements up. Prints a line of JSON for each seed that ends within the
+limit: the configurations in the order in which they were evaluated, each once, as the keys of its cache file.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from kernel_tuner import tune_kernel, util
+from processor_limit import Spent, processor_limit
 
 
 def main() -> None:
@@ -24,10 +25,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     job = json.loads(Path(sys.argv[1]).read_text())
     _read_once()
-    for seed in job["seeds"]:
-        started = time.process_time()
-        keys = _search(job, seed)
-        print(json.dumps({"seed": seed, "keys": keys, "seconds": time.process_time() - started}), flush=True)
+    found: list[dict] = []
+    with contextlib.suppress(Spent), processor_limit(job["limit"]):
+        for seed in job["seeds"]:
+            started = time.process_time()
+            keys = _search(job, seed)
+            found.append({"seed": seed, "keys": keys, "seconds": time.process_time() - started})
+    for each in found:
+        print(json.dumps(each))
 
 
 def _search(job: dict, seed: int) -> list[str]:

@@ -1,11 +1,11 @@
-"""The comparison of strategies as a page. In: what each found on each space. Out: Markdown, a picture."""
+"""The comparison of strategies as a page. In: what each found on each space. Out: Markdown, two pictures."""
 
 # ruff: noqa: E501  (the page is text, wrapped as pages are)
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,122 +13,49 @@ from pipeline.store.atomic import write_atomic
 from tests.benchmarks.curves_svg import Line, Panel, colours_of, picture
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.machine import where
-from tests.benchmarks.strategy_scores import (
-    Curves,
-    Score,
-    by_cost,
-    by_evaluations,
-    random_by_cost,
-    random_by_evaluations,
-    score,
-)
+from tests.benchmarks.strategy_scores import Score
+from tests.benchmarks.strategy_standings import Baseline, Row, Standing, baseline, rows
 
 if TYPE_CHECKING:
-    from tests.benchmarks.strategies import Runs, Subject
+    from tests.benchmarks.strategies import Subject
 
 PAGE = ROOT / "docs" / "results" / "strategies.md"
 PICTURE = ROOT / "docs" / "images" / "strategies.svg"
-MOMENTS = 100
-"""At which the budget in seconds is looked at."""
+BY_SECONDS = ROOT / "docs" / "images" / "strategies_by_seconds.svg"
 BEST_SHOWN = 3
-"""Of ours and of theirs, in the picture."""
+"""Of ours and of theirs, in the pictures."""
 THEIRS = "Kernel Tuner: "
-
-
-class Standing(NamedTuple):
-    """One strategy on one space."""
-
-    curves: Curves
-    evaluations: Score
-    seconds: Score
-    thought: float
-    """Mean processor seconds of a whole search."""
-    fewest: int
-    """Evaluations of the shortest search."""
-
-
-class Row(NamedTuple):
-    """One strategy."""
-
-    name: str
-    theirs: bool
-    standings: tuple[Standing | str, ...]
-    """By space; a text where it failed."""
-
-    @property
-    def mean(self) -> float:
-        """Mean score over the spaces; the least there is where one of them failed."""
-        found = [each.evaluations.value for each in self.standings if isinstance(each, Standing)]
-        return float(np.mean(found)) if len(found) == len(self.standings) else -np.inf
+QUARTILES = (0.25, 0.5, 0.75)
 
 
 def publish(subjects: "Sequence[Subject]", command: str, options: argparse.Namespace) -> None:
-    """Write the page and its picture."""
-    rows = _rows(subjects, options.evaluations)
-    tools = [f"Kernel Tuner {_version(options.packages)}"] if options.packages else []
+    """Write the page and its pictures."""
+    baselines = [baseline(subject, options.evaluations) for subject in subjects]
+    found = rows(subjects, baselines, options.repeats)
+    tools = [f"Kernel Tuner {version(options.packages)}"] if options.packages else []
     parts = [
         _introduction(options, command, where(("optuna", "numpy", "scipy"), tools=tools)),
-        _verdict(rows, subjects),
+        _verdict(found, subjects),
         f"![best so far against the number of evaluations](../images/{PICTURE.name})",
+        f"![best so far against the recorded seconds](../images/{BY_SECONDS.name})",
+        "The median of the searches; shaded: half of the searches of our best one.",
         "## Score by evaluations",
-        _scores(rows, subjects),
+        _scores(found, subjects),
         "## Score by seconds, and what a search found",
-        _costs(rows, subjects),
+        _costs(found, subjects),
         _method(subjects, options),
     ]
-    write_atomic(PICTURE, _picture(rows, subjects, options.evaluations).encode())
+    write_atomic(PICTURE, _by_evaluations(found, subjects, baselines).encode())
+    write_atomic(BY_SECONDS, _by_seconds(found, subjects, baselines).encode())
     text = "\n\n".join(parts) + "\n"
     write_atomic(PAGE, text.encode())
     print(text)
 
 
-def _rows(subjects: "Sequence[Subject]", evaluations: int) -> list[Row]:
-    names = [(name, False) for name in subjects[0].ours] + [(name, True) for name in subjects[0].theirs]
-    baselines = [_baselines(subject, evaluations) for subject in subjects]
-    rows = [
-        Row(
-            name,
-            theirs,
-            tuple(
-                _standing((subject.theirs if theirs else subject.ours)[name], subject, evaluations, base)
-                for subject, base in zip(subjects, baselines, strict=True)
-            ),
-        )
-        for name, theirs in names
-    ]
-    return sorted(rows, key=lambda row: -row.mean)
-
-
-class _Baselines(NamedTuple):
-    by_evaluations: np.ndarray
-    by_cost: np.ndarray
-    axis: np.ndarray
-
-
-def _baselines(subject: "Subject", evaluations: int) -> _Baselines:
-    table = subject.table
-    axis = np.linspace(0, evaluations * float(table.cost.mean()), MOMENTS + 1)[1:]
-    return _Baselines(
-        random_by_evaluations(table.seconds, evaluations),
-        random_by_cost(table.seconds, table.cost, axis),
-        axis,
-    )
-
-
-def _standing(runs: "Runs", subject: "Subject", evaluations: int, base: _Baselines) -> Standing | str:
-    if runs.failure is not None or not runs.runs:
-        return runs.failure or "no searches"
-    found = [run.values for run in runs.runs]
-    curves = by_evaluations(found, evaluations)
-    cost = by_cost(found, [run.cost for run in runs.runs], base.axis)
-    optimum = subject.table.optimum
-    return Standing(
-        curves=curves,
-        evaluations=score(curves, base.by_evaluations, optimum),
-        seconds=score(cost, base.by_cost, optimum),
-        thought=float(np.mean([run.thought for run in runs.runs])),
-        fewest=min(len(run.found) for run in runs.runs),
-    )
+def version(packages: Path) -> str:
+    """Kernel Tuner's, as installed there."""
+    (folder,) = packages.glob("kernel_tuner-*.dist-info")
+    return folder.name.removeprefix("kernel_tuner-").removesuffix(".dist-info")
 
 
 def _introduction(options: argparse.Namespace, command: str, measured: str) -> str:
@@ -142,33 +69,36 @@ measured by the authors of the AutoTuningAssociation/benchmark_hub, and is looke
 ```
 
 {measured} The times are recorded ones, of the devices named; only *thought* was measured here.
-{options.repeats} searches of {options.evaluations} evaluations for each strategy and space."""
+{options.repeats} searches of {options.evaluations} evaluations for each strategy and space; a strategy has {options.limit:g} processor seconds on a space
+for all of them together."""
 
 
-def _verdict(rows: Sequence[Row], subjects: "Sequence[Subject]") -> str:
+def _verdict(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
     """Ours against theirs, as the figures have it."""
-    ours = next(row for row in rows if not row.theirs)
-    theirs = next((row for row in rows if row.theirs), None)
+    ours = next(row for row in found if not row.theirs)
+    theirs = next((row for row in found if row.theirs), None)
     if theirs is None:
         return f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}. Kernel Tuner was not run."
-    better = "above" if ours.mean > theirs.mean else "below"
     lines = [
-        f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}, {better} the best of Kernel Tuner's, "
-        f"`{theirs.name}` with {theirs.mean:.2f}. Space by space:",
+        f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}, {_better(ours.mean, theirs.mean)} the best of "
+        f"Kernel Tuner's, `{theirs.name}` with {theirs.mean:.2f}; by seconds {ours.mean_by_seconds:.2f} against "
+        f"{max(row.mean_by_seconds for row in found if row.theirs):.2f} of the best there. Against Kernel Tuner's best "
+        "on each space:",
         "",
     ]
     for place, subject in enumerate(subjects):
-        one, other = ours.standings[place], theirs.standings[place]
-        best = max(
-            (row for row in rows if row.theirs and isinstance(row.standings[place], Standing)),
-            key=lambda row: _value(row, place),
-        )
+        best = max((row for row in found if row.theirs), key=lambda row: _value(row, place))
+        one, other = ours.standings[place], best.standings[place]
         assert isinstance(one, Standing) and isinstance(other, Standing)
         lines.append(
-            f"- {subject.name}: {_interval(one.evaluations)} against {_interval(other.evaluations)}; "
-            f"Kernel Tuner's best on this space is `{best.name}`, {_value(best, place):.2f}"
+            f"- {subject.name}: {_interval(one.evaluations)}, {_better(one.evaluations.value, other.evaluations.value)} "
+            f"`{best.name}` with {_interval(other.evaluations)}"
         )
     return "\n".join(lines)
+
+
+def _better(one: float, other: float) -> str:
+    return "above" if one > other else "not above"
 
 
 def _value(row: Row, place: int) -> float:
@@ -176,21 +106,25 @@ def _value(row: Row, place: int) -> float:
     return standing.evaluations.value if isinstance(standing, Standing) else -np.inf
 
 
-def _scores(rows: Sequence[Row], subjects: "Sequence[Subject]") -> str:
-    heading = ["strategy", *(subject.name for subject in subjects), "mean"]
-    lines = [heading, ["---", *["---:"] * (len(subjects) + 1)]]
-    for row in rows:
+def _scores(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
+    heading = ["strategy", *(subject.name for subject in subjects), "mean", "mean by seconds"]
+    lines = [heading, ["---", *["---:"] * (len(subjects) + 2)]]
+    for row in found:
         cells = [each if isinstance(each, str) else _interval(each.evaluations) for each in row.standings]
-        lines.append([_name(row), *cells, f"{row.mean:.2f}" if np.isfinite(row.mean) else "–"])
+        lines.append([_name(row), *cells, _mean(row.mean), _mean(row.mean_by_seconds)])
     return _table(lines)
 
 
-def _costs(rows: Sequence[Row], subjects: "Sequence[Subject]") -> str:
+def _mean(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "–"
+
+
+def _costs(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
     heading = ["strategy"]
     for subject in subjects:
         heading += [f"{subject.name}: score by seconds", "found at the end, over the optimum", "thought"]
     lines = [heading, ["---", *["---:"] * (3 * len(subjects))]]
-    for row in rows:
+    for row in found:
         cells: list[str] = []
         for each, subject in zip(row.standings, subjects, strict=True):
             cells += ["–"] * 3 if isinstance(each, str) else _cost_cells(each, subject)
@@ -199,12 +133,14 @@ def _costs(rows: Sequence[Row], subjects: "Sequence[Subject]") -> str:
 
 
 def _cost_cells(standing: Standing, subject: "Subject") -> list[str]:
-    quantiles = [standing.curves.quantile(share)[-1] / subject.table.optimum for share in (0.25, 0.5, 0.75)]
+    quarter, half, three = (
+        standing.curves.quantile(share)[-1] / subject.table.optimum for share in QUARTILES
+    )
     early = standing.fewest < len(standing.curves.axis)
     ended = f" (ended after {standing.fewest} or more)" if early else ""
     return [
         _interval(standing.seconds),
-        f"{quantiles[1]:.3f} ({quantiles[0]:.3f} to {quantiles[2]:.3f}){ended}",
+        f"{half:.3f} ({quarter:.3f} to {three:.3f}){ended}",
         f"{standing.thought:.2f} s",
     ]
 
@@ -235,45 +171,75 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
   its is a configuration that its budget counts: one that is asked for again, or breaks a rule, costs it nothing.
 - **Ours** propose 8 at a time and learn between rounds only, as the pipeline does; Kernel Tuner's learn from each
   evaluation. Some of ours begin with the T1 file's default.
-- **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
-  `surrogate` was developed on it, too. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
+- **The limit** is of processor time, of all searches of one strategy on one space; one whose searches did not
+  all end in it has no score there, and no mean.
+{_CHOICE}"""
+
+
+_CHOICE = """- **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
+  `surrogate` was developed on convolution A4000 and W6600, dedispersion A4000 and W7800 of the same hub, and on its older
+  gemm and convolution of an RTX 3090: the kernels of two of the panels, on other devices; a former version of it on
+  convolution A100. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
   algorithms that were generated for a paper on auto-tuning; on which spaces is not said there, these may be among
   them."""
 
 
-def _picture(rows: Sequence[Row], subjects: "Sequence[Subject]", evaluations: int) -> str:
-    ours = [row for row in rows if not row.theirs and np.isfinite(row.mean)][:BEST_SHOWN]
-    theirs = [row for row in rows if row.theirs and np.isfinite(row.mean)][:BEST_SHOWN]
+def _by_evaluations(
+    found: Sequence[Row], subjects: "Sequence[Subject]", baselines: Sequence[Baseline]
+) -> str:
     panels = []
-    for place, subject in enumerate(subjects):
+    for place, (subject, base) in enumerate(zip(subjects, baselines, strict=True)):
         optimum = subject.table.optimum
-        baseline = random_by_evaluations(subject.table.seconds, evaluations) / optimum
-        lines = [Line("random search", baseline)]
-        for row in (*ours, *theirs):
-            standing = row.standings[place]
-            assert isinstance(standing, Standing)
-            band = [standing.curves.quantile(share) / optimum for share in (0.25, 0.5, 0.75)]
-            shaded = row is ours[0]
-            lines.append(
-                Line(
-                    _plain(row),
-                    band[1],
-                    low=band[0] if shaded else None,
-                    high=band[2] if shaded else None,
-                    dashed=row.theirs,
-                )
-            )
-        panels.append(Panel(subject.name, lines, top=1 + 1.5 * float(baseline[9] - 1)))
-    below = "evaluations"
+        lines = [Line("random search", base.by_evaluations / optimum)]
+        for row, standing in _shown(found, place):
+            bands = [standing.curves.quantile(share) / optimum for share in QUARTILES]
+            lines.append(_line(row, bands, found))
+        panels.append(Panel(subject.name, lines, top=_top(base, optimum)))
+    return picture(panels, colours_of([line.name for line in panels[0].lines]), "evaluations")
+
+
+def _by_seconds(found: Sequence[Row], subjects: "Sequence[Subject]", baselines: Sequence[Baseline]) -> str:
+    panels = []
+    for place, (subject, base) in enumerate(zip(subjects, baselines, strict=True)):
+        optimum = subject.table.optimum
+        lines = [Line("random search", base.by_cost / optimum)]
+        for row, standing in _shown(found, place):
+            bands = [standing.by_cost.quantile(share) / optimum for share in QUARTILES]
+            lines.append(_line(row, bands, found))
+        panels.append(Panel(subject.name, lines, top=_top(base, optimum), end=float(base.moments[-1])))
+    below = "recorded seconds of compiling and measuring"
     return picture(panels, colours_of([line.name for line in panels[0].lines]), below)
+
+
+def _shown(found: Sequence[Row], place: int) -> list[tuple[Row, Standing]]:
+    """The best of ours and of theirs."""
+    whole = [row for row in found if np.isfinite(row.mean)]
+    chosen = [
+        row
+        for theirs in (False, True)
+        for row in [each for each in whole if each.theirs is theirs][:BEST_SHOWN]
+    ]
+    return [(row, each) for row in chosen if isinstance(each := row.standings[place], Standing)]
+
+
+def _line(row: Row, bands: Sequence[np.ndarray], found: Sequence[Row]) -> Line:
+    shaded = row is next(each for each in found if not each.theirs)
+    return Line(
+        f"{THEIRS if row.theirs else ''}{row.name}",
+        bands[1],
+        low=bands[0] if shaded else None,
+        high=bands[2] if shaded else None,
+        dashed=row.theirs,
+    )
+
+
+def _top(base: Baseline, optimum: float) -> float:
+    """Random search after its first evaluations stands in the upper half."""
+    return 1 + 1.5 * float(base.by_evaluations[9] / optimum - 1)
 
 
 def _name(row: Row) -> str:
     return f"{THEIRS if row.theirs else ''}`{row.name}`"
-
-
-def _plain(row: Row) -> str:
-    return f"{THEIRS if row.theirs else ''}{row.name}"
 
 
 def _interval(found: Score) -> str:
@@ -282,8 +248,3 @@ def _interval(found: Score) -> str:
 
 def _table(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _version(packages: Path) -> str:
-    (folder,) = packages.glob("kernel_tuner-*.dist-info")
-    return folder.name.removeprefix("kernel_tuner-").removesuffix(".dist-info")

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +13,9 @@ import pytest
 from pipeline.formats.registry import read_recorded
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
-from tests.benchmarks.curves_svg import Line, Panel, colours_of, picture
+from pipeline.search.simulate import Recording
+from tests.benchmarks.curves_svg import Line, Panel, colours_of, picture, ticks
+from tests.benchmarks.processor_limit import Spent, processor_limit
 from tests.benchmarks.strategies import settings
 from tests.benchmarks.strategy_runs import _cache, our_runs, table_of
 from tests.benchmarks.strategy_scores import (
@@ -95,7 +98,7 @@ def test_what_is_found_counts_when_its_cost_is_paid() -> None:
 
 def test_our_searches_on_a_small_space() -> None:
     """Each evaluation with what it found and cost; the default comes first, all points are tried."""
-    (run,) = our_runs(SPACE, settings("random", 16), seeds=[3])
+    (run,) = our_runs(Recording(SPACE), settings("random", 16), seeds=[3], limit=60)
     assert run.found[0] == 0.032 and len(run.found) == 6
     assert sorted(run.cost) == [2.0, 2.0, 3.0, 3.0, 3.0, 3.0]
     assert run.values.count(math.inf) == 2
@@ -117,6 +120,28 @@ def test_kernel_tuner_gets_the_same_table(tmp_path: Path) -> None:
 def test_a_ladder_has_rounds_for_the_whole_budget() -> None:
     """Its rungs measure fewer and fewer points."""
     assert (settings("random", 200)["rounds"], settings("successive_halving", 200)["rounds"]) == (25, 75)
+
+
+def test_what_thinks_too_long_ends() -> None:
+    """By processor time; afterwards nothing is interrupted any more. What had ended is kept."""
+    with pytest.raises(Spent), processor_limit(0.05):
+        while True:
+            pass
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+    assert our_runs(Recording(SPACE), settings("random", 16), seeds=range(10**6), limit=0.3)
+
+
+@pytest.mark.parametrize("top", [1.0123, 1.02, 1.9, 3.0, 12.0, 1.00007])
+def test_ticks_are_told_apart(top: float) -> None:
+    """No two of the same text, however narrow the axis; each stands where its text says."""
+    found = ticks(top)
+    assert 4 <= len(found) <= 8
+    assert len({label for _, label in found}) == len(found)
+    for value, label in found:
+        assert 1 <= value <= top + 1e-9
+        assert float(label.removesuffix(" %")) == pytest.approx(100 * (value - 1), abs=1e-9)
 
 
 def test_the_picture_is_whole() -> None:

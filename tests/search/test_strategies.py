@@ -128,7 +128,7 @@ def test_an_invalid_default_is_not_proposed(name: str) -> None:
     assert all(tunables["A"] in (3, 4) for _, tunables in points)
 
 
-@pytest.mark.parametrize("learner", ["tpe", "nsga2", "evolution", "basin_hopping", "transfer"])
+@pytest.mark.parametrize("learner", ["tpe", "nsga2", "evolution", "basin_hopping", "surrogate", "transfer"])
 def test_learning_helps(learner: str) -> None:
     """Over some seeds a strategy that learns ends nearer to the best point than random search does."""
     best = {
