@@ -1,4 +1,4 @@
-"""Least values of a record's numbers. In: a record, its fields. Out: nothing, or a ValueError that names one."""
+"""Least values of numbers in a record. In: a record, fields. Out: nothing, or a ValueError that names one."""
 
 from pipeline.records.record import Record
 
