@@ -80,7 +80,7 @@ def _verdict(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
     if theirs is None:
         return f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}. Kernel Tuner was not run."
     lines = [
-        f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}, {_better(ours.mean, theirs.mean)} the best of "
+        f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}, {'above' if ours.mean > theirs.mean else 'not above'} the best of "
         f"Kernel Tuner's, `{theirs.name}` with {theirs.mean:.2f}; by seconds {ours.mean_by_seconds:.2f} against "
         f"{max(row.mean_by_seconds for row in found if row.theirs):.2f} of the best there. Against Kernel Tuner's best "
         "on each space:",
@@ -91,14 +91,16 @@ def _verdict(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
         one, other = ours.standings[place], best.standings[place]
         assert isinstance(one, Standing) and isinstance(other, Standing)
         lines.append(
-            f"- {subject.name}: {_interval(one.evaluations)}, {_better(one.evaluations.value, other.evaluations.value)} "
+            f"- {subject.name}: {_interval(one.evaluations)}, {_better(one.evaluations, other.evaluations)} "
             f"`{best.name}` with {_interval(other.evaluations)}"
         )
     return "\n".join(lines)
 
 
-def _better(one: float, other: float) -> str:
-    return "above" if one > other else "not above"
+def _better(one: Score, other: Score) -> str:
+    if one.low > other.high:
+        return "above"
+    return "below" if one.high < other.low else "not told apart from"
 
 
 def _value(row: Row, place: int) -> float:
