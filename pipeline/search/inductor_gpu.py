@@ -102,6 +102,7 @@ def _pretend(target: Target) -> None:
     major, minor = divmod(int(target.architecture.removeprefix("sm_").rstrip("a")), 10)
     properties = types.SimpleNamespace(
         name=target.architecture,
+        gcnArchName=target.architecture,  # read for AMD only, but asked of every device
         major=major,
         minor=minor,
         multi_processor_count=limits["sm_count"],
