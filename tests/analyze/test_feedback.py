@@ -1,12 +1,11 @@
 """Verdicts in words."""
 
-import msgspec
-
 from pipeline.analyze.diagnosis import diagnose
 from pipeline.analyze.feedback import feedback
 from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import Interval, Profiled, Timing
 from pipeline.records.verified import Verified
-from tests.gym.made_up import judged, measured, profiled, result
+from tests.gym.made_up import judged, measured, result
 
 
 def test_a_failure_is_told_with_its_reason():
@@ -34,7 +33,8 @@ def test_findings_say_what_they_rest_on():
 def test_what_was_recorded_elsewhere_is_told_as_such():
     """Nobody saw its errors here, and its time is no measurement of ours."""
     line = "Some GPU, recorded in toy.json (123)"
-    timed = msgspec.structs.replace(profiled(low=1, value=1, high=1, seconds=1e-5), recorded=line)
+    timing = Timing(samples=(1e-5,), median=Interval(value=1e-5, low=1e-5, high=1e-5, confidence=0.95))
+    timed = Profiled(timing=timing, comparisons=(), recorded=line, device={"name": "Some GPU"})
     told = feedback(result(verify=Verified(), profile=timed))
     assert "verify: passed, as recorded: the errors were not seen" in told
     assert any(each.startswith(f"recorded, not measured here ({line}): 10.") for each in told)
