@@ -10,7 +10,7 @@ from pipeline.records.profiled import Ceilings, Comparison, Interval, Profiled, 
 from pipeline.records.provenance import Provenance
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant
-from pipeline.records.verified import Verified, VerifyRecord
+from pipeline.records.verified import Verified, VerifyRecord, WhereRun
 
 PROVENANCE = Provenance(created="2026-01-01T00:00:00+00:00", host="h", toolchain={"torch": "2"}, code="c")
 STAGES = ("compile", "verify", "profile")
@@ -48,8 +48,9 @@ def result(row: TaskRow = ROW, variant: Variant = VARIANT, **found: Any) -> Resu
     if "compile" in found:
         records["compile"] = CompileRecord(entry="ce", result=found["compile"], **common)
     if "verify" in found:
+        where: WhereRun = "recorded" if found["verify"] == Verified() else "cpu"
         records["verify"] = VerifyRecord(
-            entry="ve", result=found["verify"], where="cpu", checks=(), shapes=(), seeds=(1,), **common
+            entry="ve", result=found["verify"], where=where, checks=(), shapes=(), seeds=(1,), **common
         )
     if "profile" in found:
         records["profile"] = ProfileRecord(entry="pe", result=found["profile"], **common)
