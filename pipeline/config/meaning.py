@@ -7,6 +7,7 @@ from pipeline.backends import registry as backends
 from pipeline.backends.cuda.geometry import AXES, formulas
 from pipeline.config.calls import CALLING, call_problems, gradient_problems
 from pipeline.config.groups import hint
+from pipeline.config.search_meaning import search_problems
 from pipeline.errors import ConfigError, FormulaError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
@@ -17,14 +18,11 @@ from pipeline.records.search import Search
 from pipeline.records.settings import BASELINES
 from pipeline.records.workload import Workload
 from pipeline.search.formula import names_in
-from pipeline.search.registry import NAMES, members
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
-_WRITING = ("candidates", "inductor", "mutate")
-_FROM_FOLDERS = ("candidates", "mutate")
 NATIVE = "native"  # the architecture of a hardware target that is read from the machine
 
 
@@ -82,7 +80,7 @@ def _problems(record: Record, name: str, root: Path) -> Iterator[str]:
         case Hardware():
             yield from _hardware(record)
         case Search():
-            yield from _search(record)
+            yield from search_problems(record)
         case Experiment():
             yield from _experiment(record)
 
@@ -226,42 +224,6 @@ def _hardware(hardware: Hardware) -> Iterator[str]:
     replays = hardware.recorded is not None or hardware.kind == "recorded"
     if hardware.architecture != NATIVE and not hardware.limits and not replays:
         yield f"limits: expected at least one (only architecture: {NATIVE} is read from the machine)"
-
-
-def _search(search: Search) -> Iterator[str]:
-    if search.rounds < 1:
-        yield f"rounds: expected at least 1, got {search.rounds}"
-    if search.variants_per_round is not None and search.variants_per_round < 1:
-        yield f"variants_per_round: expected at least 1, got {search.variants_per_round}"
-    if search.rounds > 1 and search.variants_per_round is None:
-        yield "variants_per_round: several rounds need a number, or the first one takes all"
-    for budget in ("variants", "seconds", "joules"):
-        if (value := getattr(search, budget)) is not None and value <= 0:
-            yield f"{budget}: expected more than 0, got {value:g}"
-    for name in NAMES:
-        if name not in members(search) and getattr(search, name, None) is not None:
-            yield f"{name}: settings of another strategy; got strategy: {search.strategy}"
-    ladder = search.successive_halving
-    if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):
-        yield f"rounds: a bracket has {rungs} rungs, got {search.rounds}: nothing would be measured fully"
-    yield from _writing(search)
-
-
-def _writing(search: Search) -> Iterator[str]:
-    """Strategies that write sources."""
-    if search.strategy == "candidates" and not search.folder:
-        yield "folder: the strategy candidates needs one"
-    if search.folder is not None and search.strategy not in _FROM_FOLDERS:
-        known = " and ".join(_FROM_FOLDERS)
-        yield f"folder: only {known} know what to do with one"
-    elif search.folder == "":
-        yield "folder: empty; a folder of sources, or null"
-    if search.implementation is not None and search.strategy not in _WRITING:
-        yield f"implementation: only {', '.join(_WRITING)} write sources"
-    if (search.strategy == "llm") != (search.agent is not None):
-        yield "agent: the strategy llm needs one, and no other strategy knows what to do with it"
-    if search.strategy == "llm" and search.rounds < 2:
-        yield f"rounds: llm needs at least 2, the first one measures where it starts; got {search.rounds}"
 
 
 def _experiment(experiment: Experiment) -> Iterator[str]:

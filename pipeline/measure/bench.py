@@ -22,9 +22,10 @@ from pipeline.measure.processor import usable_cores
 from pipeline.measure.roofline import Work
 from pipeline.measure.rounds import CANDIDATE, Round
 from pipeline.measure.summary import Measured, Unstable
+from pipeline.records.ceilings import Ceilings
 from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Ceilings, Memory, Profiled, Unmeasured
+from pipeline.records.profiled import Memory, Profiled, Unmeasured
 from pipeline.records.record import to_json
 from pipeline.records.settings import Profile
 from pipeline.records.specs import ProfileSpec

@@ -3,7 +3,7 @@
 import msgspec
 
 from pipeline.measure.device_ceilings import DeviceCeilings, at, level_bandwidth, level_of
-from pipeline.records.profiled import Ceilings, LevelCeiling
+from pipeline.records.ceilings import Ceilings, LevelCeiling
 from pipeline.records.record import Record
 
 TF32_PRODUCTS = 3

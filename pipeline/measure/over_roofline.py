@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipeline.measure.roofline import OVER, Work, compute_seconds, memory_seconds, peak, place
-from pipeline.records.profiled import Ceilings
+from pipeline.records.ceilings import Ceilings
 from pipeline.records.record import Record
 
 SAME = 0.02

@@ -6,7 +6,8 @@ bandwidth, nor than its operations at the peak rate.
 
 from typing import Literal
 
-from pipeline.records.profiled import Bound, Ceilings
+from pipeline.records.ceilings import Ceilings
+from pipeline.records.profiled import Bound
 from pipeline.records.record import Record
 
 OVER = 1.1

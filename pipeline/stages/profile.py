@@ -15,16 +15,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.measure import screening
+from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
-from pipeline.records.record import Record, digest, read_record
+from pipeline.records.record import Record, read_record
 from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
@@ -149,30 +148,6 @@ def _records(
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
     return records, len(records) - len(missing)
-
-
-def entry_digest(spec: ProfileSpec, compiled: CompileRecord, defaults: dict[str, CompileRecord]) -> str:
-    """Identity of one measurement: what its figures depend on, and nothing else.
-
-    `defaults` are the default variants that it is compared with, by implementation.
-    """
-    variant = compiled.variant
-    artifact = compiled.result.artifact_digest if isinstance(compiled.result, Compiled) else None
-    return digest(
-        {
-            "variant": variant.id,
-            "entry": spec.implementations[variant.implementation].called,
-            "artifact": artifact,
-            "problem": spec.problem,
-            "reference": [spec.reference, spec.reference_digest, spec.gradient_of],
-            "vendors": [spec.vendors, spec.vendors_digest],
-            "defaults": {name: record.entry for name, record in defaults.items()},
-            "cost": spec.cost,
-            "settings": msgspec.structs.replace(spec.settings, name="", description=""),
-            "device": [spec.target.kind, spec.device_present, spec.device],
-            "build": spec.builds[variant.backend],
-        }
-    )
 
 
 def _passed(spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput) -> _Verified:

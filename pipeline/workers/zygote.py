@@ -31,8 +31,8 @@ import msgspec
 from pipeline.backends.registry import backend
 from pipeline.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
+from pipeline.workers.fork_server import serve_forks
 from pipeline.workers.keeper import keep, renew_streams
-from pipeline.workers.sandbox import serve_forks
 
 IDLE_SECONDS = 60.0
 PRELOAD = (

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.records.ceilings import Ceilings, LevelCeiling
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.hardware import Quantity, Target
 from pipeline.records.kernel import Implementation, Tunable
@@ -12,10 +13,8 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import (
     AbsentBaseline,
-    Ceilings,
     Comparison,
     Interval,
-    LevelCeiling,
     Profiled,
     ProfileOutput,
     ProfileRecord,

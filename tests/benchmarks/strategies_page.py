@@ -179,8 +179,8 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
 
 
 _CHOICE = """- **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
-  `surrogate` was developed on convolution A4000 and W6600, dedispersion A4000 and W7800 of the same hub, and on its older
-  gemm and convolution of an RTX 3090: the kernels of two of the panels, on other devices; a former version of it on
+  `surrogate` was developed on convolution A4000, A6000, W6600 and W7800, dedispersion A4000, W6600 and W7800 of the same
+  hub, and on its older gemm and convolution of an RTX 3090: the kernels of two of the panels, on other devices; a former version of it on
   convolution A100. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
   algorithms that were generated for a paper on auto-tuning; on which spaces is not said there, these may be among
   them."""

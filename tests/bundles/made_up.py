@@ -11,9 +11,10 @@ from pipeline.bundles.running import Ran, Runner
 from pipeline.bundles.stages import log_path
 from pipeline.bundles.writing import Request, Written, write
 from pipeline.config.cache import current_plan
+from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.plan import Plan
-from pipeline.records.profiled import Ceilings, Interval, Profiled, ProfileOutput, ProfileRecord, Timing
+from pipeline.records.profiled import Interval, Profiled, ProfileOutput, ProfileRecord, Timing
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.specs import AggregateSpec, GenerateSpec

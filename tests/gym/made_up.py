@@ -4,9 +4,10 @@ from typing import Any
 
 from pipeline.analyze.collect import Result
 from pipeline.gym.chain import Judged
+from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Ceilings, Comparison, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.profiled import Comparison, Interval, Profiled, ProfileRecord, Timing
 from pipeline.records.provenance import Provenance
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
+from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.hardware import Target
@@ -21,7 +22,6 @@ from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import Build, ProfileSpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.stages.profile import entry_digest
 from pipeline.store.layout import entry_path
 from tests.measure.clean import call
 from tests.measure.problems import settings

@@ -4,7 +4,8 @@ import functools
 from collections.abc import Callable
 
 from pipeline.analyze.columns.column import Column, measured
-from pipeline.records.profiled import Ceilings, Profiled
+from pipeline.records.ceilings import Ceilings
+from pipeline.records.profiled import Profiled
 
 CACHES = ("L1", "L2", "L3")
 

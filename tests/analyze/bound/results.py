@@ -3,9 +3,10 @@
 from typing import Any
 
 from pipeline.analyze.collect import Result
+from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.hardware import Quantity
-from pipeline.records.profiled import Ceilings, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.profiled import Interval, Profiled, ProfileRecord, Timing
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant
 from tests.analyze.sample_run import PROVENANCE
