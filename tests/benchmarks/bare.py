@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.records.profiled import ProfileOutput
-from pipeline.records.record import read_record
+from pipeline.records.record import digest, read_record
 from pipeline.records.specs import CompileSpec, ProfileSpec
 from pipeline.records.variant import Generated
 from pipeline.store.layout import entry_path, output_path
@@ -92,7 +92,7 @@ def read_tasks(root: Path) -> list[Task]:
 
 
 def compile_all(tasks: list[Task], parts: Parts) -> dict[str, Path]:
-    """Compile every variant, a process per core; variant -> where its artifact is."""
+    """Compile every variant, a process per core; `identity` of its job -> where its artifact is."""
     jobs = [job for task in tasks for job in task.jobs]
     for name in sorted({job.variant.backend for job in jobs}):
         for module in backend(name).preload:
@@ -107,7 +107,12 @@ def compile_all(tasks: list[Task], parts: Parts) -> dict[str, Path]:
         facts = sum(pool.map(compile_one, jobs, folders))
     parts.add("compile", time.perf_counter() - started)
     parts.add("(of it static facts, on one core)", facts)
-    return {job.variant.id: place for job, place in zip(jobs, folders, strict=True)}
+    return {identity(job): place for job, place in zip(jobs, folders, strict=True)}
+
+
+def identity(job: CompileJob) -> str:
+    """Two tasks may have one variant for tensors of different layouts, which are different binaries."""
+    return digest([job.variant.id, job.problem.tensors])
 
 
 def compile_one(job: CompileJob, folder: Path) -> float:
@@ -142,7 +147,7 @@ def time_task(root: Path, spec_path: Path, artifacts: dict[str, Path], parts: Pa
             problem=spec.problem,
             target=spec.target,
         )
-        candidate = bind(artifacts[record.variant.id] / "kernel.so", job, tensors)
+        candidate = bind(artifacts[identity(job)] / "kernel.so", job, tensors)
         calls = {**baselines, "candidate": candidate}
         parts.timed("warm-up", functools.partial(_for, candidate, spec.settings.warmup_seconds))
         for each in rounds:
