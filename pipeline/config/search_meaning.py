@@ -31,13 +31,13 @@ def search_problems(search: Search) -> Iterator[str]:
 
 def _writing(search: Search) -> Iterator[str]:
     """Strategies that write sources."""
-    if search.strategy == "candidates" and not search.folder:
+    if search.folder == "":
+        yield "folder: empty; a folder of sources, or null"
+    elif search.strategy == "candidates" and search.folder is None:
         yield "folder: the strategy candidates needs one"
-    if search.folder is not None and search.strategy not in _FROM_FOLDERS:
+    elif search.folder is not None and search.strategy not in _FROM_FOLDERS:
         known = " and ".join(_FROM_FOLDERS)
         yield f"folder: only {known} know what to do with one"
-    elif search.folder == "":
-        yield "folder: empty; a folder of sources, or null"
     if search.implementation is not None and search.strategy not in _WRITING:
         yield f"implementation: only {', '.join(_WRITING)} write sources"
     if (search.strategy == "llm") != (search.agent is not None):

@@ -1,4 +1,4 @@
-"""Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or FalseClock."""
+"""Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or MemberGone."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what pa
 
 
 class FalseClock(MemberGone):
-    """Much more time passed than the candidate's clock says; outcome `tampered`."""
+    """By our clock or the run queue, which other processes disturb; outcome `tampered`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(CANDIDATE, Outcome.TAMPERED, reason)
@@ -31,7 +31,10 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
 
     Raises
     ------
+    MemberGone
+        Outcome `tampered`: it used more CPU time than its clock says, by an account that no load disturbs.
     FalseClock
+        Much more time passed than its clock says.
         Or other processes disturbed the candidate in most rounds and hardly any of its baselines.
     """
     if settings.flush_cache:
@@ -45,7 +48,7 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
     if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told:
         reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
-        raise FalseClock(reason)
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
     # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
     hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
     others = [_hidden(batch) for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]

@@ -16,8 +16,9 @@ from pipeline.records.hardware import BackendKind
 from pipeline.records.settings import Profile
 
 ACCUSATIONS = 3
-"""Measurements that have to find a clock false. One alone may be a load that met the candidate and hardly its
-baselines; a false clock is false in each, and where it is true at last, that measurement is what counts."""
+"""Measurements that have to find a clock false by what a load disturbs. One alone may be a load that met the
+candidate and hardly its baselines; a false clock is false in each, and where it is true at last, that
+measurement is what counts."""
 
 
 def measure(

@@ -75,7 +75,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/search/grid.yaml", "strategy: grid", "strategy: grid\nseed: 99999999999999999999", "seed: expected a number of at most 63 bits, got one of 67"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: cma_es\ncma_es: {population: 4}", "cma_es.population: expected at least 5, got 4"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: nsga2\nnsga2: {population: -1}", "nsga2.population: expected at least 2, got -1"),
-        ("conf/search/grid.yaml", "strategy: grid", 'strategy: candidates\nfolder: ""', "folder: the strategy candidates needs one"),
+        ("conf/search/grid.yaml", "strategy: grid", 'strategy: candidates\nfolder: ""', "folder: empty; a folder of sources, or null"),
         (KERNEL, "values: [1, 2, 4]", "values: [1, .nan, 4]", "implementations.cpp.tunables.UNROLL.values[1]: expected a finite number, got nan"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: successive_halving\nvariants_per_round: 9", "rounds: a bracket has 3 rungs, got 1: nothing would be measured fully"),
         ("conf/search/grid.yaml", "strategy: grid", "strategy: ablation\nevolution: {patience: 2}", "evolution: settings of another strategy; got strategy: ablation"),

@@ -1,5 +1,6 @@
 """Rounds: who is timed when, when it is enough, what is said of the samples, and who is not believed."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -222,6 +223,7 @@ def test_one_accusation_is_not_enough(tmp_path: Path, monkeypatch: pytest.Monkey
             raise FalseClock("its clock says 1 s for a batch that took 2 s")
 
     monkeypatch.setattr(summary, "check_clock", suspect)
+    monkeypatch.setattr(summary, "HOPELESS", math.inf)  # however noisy the machine: the clock is the subject
     base = baselines("plain", tmp_path)
     try:
         if false < ACCUSATIONS:
