@@ -7,9 +7,23 @@ snakemake --cores all --config overrides="kernel=softmax"   a part of it; `pytho
 snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.judge`
 """
 
+from pipeline.pace import ends_soon, start_at_once
 from pipeline.workflow import open_workflow
 
 asked = {"main": workflow.is_main_process, "dryrun": workflow.output_settings.dryrun}
+
+
+onstart:
+    start_at_once(workflow)
+
+
+onsuccess:
+    ends_soon()
+
+
+onerror:
+    ends_soon()
+
 
 if "problems" in config:
     # Here, because it brings the composing of configurations, which a plan that is kept does not need.
@@ -43,3 +57,7 @@ else:
     include: "workflows/rules/aggregate.smk"
     include: "workflows/rules/track.smk"
     include: "workflows/rules/report.smk"
+
+
+# The plan is in use to the end.
+ends_soon()

@@ -3,10 +3,12 @@
 The page holds its styles, scripts and data, and plotly.js once; it opens from disk without network.
 """
 
+import functools
+import importlib
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,15 +32,44 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Winner
 from pipeline.records.tracked import Tracked
 
+if TYPE_CHECKING:
+    import jinja2
+
 TEMPLATE = "report.html.j2"
 SHORT = 16  # characters of a version that stands in the page's header; flags do not
+LIBRARIES = ("pyarrow.compute", "pyarrow.parquet")
 INLINED = ("report.css", "charts.js", "table.js")
 
 
 def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Tracked | None = None) -> str:
     """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
-    import jinja2
     from markupsafe import Markup
+
+    environment = _environment()
+    loader = environment.loader
+    assert loader is not None
+    inlined = {name: Markup(loader.get_source(environment, name)[0]) for name in INLINED}
+    return environment.get_template(TEMPLATE).render(
+        **_context(spec, tables, links),
+        tracked=tracked,
+        inlined=inlined,
+        data=Markup(embedded(page_data(spec, tables, links))),
+        plotly=Markup(_plotly()),
+    )
+
+
+def prepare() -> None:
+    """Import what is imported where it is used, and compile the templates, in a process to be forked."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    environment = _environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
+
+
+@functools.cache
+def _environment() -> "jinja2.Environment":
+    import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipeline.analyze"),
@@ -51,16 +82,7 @@ def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Trac
     environment.filters |= {
         name: _unbroken(getattr(quantities, name)) for name in ("seconds", "rate", "share", "span")
     }
-    loader = environment.loader
-    assert loader is not None
-    inlined = {name: Markup(loader.get_source(environment, name)[0]) for name in INLINED}
-    return environment.get_template(TEMPLATE).render(
-        **_context(spec, tables, links),
-        tracked=tracked,
-        inlined=inlined,
-        data=Markup(embedded(page_data(spec, tables, links))),
-        plotly=Markup(_plotly()),
-    )
+    return environment
 
 
 def _plotly() -> str:

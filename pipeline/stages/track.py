@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from pipeline.analyze import page
 from pipeline.analyze.quantities import counted
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
@@ -21,6 +22,7 @@ from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.store.seals import write_sealed
 from pipeline.track.client import Store, exclusive, open_store, shown_uri, understandable
+from pipeline.track.client import prepare as prepare_client
 from pipeline.track.idempotency import Ledger
 from pipeline.track.ingest import Ingested, Source, ingest
 from pipeline.track.patience import patiently
@@ -47,6 +49,12 @@ def main(arguments: list[str]) -> int:
     if options.aggregate is None or options.out is None:
         parser.error("--aggregate and --out are needed")
     return command.run(lambda: track(options))
+
+
+def prepare() -> None:
+    """Import what logging and the report after it need, in a process that jobs are forked from."""
+    prepare_client()
+    page.prepare()
 
 
 def track(options: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ the database is whole.
 
 import contextlib
 import errno
+import importlib
 import logging
 import sqlite3
 import urllib.parse
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.store.artifact.artifact_repo import ArtifactRepository
 
+LIBRARIES = (
+    *("mlflow", "mlflow.data.pandas_dataset", "mlflow.store.artifact.local_artifact_repo"),
+    *("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store"),
+    *("mlflow.store.tracking.sqlalchemy_workspace_store", "sqlalchemy.dialects.sqlite", "pyarrow.dataset"),
+)
+"""That are imported where they are used, and take most of the time of a small experiment's logging."""
 EMBEDDED = "embedded"
 WRITE_AHEAD = b"\x02\x02"  # bytes 18 and 19 of a SQLite file in this mode (sqlite.org/fileformat2.html)
 
@@ -212,6 +219,13 @@ def artifacts_of(store: Store, artifact_uri: str) -> "ArtifactRepository":
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
     return get_artifact_repository(artifact_uri, tracking_uri=store.uri)
+
+
+def prepare() -> None:
+    """Import what logging needs, in a process that jobs are forked from; nothing is opened."""
+    environment.mlflow_defaults()
+    for name in LIBRARIES:
+        importlib.import_module(name)
 
 
 def _client(uri: str) -> "MlflowClient":

@@ -13,8 +13,8 @@ from typing import BinaryIO
 # Only the standard library: clients import this for every job.
 
 START_SECONDS = 120.0  # importing torch from a cold disk
-TORCH = "TORCH"
-"""How variables begin that torch's compiler reads when it is imported."""
+READ_AT_IMPORT = ("TORCH", "MLFLOW")
+"""How variables begin that torch's compiler, and MLflow, read when they are imported."""
 
 
 def connect(path: Path) -> socket.socket | None:
@@ -52,7 +52,7 @@ def fork_server(worker: Path, prepare: str) -> socket.socket | None:
     `prepare` names a function, `module:function`, that imports what the server's children need.
     """
     with contextlib.suppress(OSError):
-        connection = _branch(worker, prepare)
+        connection = branch(worker, prepare, dict(os.environ))
         if connection is not None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             request = {"type": "forks", "folder": str(Path.cwd()), "environment": dict(os.environ)}
@@ -62,9 +62,12 @@ def fork_server(worker: Path, prepare: str) -> socket.socket | None:
     return None
 
 
-def _branch(worker: Path, prepare: str) -> socket.socket | None:
-    """A connection to the branch, which grows where there is none."""
-    read = sorted(f"{name}={text}" for name, text in os.environ.items() if name.startswith(TORCH))
+def branch(worker: Path, prepare: str, environment: Mapping[str, str]) -> socket.socket | None:
+    """A connection to the branch that `prepare` names; it grows, with this environment, where there is none.
+
+    None where it cannot: the worker is gone, or what it should import failed.
+    """
+    read = sorted(f"{name}={text}" for name, text in environment.items() if name.startswith(READ_AT_IMPORT))
     identity = "\0".join([worker.stem, prepare, *read])
     path = worker.with_name(f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock")
     with path.with_suffix(".lock").open("w") as lock:
@@ -72,8 +75,8 @@ def _branch(worker: Path, prepare: str) -> socket.socket | None:
         connection = connect(path)
         base = connect(worker) if connection is None else None
         if base is not None:
-            branch = {"backends": [], "prepare": prepare, "path": str(path), "environment": dict(os.environ)}
+            wanted = {"backends": [], "prepare": prepare, "path": str(path), "environment": dict(environment)}
             with base, path.with_suffix(".log").open("wb") as log:
-                grow(base, branch, log)
+                grow(base, wanted, log)
             connection = connect(path)
     return connection

@@ -5,9 +5,12 @@ where there is none; in a job of a cluster there is never one: `pipeline.on_node
 with the stage's exit code; killed, it takes the stage with it.
 
     --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
-    --begin       in place of the stage: only start the zygote
+    --last SPEC   before track and report: run it where what they need is imported already
+    --ahead SPEC  before aggregate: meanwhile, import that
+    --begin       in place of the stage: only start what would run it
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -22,12 +25,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.workers.requests import START_SECONDS, connect, grow, send
+from pipeline.workers.requests import START_SECONDS, branch, connect, grow, send
 
 # Only the standard library, and little of it: this module is the cost of a job.
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
-WARM, BEGIN = "--warm", "--begin"
+WARM, LAST, AHEAD, BEGIN = "--warm", "--last", "--ahead", "--begin"
+TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.analyze.page:prepare"
+"""What the last stages of a run need."""
 SECRET = "_API_KEY"
 """As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
 KEY_HOLDER = "generate"
@@ -37,12 +42,11 @@ RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake 
 
 def main(arguments: list[str]) -> int:
     """Send the job, wait, and return its exit code."""
-    backends: list[str] = []
-    if arguments[:1] == [WARM] and len(arguments) > 2:
-        backends = _backends(Path(arguments[1]))
-        arguments = arguments[2:]
-    if not arguments or arguments[0] == WARM:
-        usage = "usage: python -m pipeline.workers.submit [--warm SPEC] STAGE ARGUMENTS…"
+    option, spec = None, Path()
+    if arguments[:1] in ([WARM], [LAST], [AHEAD]) and len(arguments) > 2:
+        option, spec, arguments = arguments[0], Path(arguments[1]), arguments[2:]
+    if not arguments or arguments[0] in (WARM, LAST, AHEAD):
+        usage = "usage: python -m pipeline.workers.submit [--warm|--last|--ahead SPEC] STAGE ARGUMENTS…"
         print(usage, file=sys.stderr)
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
@@ -50,7 +54,10 @@ def main(arguments: list[str]) -> int:
         command = [sys.executable, "-m", "pipeline.on_node", *arguments]
         os.execve(sys.executable, command, _environment(arguments[0]))
     try:
-        connection = _connect(backends)
+        if option == AHEAD:
+            begin(LAST, str(spec))
+        connection = _last(spec) if option == LAST else None
+        connection = connection or _connect(_backends(spec) if option == WARM else [])
     except OSError as error:
         print(f"error: {error.filename or tempfile.gettempdir()}: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -93,10 +100,10 @@ def _environment(stage: str) -> dict[str, str]:
     }
 
 
-def begin() -> subprocess.Popen[bytes]:
-    """Start the zygote where there is none, and do not wait for it."""
+def begin(*options: str) -> subprocess.Popen[bytes]:
+    """Start the zygote where there is none, with --last SPEC its branch, too, and do not wait for it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.workers.submit", BEGIN],
+        [sys.executable, "-m", "pipeline.workers.submit", *options, BEGIN],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -112,6 +119,20 @@ def _backends(spec: Path) -> list[str]:
         return [] if compiles_none else sorted(content["builds"])
     except (OSError, ValueError, KeyError, TypeError):
         return []
+
+
+def _last(spec: Path) -> socket.socket | None:
+    """A connection to where the last stages run; None where that does not start, which costs only time."""
+    try:
+        tracked = json.loads(spec.read_bytes())["tracking"]["enabled"]
+    except (OSError, ValueError, KeyError, TypeError):  # the stage's to tell
+        tracked = False
+    with contextlib.suppress(OSError):
+        base = _connect([])
+        if base is not None:
+            base.close()  # it listens; one that says nothing would keep it waiting
+            return branch(_socket_path([]), TRACKED if tracked else NOT_TRACKED, _environment(""))
+    return None
 
 
 def _receive_all(connection: socket.socket, run: int | None) -> bytes:

@@ -144,3 +144,75 @@ def readable(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def sockets(environment: dict[str, str]) -> int:
+    """How many zygotes listen: one, and its branches."""
+    return len(list(Path(environment["TMPDIR"]).glob("kernelmill-*/*.sock")))
+
+
+def spec_of(folder: Path, content: str) -> str:
+    """As much of a spec of aggregate as is looked at."""
+    path = folder / "spec.json"
+    path.write_text(content)
+    return str(path)
+
+
+@pytest.mark.parametrize("tracked", ["true", "false"])
+def test_the_last_stages_run_where_their_libraries_are(
+    environment: dict[str, str], tmp_path: Path, tracked: str
+) -> None:
+    """A branch serves the job, and the next one."""
+    spec = spec_of(tmp_path, f'{{"tracking": {{"enabled": {tracked}}}}}')
+    for _ in range(2):
+        ended = submit(environment, "--last", spec, "report", "--help")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "--tracked" in ended.stdout
+        assert sockets(environment) == 2
+
+
+def test_aggregate_does_not_wait_for_what_it_begins(environment: dict[str, str], tmp_path: Path) -> None:
+    """The branch is there some time later, whatever becomes of the stage."""
+    spec = spec_of(tmp_path, '{"tracking": {"enabled": false}}')
+    assert submit(environment, "--ahead", spec, "aggregate", "--help").returncode == 0
+    deadline = time.monotonic() + 60
+    while sockets(environment) < 2:
+        assert time.monotonic() < deadline, "no branch was grown"
+        time.sleep(0.05)
+
+
+def test_a_stage_tells_of_its_broken_spec_itself(environment: dict[str, str], tmp_path: Path) -> None:
+    """Not the client, which only wants to know whether MLflow is needed."""
+    spec = spec_of(tmp_path, "no JSON")
+    arguments = ("--spec", spec, "--aggregate", str(tmp_path), "--out", str(tmp_path / "page.html"))
+    ended = submit(environment, "--last", spec, "report", *arguments)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {spec}: cannot be read as AggregateSpec")
+
+
+def test_without_a_branch_the_worker_itself_serves(environment: dict[str, str], tmp_path: Path) -> None:
+    """What cannot be imported ahead costs time, and is not the job's failure."""
+    (tmp_path / "mlflow.py").write_text("raise RuntimeError('broken')")
+    spec = spec_of(tmp_path, '{"tracking": {"enabled": true}}')
+    broken = environment | {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}"}
+    ended = submit(broken, "--last", spec, "report", "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert sockets(environment) == 1
+
+
+def test_what_the_last_stages_import_is_imported_ahead(tmp_path: Path) -> None:
+    """A client of a fresh database loads no module of MLflow that was not there."""
+    program = f"""
+import sys
+from pathlib import Path
+from pipeline.records.settings import Tracking
+from pipeline.stages import track
+track.prepare()
+before = set(sys.modules)
+from pipeline.track.client import open_store
+settings = Tracking(name="t", description="", enabled=True, uri="embedded", experiment="t")
+open_store(settings, Path({str(tmp_path)!r})).client.search_experiments()
+print([name for name in set(sys.modules) - before if name.startswith("mlflow.") and ".db." not in name])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"

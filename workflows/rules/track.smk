@@ -12,5 +12,6 @@ rule track:
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.workers.submit track --spec {input.spec} --aggregate $(dirname {input.summary})"
+        "python -m pipeline.workers.submit --last {input.spec} track --spec {input.spec}"
+        " --aggregate $(dirname {input.summary})"
         " --out {output} --root artifacts 2>&1 | tee {log} >&2"
