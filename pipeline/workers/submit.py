@@ -55,7 +55,8 @@ def main(arguments: list[str]) -> int:
         os.execve(sys.executable, command, _environment(arguments[0]))
     try:
         if option == AHEAD:
-            begin(LAST, str(spec))
+            with contextlib.suppress(OSError):  # no process to spare: the job needs none
+                begin(LAST, str(spec))
         connection = _last(spec) if option == LAST else None
         connection = connection or _connect(_backends(spec) if option == WARM else [])
     except OSError as error:
