@@ -32,6 +32,7 @@ REGION_SECONDS = 0.01
 VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
 # A moment in which others hold the cores spoils a round, not a figure: each is measured in every round.
 ROUNDS_AT_LEAST = 3
+ROUNDS_AT_MOST = 5  # of all figures these take SECONDS, so that those of one dtype have as many samples
 ENOUGH = 0.01  # a round that improves nothing by more ends it,
 SECONDS = 6.0  # or this time
 PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
@@ -68,12 +69,12 @@ def _rounds(once: Callable[[], DeviceCeilings]) -> DeviceCeilings:
     """The best of some rounds, each of which takes every figure once."""
     began = time.perf_counter()
     found = once()
-    rounds, improved = 1, True
-    while rounds < ROUNDS_AT_LEAST or (improved and time.perf_counter() - began < SECONDS):
+    for rounds in range(1, ROUNDS_AT_MOST):
         time.sleep(PAUSE)
-        after = better(found, once())
-        improved = gain(found, after) > ENOUGH
-        found, rounds = after, rounds + 1
+        before, found = found, better(found, once())
+        enough = gain(before, found) <= ENOUGH or time.perf_counter() - began >= SECONDS
+        if enough and rounds + 1 >= ROUNDS_AT_LEAST:
+            break
     return found
 
 

@@ -130,7 +130,7 @@ def test_measured_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_products_when_first_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second dtype adds its product and measures nothing else; one that is absent is not asked for again."""
+    """A second dtype adds its product and measures nothing else; one that is absent is not tried again."""
     here = device(tmp_path)
     monkeypatch.setattr(ceilings, "TARGET", ASKED)
     first = ceilings.measured(SERVER, here, ("float32",))
