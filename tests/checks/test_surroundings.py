@@ -177,7 +177,7 @@ def test_other_defaults(name: str, value: object, monkeypatch: pytest.MonkeyPatc
     assert line in surroundings.changes(before)
     monkeypatch.undo()
     assert surroundings.changes(before) == ()
-    equal = tuple(list(functional.softmax.__defaults__))
+    equal = (*functional.softmax.__defaults__,)
     monkeypatch.setattr(functional.softmax, "__defaults__", equal)
     assert line in surroundings.changes(before)
 
