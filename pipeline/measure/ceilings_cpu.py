@@ -32,9 +32,10 @@ REGION_SECONDS = 0.01
 VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
 # A moment in which others hold the cores spoils a round, not a figure: each is measured in every round.
 ROUNDS_AT_LEAST = 3
-ROUNDS_AT_MOST = 5  # of all figures these take SECONDS, so that those of one dtype have as many samples
-ENOUGH = 0.01  # a round that improves nothing by more ends it,
-SECONDS = 6.0  # or this time
+SECONDS_AT_LEAST = 1.5  # the rounds of a product alone are short, and would lie in one such moment
+ENOUGH = 0.01  # then a round that improves nothing by more ends it,
+ROUNDS_AT_MOST = 5  # or these, which take of all figures 6 s,
+SECONDS_AT_MOST = 6.0  # or this time
 PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
 EMPTY = Problem(
     kernel="empty",
@@ -69,13 +70,19 @@ def _rounds(once: Callable[[], DeviceCeilings]) -> DeviceCeilings:
     """The best of some rounds, each of which takes every figure once."""
     began = time.perf_counter()
     found = once()
-    for rounds in range(1, ROUNDS_AT_MOST):
+    rounds, improved = 1, True
+    while rounds < ROUNDS_AT_LEAST or _goes_on(rounds, time.perf_counter() - began, improved=improved):
         time.sleep(PAUSE)
-        before, found = found, better(found, once())
-        enough = gain(before, found) <= ENOUGH or time.perf_counter() - began >= SECONDS
-        if enough and rounds + 1 >= ROUNDS_AT_LEAST:
-            break
+        after = better(found, once())
+        improved = gain(found, after) > ENOUGH
+        found, rounds = after, rounds + 1
     return found
+
+
+def _goes_on(rounds: int, seconds: float, *, improved: bool) -> bool:
+    if seconds < SECONDS_AT_LEAST:
+        return True
+    return improved and rounds < ROUNDS_AT_MOST and seconds < SECONDS_AT_MOST
 
 
 def _base(library: ctypes.CDLL, arrays: "_Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
