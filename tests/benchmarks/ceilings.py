@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     server = ForkServer(preload=PRELOAD)
     with device_lock("cpu"), tempfile.TemporaryDirectory(prefix="km-") as cache:
-        found = ceilings.measured_again(server, "cpu", "benchmark", Path(cache))
+        found = ceilings.measured_again(server, ceilings.Device("cpu", "benchmark", Path(cache)))
         server.close()
         CpuTimer(flush_cache=False).prepare()
         share_openmp()
