@@ -18,18 +18,25 @@ Product = Callable[[], object]
 
 def matrix_peaks() -> dict[str, tuple[float, str]]:
     """Dtype -> FLOP/s (int8: OP/s) and the library that reached it; what no library has is left out."""
-    import numpy as np
-    import torch
-
-    found = {name: (_best(_torch_product(getattr(torch, name))), "torch") for name in DTYPES}
+    found = {name: (peak_of(name, "torch"), "torch") for name in DTYPES}
     integers = _integers()
     if integers is not None:
         found["int8"] = (integers, "torch")
     for name in NUMPY_DTYPES:
-        flops = _best(_numpy_product(np.dtype(name)))
+        flops = peak_of(name, "numpy")
         if flops > found[name][0]:
             found[name] = (flops, "numpy")
     return found
+
+
+def peak_of(dtype: str, library: str) -> float:
+    """FLOP/s of one dtype by one library, `numpy` or `torch`, as `matrix_peaks` takes them."""
+    import numpy as np
+    import torch
+
+    if library == "numpy":
+        return _best(_numpy_product(np.dtype(dtype)))
+    return _best(_torch_product(getattr(torch, dtype)))
 
 
 def _best(product: Callable[[int], Product]) -> float:
