@@ -25,8 +25,12 @@ Bandwidth as STREAM counts it: the bytes of the arrays, no write-allocate; 1 GB 
 like: a read from one place per thread with likwid-bench's `load`, from two with its `ddot`. Where there are
 several ways to write (ordinary stores, stores past the caches, memcpy), each side takes its faster one,
 chosen before the first round. *Pipeline* is what the pipeline's own measurement of the ceilings, a few
-seconds in all, had found before: the best of samples of about a millisecond, of all ways, to be compared with
-the best.
+seconds in all, found right before: the best of samples of about a millisecond, of all ways.
+
+A virtual machine shares its memory with others: within a minute its bandwidth may double or halve, for all
+tools alike. So a figure of one moment is comparable with another one of that moment only: with the sample
+beside it, not with the best of the column, nor with *pipeline*. That short samples find what long ones do is
+shown below the table.
 """
 
 
