@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.agreement", description=__doc__)
     parser.add_argument("--kernels", nargs="+", default=kernels_in_cpp())
     parser.add_argument("--workload", default="awkward")
-    parser.add_argument("--rounds", type=int, default=24, help="of each visit to a kernel")
+    parser.add_argument("--rounds", type=int, default=16, help="of each visit to a kernel")
     parser.add_argument("--seconds", type=float, default=330.0, help="until which undecided kernels get more")
     parser.add_argument("--profile", default="standard", help="the preset")
     parser.add_argument("--out", type=Path, default=TARGET)
