@@ -51,16 +51,16 @@ def test_false_alarms_with_their_interval() -> None:
 
 def test_an_advantage_of_who_starts_first() -> None:
     """Told by a sign test: as many ratios on either side as a coin gives, or more."""
-    text = (
-        "The one that starts first against the other: median 1.0000, 4 of 9 above 1, 2 to 7 for a fair coin"
+    assert list(aa.table([row(["indistinguishable"] * 9)]))[-1] == (
+        "Time of the process that starts first over the other's: median 1.0000, 4 of 9 above 1, 2 to 7 for a "
+        "fair coin (95 %): it shows no advantage."
     )
-    assert list(aa.table([row(["indistinguishable"] * 9)]))[-1] == f"{text} (95 %): no advantage shows."
     ahead = [
         msgspec.structs.replace(comparison("indistinguishable"), speedup=interval(1.002)) for _ in range(9)
     ]
     biased = msgspec.structs.replace(row([]), comparisons=tuple(ahead))
     assert list(aa.table([biased]))[-1].endswith(
-        "9 of 9 above 1, 2 to 7 for a fair coin (95 %): which is an advantage."
+        "9 of 9 above 1, 2 to 7 for a fair coin (95 %): that is more than chance."
     )
 
 

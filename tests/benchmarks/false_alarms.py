@@ -19,13 +19,13 @@ TARGET = ROOT / "docs" / "results" / "false_alarms.md"
 EQUALS = ("pipeline.aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
 SLOWED = ("tests.benchmarks.slowdown", "--percent", "3", "--profile", "thorough")
 REMARKS = """\
-Its source (`tests/benchmarks/slowed_softmax.cpp`) computes every 33rd row twice. Fewer than 95 % of the intervals
-may hold 3 %, because the slow-down is not exactly that: the second computation of a row costs about a row's time, the
-test for it costs a little in every row.
+Its source (`tests/benchmarks/slowed_softmax.cpp`) computes every 33rd row twice. Fewer than 95 % of the
+intervals may hold 3 %, because the slow-down is not exactly that: the second computation of a row costs about
+a row's time, the test for it costs a little in every row.
 
-A first version computed the first 3 % of the rows again at the end, where the other core had written them: 39 of 40
-comparisons said slower, by 4.6 % in the median, and 11 intervals held 3 %. Moving lines between the cores' caches is
-work too.
+A first version computed the first 3 % of the rows again at the end, where the other core had written them: 39
+of 40 comparisons said slower, by 4.6 % in the median, and 11 intervals held 3 %. Moving lines between the
+cores' caches is work too.
 """
 
 

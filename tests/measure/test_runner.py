@@ -255,8 +255,8 @@ def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
 def test_equals_are_equal(tmp_path: Path) -> None:
     """A/A: of 60 comparisons of a callable with itself on this machine, few are called different.
 
-    At a true rate of 5 %, more than 8 of 60 come up once in 500 runs, if these have nothing in common: a baseline
-    that lives through all of them, with its pages in a better place, has a part in each.
+    At a true rate of 5 %, more than 8 of 60 come up once in 500 runs, if these have nothing in common: a
+    baseline that lives through all of them, with its pages in a better place, has a part in each.
     """
     base = baselines("plain", tmp_path)
     chosen = settings(
