@@ -9,6 +9,7 @@ ones, `--afresh` forgets what was measured before.
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.analyze.ceilings_text import Measured, ceilings_text
@@ -46,23 +47,25 @@ def _measured(options: argparse.Namespace) -> Measured:
     from pipeline.measure import ceilings
     from pipeline.measure.bench import PRELOAD
     from pipeline.measure.circumstances import circumstances
+    from pipeline.measure.device_ceilings import DeviceCeilings
     from pipeline.measure.lock import device_lock
     from pipeline.workers.sandbox import ForkServer
 
-    measure = ceilings.measured
+    measure: Callable[[ForkServer, ceilings.Device], DeviceCeilings] = ceilings.measured
     if options.again or options.afresh:
         measure = ceilings.measured_again if options.again else ceilings.measured_afresh
+    kept = ceilings.Device(hardware.kind, device, options.root / "cache" / "ceilings")
     server = ForkServer(preload=PRELOAD)
     try:
         with device_lock("cpu" if hardware.kind == "cpu" else device):
-            found = measure(server, hardware.kind, device, options.root / "cache" / "ceilings")
+            found = measure(server, kept)
     finally:
         server.close()
     return Measured(
         hardware=hardware,
         ceilings=found,
         circumstances=circumstances(hardware.kind),
-        file=ceilings.cache_path(options.root / "cache" / "ceilings", hardware.kind, device),
+        file=ceilings.cache_path(kept),
     )
 
 

@@ -17,8 +17,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
     def fake(name: str):
-        def measure(server: object, kind: str, device: str, cache: Path):
-            asked.append(f"{name} {kind} {cache.name}")
+        def measure(server: object, device: measuring.Device):
+            asked.append(f"{name} {device.kind} {device.cache.name}")
             return DEVICE
 
         return measure

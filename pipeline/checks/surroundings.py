@@ -17,6 +17,8 @@ import sys
 import threading
 import types
 from collections.abc import Iterator, Mapping
+from itertools import repeat
+from operator import attrgetter, is_
 from typing import Any
 
 import torch
@@ -25,7 +27,10 @@ from pipeline.checks.watched import CLASSES, CLASSES_OF, MODULES
 from pipeline.records.record import Record
 
 _LAZY = "__annotations__"  # made when first asked for
-_CODE = ("__code__", "__defaults__", "__kwdefaults__")
+_CODE = (attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__kwdefaults__"))
+_HOLDERS = (types.FunctionType, property, staticmethod, classmethod)
+"""What may have a function's code in it."""
+_ABSENT = object()
 _DESCRIPTORS = (staticmethod, classmethod, property, types.ModuleType)
 _INTERPRETER = "triton/runtime/interpreter.py"  # puts its own functions into triton.language while it runs
 _WRAPPERS = ("torch/_compile.py", "torch/_dynamo/mutation_guard.py")  # wrap some functions when first needed
@@ -39,10 +44,12 @@ class Surroundings(Record, frozen=True, kw_only=True, eq=False):
     modules: Mapping[str, Any]
     names: Mapping[str, tuple[Any, Mapping[str, Any]]]
     """Label of a module or class -> itself and its attributes."""
-    inherited: Mapping[str, frozenset[str]]
-    """Label of a class -> what it has from its bases, which an added attribute would hide."""
-    code: tuple[tuple[str, Any, tuple[Any, ...]], ...]
-    """Label of a function, itself, its code and defaults."""
+    inherited: Mapping[str, tuple[frozenset[str], ...]]
+    """Label of a class -> what it has from each of its bases, which an added attribute would hide."""
+    functions: tuple[tuple[str, ...], tuple[types.FunctionType, ...]]
+    """Labels of functions, and themselves,"""
+    code: tuple[tuple[Any, ...], ...]
+    """their code, their defaults, and their defaults by keyword."""
     hooks: Mapping[str, Any]
     finders: tuple[Any, ...]
     settings: Mapping[str, object]
@@ -74,13 +81,13 @@ def snapshot() -> Surroundings:
 
 def _snapshot(*, collecting: bool) -> Surroundings:
     names = {label: (owner, dict(vars(owner))) for label, owner in _owners()}
+    labels, functions = zip(*_functions(names), strict=True)
     return Surroundings(
         modules={name: sys.modules.get(name) for name in MODULES if name in sys.modules},
         names=names,
-        inherited={
-            label: _inherited(owner) for label, (owner, _) in names.items() if isinstance(owner, type)
-        },
-        code=tuple(_functions(names)),
+        inherited=_inherited(names),
+        functions=(labels, functions),
+        code=tuple(tuple(map(part, functions)) for part in _CODE),
         hooks=_hooks(),
         finders=tuple(sys.meta_path),
         settings=settings() | {"garbage collection": collecting},
@@ -89,18 +96,23 @@ def _snapshot(*, collecting: bool) -> Surroundings:
 
 
 def changes(before: Surroundings) -> tuple[str, ...]:
-    """What was replaced, one line each: `time.perf_counter was replaced`; empty where nothing was."""
+    """What was replaced, one line each: `time.perf_counter was replaced`; empty where nothing was.
+
+    Some thousand names are compared several times for each variant, without a loop in Python where nothing
+    is different.
+    """
     modules = before.modules.items()
     found = [f"{name} was replaced" for name, module in modules if sys.modules.get(name) is not module]
     for label, (owner, attributes) in before.names.items():
-        found += _replaced(label, vars(owner), attributes)
-        hidden = vars(owner).keys() - attributes.keys()
-        found += [
-            f"{label}.{name} was replaced" for name in sorted(hidden & before.inherited.get(label, set()))
-        ]
-    for label, function, code in before.code:
-        if not all(now is then for now, then in zip(_code(function), code, strict=True)):
-            found.append(f"{label} was given other code or defaults")
+        now = vars(owner)
+        same = all(map(is_, map(now.get, attributes, repeat(_ABSENT)), attributes.values()))
+        if not same:
+            found += _replaced(label, now, attributes)
+        if not same or len(now) != len(attributes):
+            added, bases = now.keys() - attributes.keys(), before.inherited.get(label, ())
+            hiding = (name for name in sorted(added) if any(name in base for base in bases))
+            found += [f"{label}.{name} was replaced" for name in hiding]
+    found += _recoded(before)
     hooks = _hooks()
     found += [f"{name} was set" for name, hook in before.hooks.items() if hooks[name] is not hook]
     found += _new_finders(before.finders)
@@ -207,19 +219,23 @@ def _classes_in(modules: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
                 yield f"{name}.{attribute}", value
 
 
-def _inherited(owner: type) -> frozenset[str]:
+def _inherited(names: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, tuple[frozenset[str], ...]]:
     """`object` is left out: everything may have its own `__init__` or `__eq__`."""
-    return frozenset(name for base in owner.__mro__[1:-1] for name in vars(base)) - {_LAZY}
+    classes = {label: owner for label, (owner, _) in names.items() if isinstance(owner, type)}
+    bases = {base for owner in classes.values() for base in owner.__mro__[1:-1]}
+    of = {base: frozenset(vars(base)) - {_LAZY} for base in bases}
+    return {label: tuple(of[base] for base in owner.__mro__[1:-1]) for label, owner in classes.items()}
 
 
 def _functions(
     names: Mapping[str, tuple[Any, Mapping[str, Any]]],
-) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+) -> Iterator[tuple[str, types.FunctionType]]:
     for label, (_, attributes) in names.items():
         for name, value in attributes.items():
-            function = _function(value)
-            if function is not None:
-                yield f"{label}.{name}", function, _code(function)
+            if isinstance(value, _HOLDERS):
+                function = _function(value)
+                if function is not None:
+                    yield f"{label}.{name}", function
 
 
 def _function(value: Any) -> types.FunctionType | None:
@@ -229,8 +245,14 @@ def _function(value: Any) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def _code(function: Any) -> tuple[Any, ...]:
-    return tuple(getattr(function, name) for name in _CODE)
+def _recoded(before: Surroundings) -> Iterator[str]:
+    """Functions that have other code or defaults than before."""
+    labels, functions = before.functions
+    if all(all(map(is_, map(part, functions), then)) for part, then in zip(_CODE, before.code, strict=True)):
+        return
+    for label, function, *code in zip(labels, functions, *before.code, strict=True):
+        if not all(part(function) is then for part, then in zip(_CODE, code, strict=True)):
+            yield f"{label} was given other code or defaults"
 
 
 def _replaced(label: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:

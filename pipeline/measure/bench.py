@@ -23,7 +23,6 @@ from pipeline.measure.roofline import Work
 from pipeline.measure.rounds import CANDIDATE, Round
 from pipeline.measure.summary import Measured, Unstable
 from pipeline.records.ceilings import Ceilings
-from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Memory, Profiled, Unmeasured
 from pipeline.records.record import to_json
@@ -226,7 +225,7 @@ class Bench:
         seconds = measured.timing.median.value
         limits = self._bounds()
         if over_roofline.too_good(self._work, limits, seconds) is not None:
-            self._ceilings = ceilings.measured_again(*self._device())
+            self._ceilings = ceilings.measured_again(*self._device_and_products())
             limits = self._bounds()
             reason = over_roofline.too_good(self._work, limits, seconds)
             if reason is not None:
@@ -253,14 +252,15 @@ class Bench:
 
     def _bounds(self) -> Ceilings:
         if self._ceilings is None:
-            self._ceilings = ceilings.measured(*self._device())
+            self._ceilings = ceilings.measured(*self._device_and_products())
         cold = self._spec.settings.flush_cache
         device = bounds.beyond_caches(self._ceilings) if cold else self._ceilings
         traffic = Traffic(read=self._work.read, written=self._work.written)
         return bounds.of_problem(device, traffic, self._work.dtype)
 
-    def _device(self) -> tuple[ForkServer, BackendKind, str, Path]:
-        return self._server, self._spec.target.kind, self._spec.device, self._cache / "ceilings"
+    def _device_and_products(self) -> tuple[ForkServer, ceilings.Device, tuple[str, ...]]:
+        device = ceilings.Device(self._spec.target.kind, self._spec.device, self._cache / "ceilings")
+        return self._server, device, bounds.products_of(self._work.dtype)
 
 
 def _how(settings: Profile) -> dict[str, str]:

@@ -2,13 +2,15 @@
 
 import msgspec
 
-from pipeline.measure.device_ceilings import DeviceCeilings, at, level_bandwidth, level_of
+from pipeline.measure.device_ceilings import PRODUCTS, DeviceCeilings, at, level_bandwidth, level_of
 from pipeline.records.ceilings import Ceilings, LevelCeiling
 from pipeline.records.record import Record
 
 TF32_PRODUCTS = 3
 """Products of tf32 that make one of (nearly) float32: the way around a missing float32 matrix unit."""
 HALVES = ("float16", "bfloat16")
+FALLBACK = "float32"
+"""Counts for dtypes without a product of their own. Libraries have floats on all devices, integers not."""
 
 
 class Traffic(Record, frozen=True, kw_only=True):
@@ -36,6 +38,13 @@ def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str) -> Ceilings
         vector_flops=_vector(device, dtype),
         launch_seconds=device.launch(),
     )
+
+
+def products_of(dtype: str) -> tuple[str, ...]:
+    """The matrix products that `of_problem` looks at."""
+    if dtype not in PRODUCTS:
+        return (FALLBACK,)
+    return (dtype,) if dtype.startswith(("float", "bfloat")) else (FALLBACK, dtype)
 
 
 def beyond_caches(device: DeviceCeilings) -> DeviceCeilings:
@@ -68,7 +77,7 @@ def _mixed(device: DeviceCeilings, traffic: Traffic) -> float:
 def _matrix(device: DeviceCeilings, dtype: str) -> float:
     """The library's product; of float32 the detour over tf32 counts as well, of an unknown dtype float32."""
     found = device.matrix_flops
-    plain = found.get(dtype, found["float32"])
+    plain = found[dtype if dtype in found else FALLBACK]
     return max(plain, found.get("tf32", 0.0) / TF32_PRODUCTS) if dtype == "float32" else plain
 
 

@@ -1,11 +1,13 @@
 """Ceilings of the device in use: how fast it streams by size of the data, multiplies, adds, and is called.
 
 Measured once per device and circumstances (boot, cores, clock limits, driver, versions) in a child of its
-own, kept under `cache/ceilings` and, where nothing disturbed them, for the user's other checkouts; every
-result carries those that bound it.
+own, matrix products when their dtype is first needed. Kept under `cache/ceilings` and, where nothing
+disturbed them, for the user's other checkouts; every result carries those that bound it.
 """
 
+import functools
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ import msgspec
 
 from pipeline.errors import StoreError, WorkerError
 from pipeline.measure.circumstances import circumstances
-from pipeline.measure.device_ceilings import DeviceCeilings, better
+from pipeline.measure.device_ceilings import BASE, PRODUCTS, DeviceCeilings, better
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.shared_ceilings import forget, share, shared, shared_path
 from pipeline.records.hardware import BackendKind
@@ -51,22 +53,42 @@ class Request(Record, frozen=True, kw_only=True):
     kind: BackendKind
     folder: str
     """Folder in which the compiled part is kept."""
+    products: tuple[str, ...]
+    """Dtypes of matrix products."""
+    known: DeviceCeilings | None
+    """What is left as it is; None: all but the products is measured as well."""
 
 
-def measured(server: ForkServer, kind: BackendKind, device: str, cache: Path) -> DeviceCeilings:
-    """The device's ceilings, from where they are kept if they were measured in the same circumstances."""
-    places = _places(cache, kind, device)
-    found = _kept(places.own)
-    if found is not None:
-        return found
-    found = shared(places.shared)
-    if found is None:
-        return measured_again(server, kind, device, cache)
-    write_sealed(places.own, to_json(found))
-    return found
+class Device(NamedTuple):
+    """Whose ceilings, and where they are kept."""
+
+    kind: BackendKind
+    name: str
+    """Its fingerprint."""
+    cache: Path
 
 
-def measured_again(server: ForkServer, kind: BackendKind, device: str, cache: Path) -> DeviceCeilings:
+def measured(server: ForkServer, device: Device, products: tuple[str, ...] = PRODUCTS) -> DeviceCeilings:
+    """The device's ceilings with the products of these dtypes (of `PRODUCTS`).
+
+    They come from where they are kept if they were measured in the same circumstances; what is missing there
+    is measured and added.
+    """
+    places = _places(device)
+    known = _kept(places.own)
+    if known is not None and not known.lacks(products):
+        return known
+    known = _best((known, shared(places.shared)))
+    if known is not None and not known.lacks(products):
+        write_sealed(places.own, to_json(known))
+        return known
+    missing = known.lacks(products) if known is not None else products
+    return _keep(_measure(server, device, missing, known), places)
+
+
+def measured_again(
+    server: ForkServer, device: Device, products: tuple[str, ...] = PRODUCTS
+) -> DeviceCeilings:
     """Measure now; the better of old and new figures is kept.
 
     Raises
@@ -74,31 +96,18 @@ def measured_again(server: ForkServer, kind: BackendKind, device: str, cache: Pa
     WorkerError
         The measuring process failed.
     """
-    places = _places(cache, kind, device)
-    with scratch_folder() as folder:
-        log = folder / "log.txt"
-        child = server.start(TARGET, limits=Limits(seconds=TIME_LIMIT), log=log)
-        try:
-            child.send(Request(kind=kind, folder=str(places.own.parent.absolute())))
-            found: DeviceCeilings = child.receive(TIME_LIMIT, DeviceCeilings)
-        except ChildEnded as ended:
-            raise WorkerError(f"the ceilings of {device} cannot be measured: {ended}") from ended
-        child.stop()
-    for known in (_kept(places.own), shared(places.shared)):
-        if known is not None:
-            found = better(found, known)
-    write_sealed(places.own, to_json(found))
-    share(places.shared, found)
-    return found
+    places = _places(device)
+    found = _measure(server, device, products, None)
+    return _keep(_best((found, _kept(places.own), shared(places.shared))) or found, places)
 
 
-def measured_afresh(server: ForkServer, kind: BackendKind, device: str, cache: Path) -> DeviceCeilings:
+def measured_afresh(server: ForkServer, device: Device) -> DeviceCeilings:
     """Forget what is known, here and for other checkouts, and measure."""
-    places = _places(cache, kind, device)
+    places = _places(device)
     discard(places.own)
     unseal(places.own)
     forget(places.shared)
-    return measured_again(server, kind, device, cache)
+    return measured_again(server, device)
 
 
 def serve(channel: Channel) -> None:
@@ -109,14 +118,16 @@ def serve(channel: Channel) -> None:
     else:
         from pipeline.measure.ceilings_gpu import measure
     before, own = load(), _computed()
-    found = measure(Path(request.folder))
+    found = measure(Path(request.folder), request.products, request.known)
     beside = disturbance(before, load(), _computed() - own)
-    channel.send(msgspec.structs.replace(found, disturbed=beside.notes() if beside else ()))
+    parts = (*((BASE,) if request.known is None else ()), *request.products)
+    notes = dict.fromkeys(parts, beside.notes() if beside else ())
+    channel.send(msgspec.structs.replace(found, parts=found.parts | notes))
 
 
-def cache_path(cache: Path, kind: BackendKind, device: str) -> Path:
+def cache_path(device: Device) -> Path:
     """One file per device, its circumstances, and version of the code that measures."""
-    return _places(cache, kind, device).own
+    return _places(device).own
 
 
 class _Places(NamedTuple):
@@ -125,13 +136,46 @@ class _Places(NamedTuple):
     shared: Path | None
 
 
-def _places(cache: Path, kind: BackendKind, device: str) -> _Places:
+def _places(device: Device) -> _Places:
     project = Path(__file__).parents[1]
     code = [digest_bytes((project / name).read_bytes()) for name in SOURCES]
-    known = circumstances(kind)
-    identity: list[Any] = [device, known, code]
+    known = circumstances(device.kind)
+    identity: list[Any] = [device.name, known, code]
     key = digest(identity)
-    return _Places(own=cache / key / "ceilings.json", shared=shared_path(key, known))
+    return _Places(own=device.cache / key / "ceilings.json", shared=shared_path(key, known))
+
+
+def _measure(
+    server: ForkServer, device: Device, products: tuple[str, ...], known: DeviceCeilings | None
+) -> DeviceCeilings:
+    """In a child; what is `known` stays as it is."""
+    request = Request(
+        kind=device.kind,
+        folder=str(cache_path(device).parent.absolute()),
+        products=products,
+        known=known,
+    )
+    with scratch_folder() as folder:
+        child = server.start(TARGET, limits=Limits(seconds=TIME_LIMIT), log=folder / "log.txt")
+        try:
+            child.send(request)
+            found: DeviceCeilings = child.receive(TIME_LIMIT, DeviceCeilings)
+        except ChildEnded as ended:
+            raise WorkerError(f"the ceilings of {device.name} cannot be measured: {ended}") from ended
+        child.stop()
+    return found
+
+
+def _keep(found: DeviceCeilings, places: _Places) -> DeviceCeilings:
+    write_sealed(places.own, to_json(found))
+    share(places.shared, found)
+    return found
+
+
+def _best(each: Iterable[DeviceCeilings | None]) -> DeviceCeilings | None:
+    """The better figures of all that there are; None where there are none."""
+    there = [ceilings for ceilings in each if ceilings is not None]
+    return functools.reduce(better, there) if there else None
 
 
 def _kept(path: Path) -> DeviceCeilings | None:

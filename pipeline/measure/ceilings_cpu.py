@@ -6,13 +6,14 @@ import os
 import random
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cpp.launch import NativeLaunch, share_openmp
 from pipeline.errors import ToolchainError
 from pipeline.measure.ceilings import LIBRARY
-from pipeline.measure.device_ceilings import DeviceCeilings, better, envelope, gain, sizes
+from pipeline.measure.device_ceilings import DeviceCeilings, better, envelope, gain, sizes, with_products
 from pipeline.measure.matrix_peaks import matrix_peaks
 from pipeline.measure.memory_levels import cpu_levels
 from pipeline.measure.processor import last_level_cache, usable_cores
@@ -35,8 +36,10 @@ REGION_SECONDS = 0.01
 VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
 # A moment in which others hold the cores spoils a round, not a figure: each is measured in every round.
 ROUNDS_AT_LEAST = 3
-ENOUGH = 0.01  # a round that improves nothing by more ends it,
-SECONDS = 6.0  # or this time
+SECONDS_AT_LEAST = 1.5  # the rounds of a product alone are short, and would lie in one such moment
+ENOUGH = 0.01  # then a round that improves nothing by more ends it,
+ROUNDS_AT_MOST = 5  # or these, which take of all figures 6 s,
+SECONDS_AT_MOST = 6.0  # or this time
 PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
 EMPTY = Problem(
     kernel="empty",
@@ -53,41 +56,55 @@ EMPTY_CALLS = 200  # some tenths of a millisecond: short enough to lie between t
 EMPTY_SAMPLES = 30
 
 
-def measure(folder: Path) -> DeviceCeilings:
-    """Everything, in some seconds; the compiled part is kept in `folder`."""
+def measure(folder: Path, products: tuple[str, ...], known: DeviceCeilings | None) -> DeviceCeilings:
+    """What is not `known`, and these matrix products, in some seconds; the compiled part lies in `folder`."""
     timer = CpuTimer(flush_cache=False)
     timer.prepare()
     share_openmp()
+    if known is not None:
+        return _rounds(lambda: with_products(known, matrix_peaks(products)))
     library = built(folder)
     arrays = Arrays(library)
-    began = time.perf_counter()
-    found = _round(library, arrays, timer, folder)
-    rounds, improved = 1, True
-    while rounds < ROUNDS_AT_LEAST or (improved and time.perf_counter() - began < SECONDS):
-        time.sleep(PAUSE)
-        after = better(found, _round(library, arrays, timer, folder))
-        improved = gain(found, after) > ENOUGH
-        found, rounds = after, rounds + 1
+    found = _rounds(lambda: with_products(_base(library, arrays, timer, folder), matrix_peaks(products)))
     arrays.free()
     return found
 
 
-def _round(library: ctypes.CDLL, arrays: "Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
-    """Every figure once."""
+def _rounds(once: Callable[[], DeviceCeilings]) -> DeviceCeilings:
+    """The best of some rounds, each of which takes every figure once."""
+    began = time.perf_counter()
+    found = once()
+    rounds, improved = 1, True
+    while rounds < ROUNDS_AT_LEAST or _goes_on(rounds, time.perf_counter() - began, improved=improved):
+        time.sleep(PAUSE)
+        after = better(found, once())
+        improved = gain(found, after) > ENOUGH
+        found, rounds = after, rounds + 1
+    return found
+
+
+def _goes_on(rounds: int, seconds: float, *, improved: bool) -> bool:
+    if seconds < SECONDS_AT_LEAST:
+        return True
+    return improved and rounds < ROUNDS_AT_MOST and seconds < SECONDS_AT_MOST
+
+
+def _base(library: ctypes.CDLL, arrays: "Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
+    """Every figure but the matrix products, once."""
     vector = {name: getattr(library, f"ceilings_vector_{name}")(VECTOR_SECONDS) for name in VECTOR_DTYPES}
     streams = _streams(arrays)
     launch = {"call": _empty_call(timer, folder), "region": library.ceilings_region(REGION_SECONDS)}
-    matrix = matrix_peaks()
     return DeviceCeilings(
         copy=envelope(streams["copy"]),
         read=envelope(streams["read"]),
         triad=envelope(streams["triad"]),
         triad_plain=envelope(streams["triad_plain"]),
         levels=cpu_levels(usable_cores()),
-        matrix_flops={name: flops for name, (flops, _) in matrix.items()},
-        matrix_library={name: who for name, (_, who) in matrix.items()},
+        matrix_flops={},
+        matrix_library={},
         vector_flops={name: flops for name, flops in vector.items() if flops > 0},
         launch_seconds=launch,
+        parts={},
     )
 
 

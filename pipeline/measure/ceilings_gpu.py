@@ -3,14 +3,14 @@
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 
-from pipeline.measure.device_ceilings import DeviceCeilings, Level, envelope, sizes
+from pipeline.measure.device_ceilings import DeviceCeilings, Level, envelope, sizes, with_products
 from pipeline.measure.timer_cuda import CudaTimer
 
 DEVICE = "cuda"
@@ -37,21 +37,33 @@ LAUNCHES = 200  # empty kernels in one sample, and in one graph
 Points = list[tuple[int, float]]
 
 
-def measure(folder: Path) -> DeviceCeilings:  # noqa: ARG001
-    """Everything; `folder` is not needed here."""
+def measure(
+    folder: Path,  # noqa: ARG001
+    products: tuple[str, ...],
+    known: DeviceCeilings | None,
+) -> DeviceCeilings:
+    """What is not `known`, and these matrix products; `folder` is not needed here."""
     timer = CudaTimer(flush_cache=False)
     timer.prepare()
+    base = _base(timer) if known is None else known
+    return with_products(
+        base, {name: (flops, "torch") for name, flops in _matrix_peaks(timer, products).items()}
+    )
+
+
+def _base(timer: CudaTimer) -> DeviceCeilings:
+    """All but the matrix products."""
     streams = _streams(timer)
-    matrix = _matrix_peaks(timer)
     return DeviceCeilings(
         copy=envelope(streams["copy"]),
         read=envelope(streams["read"]),
         triad=envelope(streams["triad"]),
         levels=_levels(),
-        matrix_flops=matrix,
-        matrix_library=dict.fromkeys(matrix, "torch"),
+        matrix_flops={},
+        matrix_library={},
         vector_flops={name: _vector(timer, dtype) for name, dtype in VECTOR_DTYPES.items()},
         launch_seconds=_launches(timer),
+        parts={},
     )
 
 
@@ -86,13 +98,14 @@ def _best(timer: CudaTimer, call: Callable[[], object], calls: int = CALLS) -> f
     return min(timer.batch(call, calls) / calls for _ in range(SAMPLES))
 
 
-def _matrix_peaks(timer: CudaTimer) -> dict[str, float]:
-    """Of torch's product, by dtype; `tf32` are float32 tensors whose products may be rounded to it."""
+def _matrix_peaks(timer: CudaTimer, dtypes: Sequence[str]) -> dict[str, float]:
+    """Of torch's product, by dtype; with float32 `tf32`: the same tensors, their products may be rounded."""
     with _float32_products("highest"):
-        found = {name: _matrix(timer, dtype) for name, dtype in MATRIX_DTYPES.items()}
-    with _float32_products("high"):
-        found["tf32"] = _matrix(timer, torch.float32)
-    integers = _integers(timer)
+        found = {name: _matrix(timer, MATRIX_DTYPES[name]) for name in dtypes if name in MATRIX_DTYPES}
+    if "float32" in dtypes:
+        with _float32_products("high"):
+            found["tf32"] = _matrix(timer, torch.float32)
+    integers = _integers(timer) if "int8" in dtypes else None
     return found if integers is None else found | {"int8": integers}
 
 

@@ -6,9 +6,18 @@ better figure brings it closer to the truth.
 
 import math
 
+import msgspec
+
 from pipeline.records.record import Record
 
 SERIES = ("copy", "read", "triad", "triad_plain")
+PRODUCTS = ("bfloat16", "float16", "float32", "float64", "int8")
+"""Dtypes of the matrix products that can be measured, each when it is first needed."""
+BASE = "base"
+"""The part that all problems need: bandwidths, the vector unit and calls that do nothing."""
+
+Notes = dict[str, tuple[str, ...]]
+"""Part -> what disturbed it, a sentence each."""
 
 
 class Point(Record, frozen=True, kw_only=True):
@@ -44,7 +53,8 @@ class DeviceCeilings(Record, frozen=True, kw_only=True):
     levels: tuple[Level, ...]
     """From the nearest to the last."""
     matrix_flops: dict[str, float]
-    """FLOP/s (int8: OP/s) of the vendor library's matrix product, by dtype; `tf32` are float32 tensors."""
+    """FLOP/s (int8: OP/s) of the vendor library's matrix product, by dtype; `tf32` are float32 tensors. Of
+    the measured dtypes those that the device and its library have."""
     matrix_library: dict[str, str]
     """Which library gave each."""
     vector_flops: dict[str, float]
@@ -52,8 +62,18 @@ class DeviceCeilings(Record, frozen=True, kw_only=True):
     launch_seconds: dict[str, float]
     """Time of a call that does nothing: on a CPU `call` (through the path of a C++ kernel) and `region` (a
     parallel region), on a GPU `stream`, `graph` (one node of a CUDA graph) and `synchronised`."""
-    disturbed: tuple[str, ...] = ()
-    """What else ran on the machine whenever they were measured, a sentence each."""
+    parts: Notes
+    """What was measured, `BASE` and dtypes of products, and what else ran on the machine whenever it was, a
+    sentence each."""
+
+    @property
+    def disturbed(self) -> tuple[str, ...]:
+        """What else ran on the machine when some part was measured."""
+        return tuple(dict.fromkeys(note for notes in self.parts.values() for note in notes))
+
+    def lacks(self, products: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the products that were not measured."""
+        return tuple(each for each in products if each not in self.parts)
 
     def launch(self) -> float | None:
         """Seconds that no call which uses the whole device can go below, back to back."""
@@ -82,7 +102,16 @@ def better(one: DeviceCeilings, other: DeviceCeilings) -> DeviceCeilings:
             name: min(each[name] for each in (one.launch_seconds, other.launch_seconds) if name in each)
             for name in sorted(one.launch_seconds.keys() | other.launch_seconds.keys())
         },
-        disturbed=one.disturbed if other.disturbed else (),
+        parts=_quieter(one.parts, other.parts),
+    )
+
+
+def with_products(device: DeviceCeilings, peaks: dict[str, tuple[float, str]]) -> DeviceCeilings:
+    """With further matrix products: dtype -> FLOP/s and the library that reached it."""
+    return msgspec.structs.replace(
+        device,
+        matrix_flops=device.matrix_flops | {name: flops for name, (flops, _) in peaks.items()},
+        matrix_library=device.matrix_library | {name: who for name, (_, who) in peaks.items()},
     )
 
 
@@ -164,3 +193,9 @@ def _higher(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
         name: max(each[name] for each in (one, other) if name in each)
         for name in sorted(one.keys() | other.keys())
     }
+
+
+def _quieter(one: Notes, other: Notes) -> Notes:
+    """A part that was measured twice is disturbed if it was both times."""
+    twice = one.keys() & other.keys()
+    return one | other | {part: one[part] if other[part] else () for part in twice}

@@ -67,7 +67,8 @@ def _compiled(function: Callable[..., object], reference: Reference) -> Callable
     # Compiling again while the clock runs must not go unnoticed.
     torch._dynamo.config.error_on_recompile = True
     if reference.vector_instructions == "trusted":
-        torch._inductor.config.cpp.vec_isa_ok = True
+        inductor.trust_vector_instructions()
+    inductor.choose_header()
     return torch.compile(function, dynamic=False, mode=reference.compiled)
 
 

@@ -1,8 +1,10 @@
 """Peak of the libraries' matrix product on the CPU, by dtype: the best of square products and libraries."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from pipeline.measure.device_ceilings import PRODUCTS
 
 if TYPE_CHECKING:
     import torch
@@ -10,19 +12,20 @@ if TYPE_CHECKING:
 SIZES = (256, 512, 1024, 2048, 4096)
 CALLS = 3
 LONGEST = 0.01  # seconds of one product after which no larger one is tried; float16 may take 13 ms at 256
-DTYPES = ("float32", "float64", "float16", "bfloat16")
 NUMPY_DTYPES = ("float32", "float64")
+INTEGERS = "int8"
 
 Product = Callable[[], object]
 
 
-def matrix_peaks() -> dict[str, tuple[float, str]]:
+def matrix_peaks(dtypes: Sequence[str] = PRODUCTS) -> dict[str, tuple[float, str]]:
     """Dtype -> FLOP/s (int8: OP/s) and the library that reached it; what no library has is left out."""
-    found = {name: (peak_of(name, "torch"), "torch") for name in DTYPES}
-    integers = _integers()
+    floats = [name for name in dtypes if name != INTEGERS]
+    found = {name: (peak_of(name, "torch"), "torch") for name in floats}
+    integers = _integers() if INTEGERS in dtypes else None
     if integers is not None:
-        found["int8"] = (integers, "torch")
-    for name in NUMPY_DTYPES:
+        found[INTEGERS] = (integers, "torch")
+    for name in [name for name in floats if name in NUMPY_DTYPES]:
         flops = peak_of(name, "numpy")
         if flops > found[name][0]:
             found[name] = (flops, "numpy")

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.analyze.ceilings_text import Measured, ceilings_text
-from pipeline.measure.device_ceilings import envelope
+from pipeline.measure.device_ceilings import BASE, envelope
 from pipeline.records.hardware import Hardware, Quantity
 from tests.measure.stand_ins import DEVICE, MB
 
@@ -39,7 +39,7 @@ def test_what_was_measured_where() -> None:
 
 def test_measured_beside_other_work() -> None:
     """What was disturbed says so, and what to do."""
-    found = msgspec.structs.replace(DEVICE, disturbed=("disturbed: the host took 30% of …",))
+    found = msgspec.structs.replace(DEVICE, parts={BASE: ("disturbed: the host took 30% of …",)})
     assert lines(msgspec.structs.replace(MEASURED, ceilings=found))[3] == (
         "disturbed: the host took 30% of …; on a quiet machine --again finds more, until then other "
         "checkouts do not share them"

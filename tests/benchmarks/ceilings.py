@@ -71,7 +71,7 @@ def main() -> None:
         # Figures of this moment: the user's cache keeps the best that were ever found since the boot.
         os.environ["XDG_CACHE_HOME"] = cache
         server = ForkServer(preload=PRELOAD)
-        found = ceilings.measured_again(server, "cpu", "benchmark", Path(cache))
+        found = ceilings.measured_again(server, ceilings.Device("cpu", "benchmark", Path(cache)))
         server.close()
         CpuTimer(flush_cache=False).prepare()
         _raise_threads()

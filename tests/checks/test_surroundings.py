@@ -155,6 +155,33 @@ def test_added_attributes_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert surroundings.changes(before) == ()
 
 
+def test_a_name_that_hides_a_base_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that gets a method of its own in place of its base's, also where it loses another attribute."""
+    monkeypatch.setattr(torch.nn.Linear, "loses", 1, raising=False)
+    before = surroundings.snapshot()
+    names = len(vars(torch.nn.Linear))
+    monkeypatch.setattr(torch.nn.Linear, "__call__", fake)
+    line = "torch.nn.Linear.__call__ was replaced"
+    assert line in surroundings.changes(before)
+    monkeypatch.delattr(torch.nn.Linear, "loses")
+    assert len(vars(torch.nn.Linear)) == names
+    assert line in surroundings.changes(before)
+
+
+@pytest.mark.parametrize(("name", "value"), [("__defaults__", (7,)), ("__kwdefaults__", {"dim": 7})])
+def test_other_defaults(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal ones are others as well: what they hold may be changed later."""
+    before = surroundings.snapshot()
+    monkeypatch.setattr(functional.softmax, name, value)
+    line = "torch.nn.functional.softmax was given other code or defaults"
+    assert line in surroundings.changes(before)
+    monkeypatch.undo()
+    assert surroundings.changes(before) == ()
+    equal = (*functional.softmax.__defaults__,)
+    monkeypatch.setattr(functional.softmax, "__defaults__", equal)
+    assert line in surroundings.changes(before)
+
+
 def test_settings() -> None:
     """Global settings are compared by name, and those that a right candidate may change are known."""
     before = surroundings.snapshot()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.device_ceilings import DeviceCeilings, Level, envelope
+from pipeline.measure.ceilings import Request
+from pipeline.measure.device_ceilings import BASE, PRODUCTS, DeviceCeilings, Level, envelope, with_products
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.timer import timer_for
 from pipeline.measure.timer_cpu import CpuTimer
@@ -25,7 +26,9 @@ DEVICE = DeviceCeilings(
     matrix_library={"float32": "torch", "float16": "torch"},
     vector_flops={"float32": 50e9},
     launch_seconds={"call": 2e-6, "region": 1e-6},
+    parts=dict.fromkeys((BASE, *PRODUCTS), ()),
 )
+NOTES = Disturbance(others=0.4, stolen=0.0).notes()
 
 
 def serve_fixed(channel: Channel) -> None:
@@ -42,9 +45,21 @@ def serve_faster(channel: Channel) -> None:
 
 def serve_disturbed(channel: Channel) -> None:
     """Answers with figures that were measured beside other work."""
-    channel.receive()
-    beside = Disturbance(others=0.4, stolen=0.0)
-    channel.send(msgspec.structs.replace(DEVICE, disturbed=beside.notes()))
+    channel.send(_asked(channel.receive(Request), NOTES))
+
+
+def serve_asked(channel: Channel) -> None:
+    """Measures the products that it is asked for, and the rest where that is not known."""
+    channel.send(_asked(channel.receive(Request), ()))
+
+
+def _asked(request: Request, notes: tuple[str, ...]) -> DeviceCeilings:
+    empty = msgspec.structs.replace(DEVICE, matrix_flops={}, matrix_library={}, parts={BASE: notes})
+    found = request.known or empty
+    peaks = {name: (200e9, "torch") for name in request.products if name != "int8"}
+    return msgspec.structs.replace(
+        with_products(found, peaks), parts=found.parts | dict.fromkeys(request.products, notes)
+    )
 
 
 def serve_failing(channel: Channel) -> None:

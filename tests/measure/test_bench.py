@@ -8,14 +8,17 @@ import pytest
 
 from pipeline.backends.backend import CompileJob
 from pipeline.measure import bench as module
+from pipeline.measure import ceilings
 from pipeline.measure.bench import Bench
 from pipeline.measure.commands import Candidate, SetUp
+from pipeline.measure.device_ceilings import DeviceCeilings
 from pipeline.measure.member import MemberGone, Place
 from pipeline.measure.roofline import Work
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.variant import Variant
+from tests.measure.stand_ins import DEVICE
 from tests.stages.test_profile import IMPLEMENTATION, SPEC, TARGET
 
 WORK = Work(flops=1.0, read=1.0, written=1.0, unit="flop", dtype="float32", tensor_bytes=1)
@@ -136,3 +139,20 @@ def test_nothing_is_started_ahead_on_a_gpu(script: Script, tmp_path: Path) -> No
     with Bench(msgspec.structs.replace(SPEC, target=target), WORK, tmp_path, tmp_path, {}) as bench:
         profile(bench, "a", tmp_path, "b")
     assert script.events == ["start a", "time a", "stop a"]
+
+
+def test_only_ceilings_that_count(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the matrix products the one of the task's dtype: the others may take longer than all variants."""
+    asked: list[tuple[str, ...]] = []
+
+    def measured(server: Server, device: ceilings.Device, products: tuple[str, ...]) -> DeviceCeilings:
+        asked.append((device.kind, device.cache.name, *products))
+        return DEVICE
+
+    monkeypatch.setattr(ceilings, "measured", measured)
+    settings = msgspec.structs.replace(SPEC.settings, baselines=())
+    spec = msgspec.structs.replace(SPEC, settings=settings)
+    work = msgspec.structs.replace(WORK, dtype="float16")
+    with Bench(spec, work, tmp_path, tmp_path, {}) as bench:
+        bench.prepare()
+    assert asked == [("cpu", "ceilings", "float16")]

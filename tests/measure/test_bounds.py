@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from pipeline.measure.bounds import Traffic, beyond_caches, of_problem
-from pipeline.measure.device_ceilings import envelope
+from pipeline.measure.bounds import Traffic, beyond_caches, of_problem, products_of
+from pipeline.measure.device_ceilings import PRODUCTS, envelope
 from tests.measure.stand_ins import DEVICE, MB
 
 
@@ -74,3 +74,17 @@ def test_the_launch_goes_with_the_result() -> None:
     """Call and parallel region on a CPU."""
     found = of_problem(DEVICE, Traffic(read=1.0, written=1.0), "float32")
     assert found.launch_seconds == pytest.approx(3e-6)
+
+
+def test_the_products_that_are_looked_at() -> None:
+    """Enough of them for every dtype; a library may have none for integers, and then float32 counts."""
+    traffic = Traffic(read=1e6, written=1e6)
+    for dtype in (*PRODUCTS, "float8_e4m3fn", "int32", "bool"):
+        needed = products_of(dtype)
+        assert set(needed) <= set(PRODUCTS)
+        there = {name: 7e9 for name in needed if name != "int8"}
+        device = msgspec.structs.replace(DEVICE, matrix_flops=there)
+        assert of_problem(device, traffic, dtype).matrix_flops == 7e9
+    assert products_of("bfloat16") == ("bfloat16",)
+    assert products_of("int8") == ("float32", "int8")
+    assert products_of("int32") == ("float32",)

@@ -11,7 +11,7 @@ import torch
 triton = pytest.importorskip("triton")
 
 from pipeline.measure import ceilings_gpu as module  # noqa: E402
-from pipeline.measure.device_ceilings import Level, level_bandwidth  # noqa: E402
+from pipeline.measure.device_ceilings import PRODUCTS, Level, level_bandwidth  # noqa: E402
 
 MB = 1 << 20
 CALL_SECONDS = 1e-3
@@ -74,7 +74,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeKernel]:
 
 def test_bytes_and_operations(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """Two arrays of a copy, one of a read, three of a triad; two operations per multiply-add."""
-    found = module.measure(tmp_path)
+    found = module.measure(tmp_path, PRODUCTS, None)
     assert [point.working_set for point in found.copy] == [2 * MB, 4 * MB, 8 * MB, 16 * MB]
     assert [point.working_set for point in found.read] == [MB, 2 * MB, 4 * MB, 8 * MB]
     assert [point.working_set for point in found.triad] == [3 * MB, 6 * MB, 12 * MB, 24 * MB]
@@ -91,10 +91,20 @@ def test_bytes_and_operations(gpu: dict[str, FakeKernel], tmp_path: Path) -> Non
 
 def test_every_dtype(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """tf32 beside float32, and each product names its library."""
-    found = module.measure(tmp_path)
+    found = module.measure(tmp_path, PRODUCTS, None)
     assert {"float32", "float64", "float16", "bfloat16", "tf32"} <= found.matrix_flops.keys()
     assert found.matrix_library == dict.fromkeys(found.matrix_flops, "torch")
     assert set(found.vector_flops) == {"float32", "float64", "float16", "bfloat16"}
+
+
+def test_only_what_is_asked_for(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
+    """tf32 comes with float32; to what is known only products are added."""
+    found = module.measure(tmp_path, ("float16",), None)
+    assert found.matrix_flops.keys() == {"float16"}
+    gpu["_triad"].grids.clear()
+    more = module.measure(tmp_path, ("float32",), found)
+    assert more.matrix_flops.keys() == {"float16", "float32", "tf32"}
+    assert more.copy == found.copy and gpu["_triad"].grids == []
 
 
 def test_the_precision_of_products(gpu: dict[str, FakeKernel], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +117,7 @@ def test_the_precision_of_products(gpu: dict[str, FakeKernel], monkeypatch: pyte
 
     monkeypatch.setattr(module, "_matrix", product)
     before = torch.get_float32_matmul_precision()
-    module._matrix_peaks(FakeTimer(flush_cache=False))  # type: ignore[arg-type]
+    module._matrix_peaks(FakeTimer(flush_cache=False), PRODUCTS)  # type: ignore[arg-type]
     assert (torch.float32, "highest") in seen
     assert seen[-1] == (torch.float32, "high")
     assert torch.get_float32_matmul_precision() == before
@@ -124,7 +134,7 @@ def test_int8_where_torch_has_none(monkeypatch: pytest.MonkeyPatch, gpu: dict[st
     assert module._integers(timer) is None  # type: ignore[arg-type]
     monkeypatch.delattr(torch, "_int_mm")
     assert module._integers(timer) is None  # type: ignore[arg-type]
-    assert "int8" not in module._matrix_peaks(timer)  # type: ignore[arg-type]
+    assert "int8" not in module._matrix_peaks(timer, PRODUCTS)  # type: ignore[arg-type]
 
 
 def test_long_calls_are_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +153,7 @@ def test_long_calls_are_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_levels_and_launches(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """L2 and memory; a launch in a graph is its share of the replay."""
-    found = module.measure(tmp_path)
+    found = module.measure(tmp_path, PRODUCTS, None)
     assert found.levels == (Level(name="L2", capacity=16 * MB), Level(name="DRAM"))
     assert level_bandwidth(found.triad, found.levels, found.levels[1]) == found.triad[-1].bandwidth
     assert found.launch_seconds["stream"] == pytest.approx(CALL_SECONDS)

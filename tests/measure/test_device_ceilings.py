@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from pipeline.measure.device_ceilings import (
+    BASE,
     DeviceCeilings,
     Level,
     at,
@@ -49,6 +50,18 @@ def test_the_better_figures_are_kept() -> None:
 def test_the_order_of_measurements_does_not_matter() -> None:
     """The same figures, whichever was measured first."""
     assert better(DEVICE, lower()) == better(lower(), DEVICE)
+
+
+def test_what_was_disturbed_both_times() -> None:
+    """A part that was measured undisturbed once is not disturbed; one that was measured once is as it was."""
+    one = msgspec.structs.replace(
+        DEVICE, parts={BASE: ("busy",), "float32": ("busy",), "float64": ("stolen",)}
+    )
+    other = msgspec.structs.replace(DEVICE, parts={BASE: (), "float32": ("stolen",), "int8": ()})
+    both = better(one, other)
+    assert both.parts == {BASE: (), "float32": ("busy",), "float64": ("stolen",), "int8": ()}
+    assert sorted(both.disturbed) == ["busy", "stolen"]
+    assert both.lacks(("int8", "float16")) == ("float16",)
 
 
 def test_what_a_round_improved() -> None:

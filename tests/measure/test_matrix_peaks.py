@@ -20,6 +20,13 @@ def test_every_dtype() -> None:
     assert found["bfloat16"][1] == "torch"
 
 
+def test_only_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others cost time, one of them most of it."""
+    assert module.matrix_peaks(("bfloat16",)).keys() == {"bfloat16"}
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: a)
+    assert module.matrix_peaks(("int8",)).keys() == {"int8"}
+
+
 def test_the_faster_library_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is named."""
     monkeypatch.setattr(module, "_best", lambda product: 2.0 if "numpy" in product.__qualname__ else 1.0)
