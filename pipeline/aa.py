@@ -35,6 +35,8 @@ from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import output_path, spec_path
 from pipeline.workflow import ROOT
 
+TAIL = 0.025
+
 
 class Row(Record, frozen=True, kw_only=True):
     """All comparisons of one variant with itself."""
@@ -101,9 +103,30 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     if widths:
         yield ""
         yield f"Median of the minimum detectable effect: {widths[len(widths) // 2]:.1%}."
+        yield _balance([each.speedup.value for row in rows for each in row.comparisons])
     for row in rows:
         for outcome, number in row.failures.items():
             yield f"{row.kernel} ({row.implementation}): {number} comparisons ended as {outcome}."
+
+
+def _balance(speedups: Sequence[float]) -> str:
+    """Whether the process that starts first, the one compared with, has an advantage: a sign test."""
+    above = sum(each > 1 for each in speedups) + sum(each == 1 for each in speedups) // 2
+    low, high = fair_coin(len(speedups))
+    median = sorted(speedups)[len(speedups) // 2]
+    judged = "it shows no advantage" if low <= above <= high else "that is more than chance"
+    return (
+        f"Time of the process that starts first over the other's: median {median:.4f}, {above} of "
+        f"{len(speedups)} above 1, {low} to {high} for a fair coin (95 %): {judged}."
+    )
+
+
+def fair_coin(tosses: int) -> tuple[int, int]:
+    """Numbers of heads of which all others have less than 5 % together, half of that on either side."""
+    known, low = 0.0, 0
+    while (known := known + math.comb(tosses, low) / 2**tosses) <= TAIL:
+        low += 1
+    return low, tosses - low
 
 
 def _counts(said: Counter[Verdict]) -> str:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline import aa
@@ -10,14 +11,22 @@ from pipeline.records.profiled import Comparison, Interval, Timing, Verdict
 from tests.end_to_end.checkout import Checkout
 
 
+def interval(value: float) -> Interval:
+    """Of one per cent on either side."""
+    return Interval(value=value, low=value - 0.01, high=value + 0.01, confidence=0.95)
+
+
 def comparison(verdict: Verdict) -> Comparison:
     """One that ended so."""
-    interval = Interval(value=1.0, low=0.99, high=1.01, confidence=0.95)
     timing = Timing(
-        samples=(1e-3,) * 8, median=interval, calls_per_batch=4, setup_seconds=0.1, first_call_seconds=0.1
+        samples=(1e-3,) * 8,
+        median=interval(1.0),
+        calls_per_batch=4,
+        setup_seconds=0.1,
+        first_call_seconds=0.1,
     )
     return Comparison(
-        baseline="other", timing=timing, speedup=interval, verdict=verdict, minimum_detectable=0.02
+        baseline="other", timing=timing, speedup=interval(1.0), verdict=verdict, minimum_detectable=0.02
     )
 
 
@@ -37,7 +46,33 @@ def test_false_alarms_with_their_interval() -> None:
     said: list[Verdict] = ["indistinguishable"] * 196 + ["faster"] * 3 + ["slower"]
     lines = list(aa.table([row(said)]))
     assert lines[2] == "| softmax | small | cpp | 200 | 3 | 1 | 2.0% | 0.8% to 5.0% |"
-    assert lines[-1] == "Median of the minimum detectable effect: 2.0%."
+    assert lines[-2] == "Median of the minimum detectable effect: 2.0%."
+
+
+def test_an_advantage_of_who_starts_first() -> None:
+    """Told by a sign test: as many ratios on either side as a coin gives, or more."""
+    assert list(aa.table([row(["indistinguishable"] * 9)]))[-1] == (
+        "Time of the process that starts first over the other's: median 1.0000, 4 of 9 above 1, 2 to 7 for a "
+        "fair coin (95 %): it shows no advantage."
+    )
+    ahead = [
+        msgspec.structs.replace(comparison("indistinguishable"), speedup=interval(1.002)) for _ in range(9)
+    ]
+    biased = msgspec.structs.replace(row([]), comparisons=tuple(ahead))
+    assert list(aa.table([biased]))[-1].endswith(
+        "9 of 9 above 1, 2 to 7 for a fair coin (95 %): that is more than chance."
+    )
+
+
+def test_a_fair_coin() -> None:
+    """Bounds of the binomial distribution."""
+    assert [aa.fair_coin(tosses) for tosses in (1, 5, 6, 9, 200)] == [
+        (0, 1),
+        (0, 5),
+        (1, 5),
+        (2, 7),
+        (86, 114),
+    ]
 
 
 def test_what_was_not_measured_is_told() -> None:

@@ -15,10 +15,12 @@
 #include <immintrin.h>
 #endif
 
-// Of one sample: short enough to lie between two disturbances. To be compared with a tool that takes the mean of
-// longer runs, it has to be as long as those.
+// Of one sample, and how many at least: short enough to lie between two disturbances. To be compared with a tool
+// that takes the mean of one longer run, there has to be one that is as long.
 extern "C" double ceilings_sample_seconds;
+extern "C" int64_t ceilings_samples;
 double ceilings_sample_seconds = 1e-3;
+int64_t ceilings_samples = 2;  // the caller comes back in a later round
 
 namespace {
 
@@ -46,7 +48,6 @@ using Vector = Wide<float>::type;
 
 constexpr int kAccumulators = 12;  // latency 4 x 2 ports = 8 chains at least, 16 registers at most
 constexpr int kUnroll = 8;         // vectors in flight of a sum: latency 4 x 2 loads a cycle
-constexpr int kSamples = 2;        // at least; the caller comes back in a later round
 
 // Past the caches where the instruction set has such a store; says so.
 #if defined(__AVX512F__)
@@ -84,16 +85,20 @@ double timed(int64_t repeats, Body body) {
   return end - start;
 }
 
-// Fewest seconds of one traversal: about `seconds` in all, in samples of that length or of one traversal.
+// Fewest seconds of one traversal: about `seconds` in all, in samples of the wished length or of one traversal.
 template <typename Body>
 double best(double seconds, Body body) {
-  const double first = timed(1, body), second = timed(1, body), one = std::min(first, second);
-  const int64_t repeats = std::max<int64_t>(1, int64_t(ceilings_sample_seconds / std::max(one, 1e-8)));
-  const bool long_enough = repeats == 1;  // then these two are samples already
-  double fewest = long_enough ? one : 1e30;
-  double spent = long_enough ? first + second : 0;
-  for (int samples = long_enough ? 2 : 0; samples < kSamples || spent < seconds; ++samples) {
-    const double sample = timed(repeats, body);
+  double sample = timed(1, body);
+  sample = std::min(sample, timed(1, body));  // the first one may have had to fetch what the others find
+  int64_t repeats = 1, samples = 2;
+  // By trying: the barriers around one traversal of a small cache take longer than the traversal.
+  for (; sample < ceilings_sample_seconds / 2; samples = 1) {
+    repeats *= int64_t(std::clamp(ceilings_sample_seconds / std::max(sample, 1e-8), 2.0, 100.0));
+    sample = timed(repeats, body);
+  }
+  double fewest = sample / repeats;
+  for (double spent = samples * sample; samples < ceilings_samples || spent < seconds; ++samples) {
+    sample = timed(repeats, body);
     spent += sample;
     fewest = std::min(fewest, sample / repeats);
   }
@@ -187,34 +192,38 @@ char* ceilings_allocate(int64_t bytes) {
 
 void ceilings_free(char* memory) { std::free(memory); }
 
-// Bytes per second, read plus written, of copying `bytes` from one array to the other.
-double ceilings_copy(const char* from, char* to, int64_t bytes, double seconds) {
-  const double copied = best(seconds / 3, [&](int thread, int threads) {
-    const Part part(bytes, thread, threads);
-    std::memcpy(to + part.offset, from + part.offset, part.bytes);
-    asm volatile("" ::: "memory");
-  });
+// Bytes per second, read plus written, of copying `bytes` from one array to the other: by memcpy, by a plain loop,
+// or past the caches (0 where the instruction set has no such store).
+enum Copy { kMemcpy, kPlain, kPast };
+double ceilings_copy(const char* from, char* to, int64_t bytes, int way, double seconds) {
+  if (way == kPast && !kStreams) return 0;
   const auto loop = [&](auto store) {
-    return best(seconds / 3, [&](int thread, int threads) {
+    return best(seconds, [&](int thread, int threads) {
       const Part part(bytes, thread, threads);
       const Vector* source = reinterpret_cast<const Vector*>(from + part.offset);
       Vector* target = reinterpret_cast<Vector*>(to + part.offset);
       for (int64_t i = 0; i < part.bytes / int64_t(sizeof(Vector)); i += kUnroll) {
 #pragma GCC unroll 8
         for (int j = 0; j < kUnroll; ++j) store(target + i + j, source[i + j]);
-        asm volatile("" ::: "memory");  // keeps the loop from becoming the memcpy above
+        asm volatile("" ::: "memory");  // keeps the loop from becoming a memcpy
       }
       stream_fence();
     });
   };
-  double fewest = std::min(copied, loop([](Vector* at, Vector value) { *at = value; }));
-  if (kStreams) fewest = std::min(fewest, loop([](Vector* at, Vector value) { stream(at, value); }));
-  return 2.0 * bytes / fewest;
+  if (way == kPlain) return 2.0 * bytes / loop([](Vector* at, Vector value) { *at = value; });
+  if (way == kPast) return 2.0 * bytes / loop([](Vector* at, Vector value) { stream(at, value); });
+  return 2.0 * bytes / best(seconds, [&](int thread, int threads) {
+    const Part part(bytes, thread, threads);
+    std::memcpy(to + part.offset, from + part.offset, part.bytes);
+    asm volatile("" ::: "memory");
+  });
 }
 
-// Bytes per second of reading `bytes`, from one place at a time or from four, whose prefetchers work side by side.
-double ceilings_read(const char* from, int64_t bytes, double seconds) {
-  return bytes / std::min(read_from<1>(from, bytes, seconds / 2), read_from<4>(from, bytes, seconds / 2));
+// Bytes per second of reading `bytes`, from one place at a time or from 2 or 4, whose prefetchers work side by side.
+double ceilings_read(const char* from, int64_t bytes, int places, double seconds) {
+  if (places == 4) return bytes / read_from<4>(from, bytes, seconds);
+  if (places == 2) return bytes / read_from<2>(from, bytes, seconds);
+  return bytes / read_from<1>(from, bytes, seconds);
 }
 
 // Bytes per second of a[i] = b[i] + s * c[i], each array of `bytes`: three arrays are counted, as STREAM does.

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import os
+import random
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +28,9 @@ SMALLEST = 16 << 10  # bytes of one array
 BEYOND_CACHE = 4  # the largest array is so many times the last-level cache (STREAM's rule),
 LARGEST = 1 << 30  # but not larger
 POINT_SECONDS = 0.006  # for one bandwidth in one round
+COPY_WAYS = {"memcpy": 0, "ordinary stores": 1, "past the caches": 2}
+TRIAD_WAYS = {"ordinary stores": 0, "past the caches": 1}
+PLACES = (1, 4)  # at which one thread reads
 VECTOR_SECONDS = 0.02
 REGION_SECONDS = 0.01
 VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -59,8 +63,8 @@ def measure(folder: Path, products: tuple[str, ...], known: DeviceCeilings | Non
     share_openmp()
     if known is not None:
         return _rounds(lambda: with_products(known, matrix_peaks(products)))
-    library = _library(folder)
-    arrays = _Arrays(library)
+    library = built(folder)
+    arrays = Arrays(library)
     found = _rounds(lambda: with_products(_base(library, arrays, timer, folder), matrix_peaks(products)))
     arrays.free()
     return found
@@ -85,10 +89,10 @@ def _goes_on(rounds: int, seconds: float, *, improved: bool) -> bool:
     return improved and rounds < ROUNDS_AT_MOST and seconds < SECONDS_AT_MOST
 
 
-def _base(library: ctypes.CDLL, arrays: "_Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
+def _base(library: ctypes.CDLL, arrays: "Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
     """Every figure but the matrix products, once."""
     vector = {name: getattr(library, f"ceilings_vector_{name}")(VECTOR_SECONDS) for name in VECTOR_DTYPES}
-    streams = _streams(library, arrays)
+    streams = _streams(arrays)
     launch = {"call": _empty_call(timer, folder), "region": library.ceilings_region(REGION_SECONDS)}
     return DeviceCeilings(
         copy=envelope(streams["copy"]),
@@ -104,7 +108,7 @@ def _base(library: ctypes.CDLL, arrays: "_Arrays", timer: CpuTimer, folder: Path
     )
 
 
-def _library(folder: Path) -> ctypes.CDLL:
+def built(folder: Path) -> ctypes.CDLL:
     """Compile and load what measures; each time, which takes a tenth of what the measurement takes.
 
     Raises
@@ -126,8 +130,8 @@ def _library(folder: Path) -> ctypes.CDLL:
     for name, result, arguments_of in (
         ("allocate", pointer, (size,)),
         ("free", None, (pointer,)),
-        ("copy", number, (pointer, pointer, size, number)),
-        ("read", number, (pointer, size, number)),
+        ("copy", number, (pointer, pointer, size, flag, number)),
+        ("read", number, (pointer, size, flag, number)),
         ("triad", number, (pointer, pointer, pointer, size, flag, number)),
         ("region", number, (number,)),
         *((f"vector_{dtype}", number, (number,)) for dtype in VECTOR_DTYPES),
@@ -137,7 +141,7 @@ def _library(folder: Path) -> ctypes.CDLL:
     return library
 
 
-class _Arrays:
+class Arrays:
     """Three arrays that lie where the threads that use them touched them first."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -145,26 +149,46 @@ class _Arrays:
         beyond = sizes(SMALLEST, BEYOND_CACHE * last_level_cache())[-1]
         self.largest = min(LARGEST, beyond, memory // 8)
         self._library = library
-        self.pointers = [library.ceilings_allocate(self.largest) for _ in range(3)]
-        if not all(self.pointers):
+        self._pointers = [library.ceilings_allocate(self.largest) for _ in range(3)]
+        if not all(self._pointers):
             raise MemoryError(f"no memory for three arrays of {self.largest} bytes")
+
+    def copy(self, size: int, way: str, seconds: float) -> float:
+        """Bytes per second, read plus written, of copying `size` bytes; 0: it has no such way."""
+        a, b, _ = self._somewhere(size)
+        return float(self._library.ceilings_copy(b, a, size, COPY_WAYS[way], seconds))
+
+    def read(self, size: int, places: int, seconds: float) -> float:
+        """Bytes per second of reading `size` bytes, each thread at so many places: 1, 2 or 4."""
+        return float(self._library.ceilings_read(self._somewhere(size)[1], size, places, seconds))
+
+    def triad(self, size: int, way: str, seconds: float) -> float:
+        """Bytes per second of a[i] = b[i] + s * c[i], `size` bytes each; 0: it has no such way."""
+        return float(self._library.ceilings_triad(*self._somewhere(size), size, TRIAD_WAYS[way], seconds))
+
+    def _somewhere(self, size: int) -> list[int]:
+        """Other pages each time: a cache finds its place for a line by the address that the page has in
+        memory, so that some sets of pages fit better than others."""
+        page = os.sysconf("SC_PAGE_SIZE")
+        return [each + page * random.randint(0, (self.largest - size) // page) for each in self._pointers]
 
     def free(self) -> None:
         """Give them back."""
-        for pointer in self.pointers:
+        for pointer in self._pointers:
             self._library.ceilings_free(pointer)
 
 
-def _streams(library: ctypes.CDLL, arrays: _Arrays) -> dict[str, list[tuple[int, float]]]:
+def _streams(arrays: Arrays) -> dict[str, list[tuple[int, float]]]:
     """Bandwidth by working set, of each kind of stream."""
-    a, b, c = arrays.pointers
     found: dict[str, list[tuple[int, float]]] = {"copy": [], "read": [], "triad": [], "triad_plain": []}
     for size in [size for size in sizes(SMALLEST, arrays.largest) if size <= arrays.largest]:
-        found["copy"].append((2 * size, library.ceilings_copy(b, a, size, POINT_SECONDS)))
-        found["read"].append((size, library.ceilings_read(b, size, POINT_SECONDS)))
-        plain, streamed = (library.ceilings_triad(a, b, c, size, way, POINT_SECONDS) for way in (0, 1))
-        found["triad"].append((3 * size, max(plain, streamed)))
-        found["triad_plain"].append((3 * size, plain))
+        copies = [arrays.copy(size, way, POINT_SECONDS / len(COPY_WAYS)) for way in COPY_WAYS]
+        found["copy"].append((2 * size, max(copies)))
+        reads = [arrays.read(size, places, POINT_SECONDS / len(PLACES)) for places in PLACES]
+        found["read"].append((size, max(reads)))
+        triads = {way: arrays.triad(size, way, POINT_SECONDS) for way in TRIAD_WAYS}
+        found["triad"].append((3 * size, max(triads.values())))
+        found["triad_plain"].append((3 * size, triads["ordinary stores"]))
     return found
 
 

@@ -20,19 +20,26 @@ Product = Callable[[], object]
 
 def matrix_peaks(dtypes: Sequence[str] = PRODUCTS) -> dict[str, tuple[float, str]]:
     """Dtype -> FLOP/s (int8: OP/s) and the library that reached it; what no library has is left out."""
-    import numpy as np
-    import torch
-
     floats = [name for name in dtypes if name != INTEGERS]
-    found = {name: (_best(_torch_product(getattr(torch, name))), "torch") for name in floats}
+    found = {name: (peak_of(name, "torch"), "torch") for name in floats}
     integers = _integers() if INTEGERS in dtypes else None
     if integers is not None:
         found[INTEGERS] = (integers, "torch")
     for name in [name for name in floats if name in NUMPY_DTYPES]:
-        flops = _best(_numpy_product(np.dtype(name)))
+        flops = peak_of(name, "numpy")
         if flops > found[name][0]:
             found[name] = (flops, "numpy")
     return found
+
+
+def peak_of(dtype: str, library: str) -> float:
+    """FLOP/s of one dtype by one library, `numpy` or `torch`, as `matrix_peaks` takes them."""
+    import numpy as np
+    import torch
+
+    if library == "numpy":
+        return _best(_numpy_product(np.dtype(dtype)))
+    return _best(_torch_product(getattr(torch, dtype)))
 
 
 def _best(product: Callable[[int], Product]) -> float:

@@ -1,20 +1,22 @@
 """Our CPU timings against independent harnesses, for every kernel in C++, as docs/results/agreement.md.
 
-    python -m tests.benchmarks.agreement [--kernels softmax …] [--workload awkward] [--rounds 24]
+    python -m tests.benchmarks.agreement [--kernels softmax …] [--workload awkward] [--seconds 330]
 
 For each kernel the default variant is compiled, verified and measured with its baselines as the pipeline does
 it, except that in every round `torch.utils.benchmark` and pytest-benchmark time the same call in the same
-process, right before or after our batch (`tests.benchmarks.agreement_child`). Run it on a quiet machine.
+process, right before or after our batch (`tests.benchmarks.agreement_child`). What is undecided then is
+measured again while there is time, and all rounds count. Run it on a quiet machine.
 """
 
 import argparse
-import collections
 import json
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, get_args
+from typing import NamedTuple
 from unittest import mock
 
 import msgspec
@@ -25,70 +27,40 @@ from pipeline.config.catalogue import Catalogue
 from pipeline.config.compose import composer
 from pipeline.config.groups import options
 from pipeline.config.overrides import Overrides
-from pipeline.measure import member, statistics
+from pipeline.measure import member
 from pipeline.measure.bench import ROUNDS, Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.rounds import CANDIDATE, CLEAN, Round, waiting
 from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure
-from pipeline.records.profiled import Interval
-from pipeline.records.record import Record, read_record
+from pipeline.records.record import read_record
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.store.layout import entry_path, spec_path
 from tests.benchmarks import agreement_child
+from tests.benchmarks.agreement_page import DISCUSSION, Row, longer, table
 from tests.benchmarks.chain import run_chain
 from tests.benchmarks.machine import where
 
 ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "docs" / "results" / "agreement.md"
 TIME_LIMIT = 1800.0  # seconds for all rounds of one kernel, the other harnesses included
-Verdict = Literal["agrees", "differs", "undecided"]
-CONFIDENCE = 0.95
-TOO_WIDE = 0.1
-"""Relative width of the ratio's interval beyond which it shows nothing."""
-FEWEST = 6
-"""Pairs below which a bootstrap interval of a median is not worth its name: all of them on one side of the
-median has a chance of 1 in 32."""
-DISCUSSION = """\
-*Ours* and *theirs* are medians over the rounds with bootstrap intervals of 95 %; of theirs, the median of
-each round's samples. *Ours / theirs* is the median of the rounds' ratios, with its interval. *Agrees* is the
-verdict that the pipeline would give on this ratio: indistinguishable, that is, the interval leaves room for a
-difference below 1 %. *Undecided*: the interval is wider than 10 %, or fewer than 6 rounds were left in which
-no thread waited for a core, so that nothing was shown.
-
-What is the same: the process, its threads, cores, priority and allocator, the callable, its content and
-where it lies in memory, up to 10 ms of untimed calls before each, and garbage collection (timeit, on which
-`torch.utils.benchmark` builds, is told to leave it on). What is not: the clock, and the calls per sample:
-ours are batches of at least 4 ms, torch's blocks in which the clock costs less than 0.1 %,
-pytest-benchmark's a few calls. So a disturbance of a millisecond is averaged into one of our samples, and
-dropped by a median over theirs.
-"""
 
 
-class Row(Record, frozen=True, kw_only=True):
-    """One callable under one harness, a pair of samples for each round."""
+class _Subject(NamedTuple):
+    """One kernel, compiled and verified, and what was measured so far."""
 
-    kernel: str
-    callable: str
-    harness: str
-    ours: tuple[float, ...]
-    """Seconds per call."""
-    theirs: tuple[float, ...]
+    spec: ProfileSpec
+    compiled: CompileRecord
+    rows: list[Row]
+    seconds: list[float]
+    """Of each visit."""
 
     @property
-    def ratio(self) -> Interval:
-        """Median of the rounds' ratios, ours over theirs."""
-        ratios = [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
-        return statistics.median(ratios, CONFIDENCE)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the pipeline would call them indistinguishable."""
-        if len(self.ours) < FEWEST:
-            return "undecided"
-        return verdict(self.ratio)
+    def open(self) -> bool:
+        """Whether more rounds could show more."""
+        return any(row.open for row in self.rows)
 
 
 def main() -> None:
@@ -96,13 +68,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.agreement", description=__doc__)
     parser.add_argument("--kernels", nargs="+", default=kernels_in_cpp())
     parser.add_argument("--workload", default="awkward")
-    parser.add_argument("--rounds", type=int, default=24)
+    parser.add_argument("--rounds", type=int, default=16, help="of each visit to a kernel")
+    parser.add_argument("--seconds", type=float, default=330.0, help="until which undecided kernels get more")
     parser.add_argument("--profile", default="standard", help="the preset")
     parser.add_argument("--out", type=Path, default=TARGET)
     chosen = parser.parse_args()
-    rows = [row for kernel in chosen.kernels for row in _rows(kernel, chosen)]
-    chosen.out.write_text("\n".join(_page(rows, chosen)) + "\n")
+    with tempfile.TemporaryDirectory(prefix="km-") as scratch:
+        rows = _rows(chosen, Path(scratch))
+    chosen.out.write_text("\n".join(_page(rows, chosen)))
     print(chosen.out.read_text())
+
+
+def _rows(chosen: argparse.Namespace, store: Path) -> list[Row]:
+    """Each kernel is visited once, then the undecided ones, the least visited first, while there is time."""
+    began = time.monotonic()
+    subjects = []
+    for kernel in chosen.kernels:
+        subject = _Subject(*_prepared(kernel, chosen, store), rows=[], seconds=[])
+        subjects.append(subject)
+        _visit(subject, store)
+    while True:
+        left = chosen.seconds - (time.monotonic() - began)
+        found = [each for each in subjects if each.open and each.seconds[-1] < left]
+        if not found:
+            return [row for each in subjects for row in each.rows]
+        _visit(min(found, key=lambda each: len(each.seconds)), store)
+
+
+def _visit(subject: _Subject, store: Path) -> None:
+    """More rounds in fresh processes; the rows get longer."""
+    began = time.monotonic()
+    samples = store / "samples"
+    shutil.rmtree(samples, ignore_errors=True)
+    samples.mkdir()
+    rounds = _measured(subject.spec, subject.compiled, store, samples)
+    kernel = subject.spec.problem.kernel
+    more = [row for path in sorted(samples.iterdir()) for row in paired(kernel, path, rounds)]
+    subject.rows[:] = (
+        [longer(*both) for both in zip(subject.rows, more, strict=True)] if subject.rows else more
+    )
+    subject.seconds.append(time.monotonic() - began)
 
 
 def kernels_in_cpp() -> list[str]:
@@ -115,16 +120,6 @@ def kernels_in_cpp() -> list[str]:
         for name, kernel in sorted(found.items())
         if any(each.backend == "cpp" for each in kernel.implementations.values())
     ]
-
-
-def _rows(kernel: str, chosen: argparse.Namespace) -> list[Row]:
-    with tempfile.TemporaryDirectory(prefix="km-") as scratch:
-        store = Path(scratch)
-        spec, compiled = _prepared(kernel, chosen, store)
-        samples = store / "samples"
-        samples.mkdir()
-        rounds = _measured(spec, compiled, store, samples)
-        return [row for path in sorted(samples.iterdir()) for row in _paired(kernel, path, rounds)]
 
 
 def _prepared(kernel: str, chosen: argparse.Namespace, store: Path) -> tuple[ProfileSpec, CompileRecord]:
@@ -185,7 +180,7 @@ def _candidate(spec: ProfileSpec, compiled: CompileRecord, store: Path) -> Candi
     return Candidate(job=job, compiled=compiled.result, root=str(ROOT), folder=str(folder))
 
 
-def _paired(kernel: str, path: Path, rounds: list[Round]) -> list[Row]:
+def paired(kernel: str, path: Path, rounds: list[Round]) -> list[Row]:
     """One row for each harness, of the rounds in which no thread waited for a core.
 
     Of a baseline's last round theirs is not there where the coin put it after ours.
@@ -213,41 +208,12 @@ def _page(rows: list[Row], chosen: argparse.Namespace) -> Iterator[str]:
     yield "# Our CPU timings against independent harnesses\n"
     yield (
         f"Written by `python -m tests.benchmarks.agreement --workload {chosen.workload} "
-        f"--rounds {chosen.rounds} --profile {chosen.profile}`."
+        f"--rounds {chosen.rounds} --seconds {chosen.seconds:g} --profile {chosen.profile}`."
     )
     yield where(("torch", "numpy", "pytest-benchmark")) + "\n"
-    yield "| kernel | callable | harness | ours | theirs | ours / theirs | verdict |"
-    yield "|---|---|---|---:|---:|---:|---|"
-    for row in rows:
-        yield f"| {row.kernel} | {row.callable} | {row.harness} | {_figures(row)} | {row.verdict} |"
-    counts = collections.Counter(row.verdict for row in rows)
-    ratios = [row.ratio.value for row in rows if len(row.ours) >= FEWEST]
-    yield f"\nOf {len(rows)}: " + ", ".join(f"{counts[each]} {each}" for each in get_args(Verdict)) + "."
-    if ratios:
-        yield f"All ratios together: median {np.median(ratios):.3f}.\n"
+    yield from table(rows)
+    yield ""
     yield DISCUSSION
-
-
-def _figures(row: Row) -> str:
-    if len(row.ours) < FEWEST:
-        return f"| | {len(row.ours)} pairs"
-    ratio = row.ratio
-    return (
-        f"{_microseconds(row.ours)} | {_microseconds(row.theirs)} "
-        f"| {ratio.value:.3f} ({ratio.low:.3f} – {ratio.high:.3f})"
-    )
-
-
-def _microseconds(samples: tuple[float, ...]) -> str:
-    found = statistics.median([1e6 * each for each in samples], CONFIDENCE)
-    return f"{found.value:.2f} µs ({found.low:.2f} – {found.high:.2f})"
-
-
-def verdict(ratio: Interval) -> Verdict:
-    """Whether the pipeline would call them indistinguishable; too wide an interval shows nothing."""
-    if ratio.high / ratio.low > 1 + TOO_WIDE:
-        return "undecided"
-    return "agrees" if statistics.verdict(ratio) == "indistinguishable" else "differs"
 
 
 if __name__ == "__main__":

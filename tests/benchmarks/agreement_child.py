@@ -14,6 +14,7 @@ import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -26,6 +27,11 @@ from pipeline.workers.channel import Channel
 FOLDER = "KERNELMILL_AGREEMENT"  # where the samples go
 SECONDS = 0.05  # of timed calls, each harness and round
 SETTLE_SECONDS = 0.01  # of untimed calls before each of them, as before our batches
+TEST = """
+def timed_call(benchmark, call):
+    benchmark(call)
+"""
+"""In a folder of its own: pytest looks at all that lies beside a test, and takes every conftest above it."""
 Call = Callable[[], object]
 
 
@@ -74,7 +80,7 @@ def _torch(call: Call) -> list[float]:
 
 
 class _Plugin:
-    """Hands the callable to the test below."""
+    """Hands the callable to the test above."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -84,22 +90,38 @@ class _Plugin:
         """What is timed."""
         return self._call
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
+        """Nothing: to ask the processor what it is takes a second, in every round."""
+        return {}
 
-def timed_call(benchmark, call) -> None:
-    """Collected by pytest as a test: pytest-benchmark calibrates and times it."""
-    benchmark(call)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:
+        """Nothing: git is asked otherwise."""
+        return {}
 
 
 def _pytest(call: Call) -> list[float]:
     """Seconds per call, one per round."""
     with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "benchmark.json"
+        written, test = Path(folder) / "benchmark.json", Path(folder) / "timed.py"
+        test.write_text(TEST)
         arguments = [
             *("-q", "--no-header", "--no-summary", "-c", os.devnull, "--rootdir", folder),
-            *("-p", "no:cacheprovider", "-o", "python_functions=timed_call", f"--benchmark-json={written}"),
-            *("--benchmark-save-data", f"--benchmark-max-time={SECONDS}", "--benchmark-quiet", __file__),
+            *(
+                "-p",
+                "pytest_benchmark.plugin",
+                "--confcutdir",
+                folder,
+                "--import-mode=importlib",
+                "-p",
+                "no:cacheprovider",
+            ),
+            *("-o", "python_functions=timed_call", f"--benchmark-json={written}", "--benchmark-save-data"),
+            *(f"--benchmark-max-time={SECONDS}", "--benchmark-quiet", str(test)),
         ]
-        with open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):  # noqa: PTH123
+        alone = mock.patch.dict(os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+        with alone, open(os.devnull, "w") as quiet, contextlib.redirect_stdout(quiet):  # noqa: PTH123
             ended = pytest.main(arguments, plugins=[_Plugin(call)])
         if ended != 0:
             raise RuntimeError(f"pytest-benchmark ended with {ended}")

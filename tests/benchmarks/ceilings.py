@@ -1,9 +1,9 @@
 """Our ceilings of this machine against independent tools, as docs/results/ceilings.md.
 
-    python -m tests.benchmarks.ceilings [--rounds 12]
+    python -m tests.benchmarks.ceilings [--seconds 300] [--out FILE]
 
-Our ceilings are measured as the pipeline does it. Then every quantity is taken alone: in each round the
-pipeline's own function samples it, and right before or after that likwid-bench runs its kernel on the same
+Our ceilings are measured as the pipeline does it. Then, round after round until the time is up, its own
+functions sample each quantity, and right before or after that likwid-bench runs its kernel on the same
 working set, or NumPy multiplies matrices; the rounds' ratios are compared. Run it on a quiet machine; where a
 tool is missing its rows are left out, with the reason.
 """
@@ -11,214 +11,238 @@ tool is missing its rows are left out, with the reason.
 import argparse
 import ctypes
 import functools
-import json
-import random
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pipeline.backends.cpp.launch import share_openmp
 from pipeline.config.machine import read_machine
-from pipeline.measure import ceilings, ceilings_cpu, statistics
+from pipeline.measure import ceilings, ceilings_cpu
 from pipeline.measure.bench import PRELOAD
+from pipeline.measure.ceilings_cpu import Arrays
 from pipeline.measure.device_ceilings import DeviceCeilings, at, level_of
 from pipeline.measure.lock import device_lock
-from pipeline.measure.matrix_peaks import matrix_peaks
+from pipeline.measure.matrix_peaks import peak_of
 from pipeline.measure.processor import usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
-from pipeline.records.profiled import Interval
-from pipeline.records.record import Record
 from pipeline.workers.sandbox import ForkServer
 from tests.benchmarks import likwid
+from tests.benchmarks.ceilings_page import INTRODUCTION, Row, gains, table
+from tests.benchmarks.ceilings_rounds import Quantity, Sample, fastest, sampled
 from tests.benchmarks.machine import where
 
 TARGET = Path(__file__).parents[2] / "docs" / "results" / "ceilings.md"
-TOLERANCE = 0.10
-CONFIDENCE = 0.95
-STREAMS = {
-    "copy": ("copy", "copy_mem"),
-    "read": ("load",),
-    "triad": ("stream", "stream_mem"),
-    "triad_plain": ("stream",),
-}
-LIKWID = "likwid-bench"
+SERIES = ("copy", "read", "triad")
+COPY_KERNELS = ("copy", "copy_mem")
+TRIAD_KERNELS = ("stream", "stream_mem")
+READ_KERNELS = {1: "load", 2: "ddot"}
+"""Places that a thread reads at once -> likwid's kernel."""
+MORE_PLACES = 4
 PEAKS = {"float32": "peakflops_sp", "float64": "peakflops"}
-BYTES_PER_RUN = 5e9  # of one run of likwid-bench in a cache: some tens of milliseconds,
+BYTES_PER_RUN = 3e9  # of one run in a cache: some tens of milliseconds,
 TRAVERSALS = 20  # and beyond the caches: in shorter runs the start of its threads shows
 FLOPS_SIZE = 16_000  # bytes that its peak kernels load over and over
+FLOPS_ELEMENT = {"float32": 4, "float64": 8}
+FLOPS_SECONDS = 0.03
 PRODUCT_DTYPES = ("float32", "float64")
 PRODUCT = """
-import json, time, numpy as np
-best = {}
-for name in ("float32", "float64"):
-    for size in (512, 1024, 2048):
-        a = np.ones((size, size), name); c = np.empty_like(a)
-        for _ in range(4):
-            start = time.perf_counter(); np.dot(a, a, out=c); seconds = time.perf_counter() - start
-            best[name] = max(best.get(name, 0.0), 2 * size**3 / seconds)
-print(json.dumps(best))
+import sys, time, numpy as np
+best = 0.0
+for size in (512, 1024, 2048):
+    a = np.ones((size, size), sys.argv[1]); c = np.empty_like(a)
+    for _ in range(3):
+        start = time.perf_counter(); np.dot(a, a, out=c); seconds = time.perf_counter() - start
+        best = max(best, 2 * size**3 / seconds)
+print(best)
 """
-INTRODUCTION = """\
-Each quantity is taken alone: in every round ours is sampled as the pipeline does, and the other tool right
-before or after it. *Ours* and *theirs* are the best of all rounds; *ours / theirs* is the median of the
-rounds' ratios with a bootstrap interval of 95 %. The bests are not compared: memory that a virtual machine
-shares with others changes its bandwidth up to twofold from one second to the next, and who meets the best
-second is luck. Bandwidth as STREAM counts it: the bytes of the arrays, no write-allocate; 1 GB = 1e9 B.
-likwid-bench's kernels are written in assembly; where it has one with ordinary stores and one that writes past
-the caches, the faster counts, as with ours. It says the mean of a run, so a sample of ours is as long as its
-runs. *Pipeline* is what the pipeline's own measurement of the ceilings, a few seconds in all, had found right
-before, as the best of samples of about a millisecond: short ones more often fall between two disturbances.
-"""
-
-
-class Quantity(NamedTuple):
-    """What both sides can measure; larger is better."""
-
-    name: str
-    tool: str
-    ours: Callable[[], float]
-    theirs: Callable[[], float]
-    pipeline: float
-    """As the pipeline found it."""
-
-
-class Row(Record, frozen=True, kw_only=True):
-    """One quantity, a pair of samples for each round."""
-
-    name: str
-    tool: str
-    ours: tuple[float, ...]
-    theirs: tuple[float, ...]
-    pipeline: float
-
-    @property
-    def ratio(self) -> Interval:
-        """Median of the rounds' ratios, ours over theirs."""
-        ratios = [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
-        return statistics.median(ratios, CONFIDENCE)
 
 
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.ceilings", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=300.0, help="of all rounds together")
+    parser.add_argument("--out", type=Path, default=TARGET)
     options = parser.parse_args()
-    server = ForkServer(preload=PRELOAD)
     with device_lock("cpu"), tempfile.TemporaryDirectory(prefix="km-") as cache:
+        # Figures of this moment: the user's cache keeps the best that were ever found since the boot.
+        os.environ["XDG_CACHE_HOME"] = cache
+        server = ForkServer(preload=PRELOAD)
         found = ceilings.measured_again(server, ceilings.Device("cpu", "benchmark", Path(cache)))
         server.close()
         CpuTimer(flush_cache=False).prepare()
+        _raise_threads()
         share_openmp()
-        library = ceilings_cpu._library(Path(cache))
-        arrays = ceilings_cpu._Arrays(library)
-        rows = [_sampled(each, options.rounds) for each in _quantities(found, library, arrays)]
-    TARGET.write_text("\n".join(_page(rows, found, options.rounds)))
-    print(TARGET.read_text())
+        library = ceilings_cpu.built(Path(cache))
+        # From now on a sample of ours is one, as long as it is asked for.
+        ctypes.c_int64.in_dll(library, "ceilings_samples").value = 1
+        bench = _Bench(found, library)
+        compared, alone = [*_products(found)], []
+        if likwid.missing() is None:
+            compared += [*bench.streams(), *bench.vectors()]
+            alone = [*bench.alone()]
+        rows = sampled([*compared, *alone], options.seconds)
+    page = _page(rows[: len(compared)], rows[len(compared) :], found, options.seconds)
+    options.out.write_text("\n".join(page) + "\n")
+    print(options.out.read_text())
 
 
-def _sampled(quantity: Quantity, rounds: int) -> Row:
-    """Ours and theirs in turn; a coin decides who begins."""
-    found: dict[str, list[float]] = {"ours": [], "theirs": []}
-    for _ in range(rounds):
-        for side in random.sample(sorted(found), 2):
-            time.sleep(ceilings_cpu.PAUSE)  # threads of the other one spin for a while
-            found[side].append(getattr(quantity, side)())
-    return Row(
-        name=quantity.name,
-        tool=quantity.tool,
-        pipeline=quantity.pipeline,
-        ours=tuple(found["ours"]),
-        theirs=tuple(found["theirs"]),
-    )
+def _raise_threads() -> None:
+    """NumPy's threads were there before this process was given its priority: they would starve beside it."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.setpriority(os.PRIO_PROCESS, int(thread.name), os.getpriority(os.PRIO_PROCESS, 0))
 
 
-def _quantities(
-    found: DeviceCeilings, library: ctypes.CDLL, arrays: ceilings_cpu._Arrays
-) -> Iterator[Quantity]:
-    """Matrix products beside NumPy, streams in each level of the memory and vector peaks beside likwid."""
+def _products(found: DeviceCeilings) -> Iterator[Quantity]:
+    """Matrix products beside NumPy in a process of its own, with the environment's threads."""
     for dtype in PRODUCT_DTYPES:
         yield Quantity(
             name=f"matrix product, {dtype}",
             tool="NumPy",
-            ours=lambda dtype=dtype: matrix_peaks()[dtype][0],
-            theirs=lambda dtype=dtype: _numpy()[dtype],
+            unit="GFLOP/s",
+            ours=_between_pauses(functools.partial(peak_of, dtype, found.matrix_library[dtype])),
+            theirs=_between_pauses(functools.partial(_numpy, dtype)),
             pipeline=found.matrix_flops[dtype],
         )
-    if likwid.missing() is None:
-        yield from _streams(found, library, arrays)
-        yield from _vectors(found, library)
 
 
-def _numpy() -> dict[str, float]:
-    """FLOP/s by dtype, in a process of its own with the environment's threads."""
-    done = subprocess.run([sys.executable, "-c", PRODUCT], capture_output=True, text=True, check=True)
-    flops: dict[str, float] = json.loads(done.stdout)
-    return flops
+def _between_pauses(sample: Sample) -> Sample:
+    """Threads of one library spin for some 30 ms, and take the cores from those of another one."""
+
+    def wrapped() -> float:
+        time.sleep(ceilings_cpu.PAUSE)
+        value = sample()
+        time.sleep(ceilings_cpu.PAUSE)
+        return value
+
+    return wrapped
 
 
-def _streams(found: DeviceCeilings, library: ctypes.CDLL, arrays: ceilings_cpu._Arrays) -> Iterator[Quantity]:
-    features, cores = read_machine().cpu.features, len(usable_cores())
-    for (series, level), size in _working_sets(found).items():
-        last = level == found.levels[-1].name
-        traversals = TRAVERSALS if last else max(10, int(BYTES_PER_RUN / size))
+def _numpy(dtype: str) -> float:
+    command = [sys.executable, "-c", PRODUCT, dtype]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
-        def theirs(series: str = series, size: int = size, traversals: int = traversals) -> float:
-            kernels = [likwid.widest(name, features) for name in STREAMS[series]]
-            return max(likwid.rate(each, size=size, cores=cores, iterations=traversals) for each in kernels)
 
-        pipeline = at(getattr(found, series), size)
+class _Bench:
+    """What likwid-bench has a kernel for, on the working sets of the pipeline's ceilings."""
+
+    def __init__(self, found: DeviceCeilings, library: ctypes.CDLL) -> None:
+        self._found = found
+        self._library = library
+        self._arrays = Arrays(library)
+        self._features = read_machine().cpu.features
+        self._cores = len(usable_cores())
+
+    def streams(self) -> Iterator[Quantity]:
+        """Streams in each level of the memory."""
+        for (series, level), size in working_sets(self._found).items():
+            if series == "copy":
+                ways: list[Sample] = [
+                    self._ours(series, size, functools.partial(self._arrays.copy, size // 2, way))
+                    for way in ceilings_cpu.COPY_WAYS
+                ]
+                yield self._stream(f"copy, {level}", series, size, ways, COPY_KERNELS)
+            elif series == "triad":
+                plain, past = (
+                    self._ours(series, size, functools.partial(self._arrays.triad, size // 3, way))
+                    for way in ("ordinary stores", "past the caches")
+                )
+                yield self._stream(f"triad, {level}", series, size, [plain, past], TRIAD_KERNELS)
+                if level == self._found.levels[-1].name:
+                    name = f"triad, ordinary stores, {level}"
+                    row = self._stream(name, series, size, [plain], TRIAD_KERNELS[:1])
+                    yield row._replace(pipeline=at(self._found.triad_plain, size))
+            else:
+                for places, kernel in READ_KERNELS.items():
+                    name = f"read, {places} place{'s' * (places > 1)}, {level}"
+                    yield self._stream(name, series, size, [self._reading(size, places)], (kernel,))
+
+    def alone(self) -> Iterator[Quantity]:
+        """Ours against ours: more places at once than any kernel of likwid's reads, and shorter samples."""
+        for (series, level), size in working_sets(self._found).items():
+            if series == "read":
+                yield Quantity(
+                    name=f"reading from {MORE_PLACES} places, {level}",
+                    tool="from one",
+                    unit="GB/s",
+                    ours=self._reading(size, MORE_PLACES),
+                    theirs=self._reading(size, 1),
+                )
+        size = working_sets(self._found)[("read", self._found.levels[-1].name)]
+        short = functools.partial(self._arrays.read, size, MORE_PLACES, 0.0)
         yield Quantity(
-            name=_stream_name(series, level),
-            tool=LIKWID,
-            ours=functools.partial(_stream, library, arrays, series, size, traversals * size / pipeline),
-            theirs=theirs,
-            pipeline=pipeline,
+            name=f"the same, {self._found.levels[-1].name}, the better of two traversals",
+            tool=f"as the mean of {TRAVERSALS} or more",
+            unit="GB/s",
+            ours=self._as_long(0.0, short),
+            theirs=self._reading(size, MORE_PLACES),
         )
 
+    def vectors(self) -> Iterator[Quantity]:
+        """Peaks of the vector unit."""
+        for dtype, name in PEAKS.items():
+            kernel = likwid.widest(name, self._features)
+            peak = self._found.vector_flops[dtype]
+            flops = FLOPS_SIZE / FLOPS_ELEMENT[dtype] * likwid.flops_per_element(kernel)
+            iterations = int(FLOPS_SECONDS * peak / self._cores / flops)
+            function = getattr(self._library, f"ceilings_vector_{dtype}")
+            yield Quantity(
+                name=f"multiply-adds, {dtype}",
+                tool=f"likwid-bench {kernel}",
+                unit="GFLOP/s",
+                ours=self._as_long(FLOPS_SECONDS, functools.partial(function, 0.0)),
+                theirs=likwid.Run(
+                    kernel, size=FLOPS_SIZE * self._cores, cores=self._cores, iterations=iterations
+                ),
+                pipeline=peak,
+            )
 
-def _stream(
-    library: ctypes.CDLL, arrays: ceilings_cpu._Arrays, series: str, size: int, seconds: float
-) -> float:
-    """Bytes per second over a working set, as `ceilings_cpu` samples it, in samples of so many seconds."""
-    a, b, c = arrays.pointers
-    _sample(library, seconds)
-    if series == "copy":
-        return float(library.ceilings_copy(b, a, size // 2, seconds))
-    if series == "read":
-        return float(library.ceilings_read(b, size, seconds))
-    ways = (0, 1) if series == "triad" else (0,)
-    return max(float(library.ceilings_triad(a, b, c, size // 3, way, seconds)) for way in ways)
-
-
-def _sample(library: ctypes.CDLL, seconds: float) -> None:
-    """From now on a sample takes so long."""
-    ctypes.c_double.in_dll(library, "ceilings_sample_seconds").value = seconds
-
-
-def _vectors(found: DeviceCeilings, library: ctypes.CDLL) -> Iterator[Quantity]:
-    features, cores = read_machine().cpu.features, len(usable_cores())
-    _sample(library, ceilings_cpu.VECTOR_SECONDS)
-    for dtype, name in PEAKS.items():
-        kernel = likwid.widest(name, features)
-        yield Quantity(
-            name=f"multiply-adds, {dtype}",
-            tool=LIKWID,
-            ours=functools.partial(getattr(library, f"ceilings_vector_{dtype}"), ceilings_cpu.VECTOR_SECONDS),
-            theirs=functools.partial(
-                likwid.rate, kernel, size=FLOPS_SIZE * cores, cores=cores, iterations=100_000
-            ),
-            pipeline=found.vector_flops[dtype],
+    def _stream(
+        self, name: str, series: str, size: int, ways: Sequence[Sample], kernels: Sequence[str]
+    ) -> Quantity:
+        """Each side by its fastest way."""
+        runs = {
+            kernel: likwid.Run(kernel, size=size, cores=self._cores, iterations=traversals(size))
+            for kernel in (likwid.widest(each, self._features) for each in kernels)
+        }
+        kernel = fastest(runs)
+        return Quantity(
+            name=name,
+            tool=f"likwid-bench {kernel}",
+            unit="GB/s",
+            ours=ways[fastest(dict(enumerate(ways)))],
+            theirs=runs[kernel],
+            pipeline=at(getattr(self._found, series), size),
         )
 
+    def _reading(self, size: int, places: int) -> Sample:
+        return self._ours("read", size, functools.partial(self._arrays.read, size, places))
 
-def _working_sets(found: DeviceCeilings) -> dict[tuple[str, str], int]:
+    def _ours(self, series: str, size: int, sample: Callable[[float], float]) -> Sample:
+        """A sample over as many bytes as a run of theirs."""
+        seconds = traversals(size) * size / at(getattr(self._found, series), size)
+        return self._as_long(seconds, functools.partial(sample, 0.0))
+
+    def _as_long(self, seconds: float, sample: Sample) -> Sample:
+        def timed() -> float:
+            ctypes.c_double.in_dll(self._library, "ceilings_sample_seconds").value = seconds
+            return sample()
+
+        return timed
+
+
+def traversals(size: int) -> int:
+    """Of a working set of so many bytes, in one sample."""
+    return max(TRAVERSALS, int(BYTES_PER_RUN / size))
+
+
+def working_sets(found: DeviceCeilings) -> dict[tuple[str, str], int]:
     """Series and level -> bytes: half of a cache, so that both ends of the level are far; all of the last."""
     sets: dict[tuple[str, str], int] = {}
-    for series in STREAMS:
+    for series in SERIES:
         points = getattr(found, series)
         for level in found.levels:
             inside = [
@@ -230,34 +254,22 @@ def _working_sets(found: DeviceCeilings) -> dict[tuple[str, str], int]:
     return sets
 
 
-def _stream_name(series: str, level: str) -> str:
-    what = {"triad_plain": "triad, ordinary stores"}.get(series, series)
-    return f"{what}, {level}"
-
-
-def _page(rows: list[Row], found: DeviceCeilings, rounds: int) -> Iterator[str]:
-    within = sum(abs(row.ratio.value - 1) <= TOLERANCE for row in rows)
+def _page(compared: list[Row], alone: list[Row], found: DeviceCeilings, seconds: float) -> Iterator[str]:
+    tools = (likwid.version(),) if likwid.missing() is None else ()
     yield "# Ceilings of this machine against independent tools\n"
-    yield f"Written by `python -m tests.benchmarks.ceilings --rounds {rounds}`."
-    yield where(("numpy", "torch"), tools=(likwid.version(),) if likwid.missing() is None else ()) + "\n"
+    rounds = len(compared[0].ours)
+    yield f"Written by `python -m tests.benchmarks.ceilings --seconds {seconds:g}`: {rounds} rounds."
+    yield where(("numpy", "torch"), tools=tools) + "\n"
     yield INTRODUCTION
-    yield "| quantity | tool | ours | theirs | ours / theirs | within 10 % | pipeline |"
-    yield "|---|---|---:|---:|---:|---|---:|"
-    for row in sorted(rows, key=lambda row: (row.tool, "," not in row.name, row.name)):
-        unit = "GB/s" if row.tool == LIKWID and "multiply" not in row.name else "GFLOP/s"
-        ratio = row.ratio
-        verdict = "yes" if abs(ratio.value - 1) <= TOLERANCE else "**no**"
-        ours, theirs, pipeline = (
-            f"{each / 1e9:.1f} {unit}" for each in (max(row.ours), max(row.theirs), row.pipeline)
-        )
-        shown = f"{ratio.value:.2f} ({ratio.low:.2f} – {ratio.high:.2f})"
-        yield f"| {row.name} | {row.tool} | {ours} | {theirs} | {shown} | {verdict} | {pipeline} |"
+    yield from table(compared)
     reason = likwid.missing()
-    yield f"\n{within} of {len(rows)} quantities agree within 10 %." + (
-        f" Left out: {reason}." if reason else ""
-    )
+    if reason:
+        yield f"\nLeft out: {reason}."
+    if alone:
+        yield "\nOurs beside ours, in the same rounds:\n"
+        yield from gains(alone)
     libraries = ", ".join(f"{dtype} {name}" for dtype, name in found.matrix_library.items())
-    yield f"Our matrix products are those of the faster library: {libraries}.\n"
+    yield f"\nOur matrix products are those of the faster library: {libraries}."
 
 
 if __name__ == "__main__":

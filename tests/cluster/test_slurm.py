@@ -45,6 +45,8 @@ SWEEP = (
 class Site(Checkout):
     """A checkout on the cluster's shared file system, with its profile."""
 
+    patience = PATIENCE
+
     def __init__(self, folder: Path, cluster: Slurm, plugin: Path | None) -> None:
         super().__init__(folder)
         self.scratch = folder.parent / f"scratch-{folder.name}"
@@ -64,7 +66,7 @@ class Site(Checkout):
         profile.write_text(text + TOY)
 
     def _ended(self, command: list[str], *, check: bool, seconds: float) -> str:
-        return super()._ended(command, check=check, seconds=PATIENCE)
+        return super()._ended(command, check=check, seconds=self.patience)
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with the profile."""

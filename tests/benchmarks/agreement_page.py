@@ -1,0 +1,168 @@
+"""The page about agreement: pairs of samples of ours and of another harness in, verdicts and Markdown out."""
+
+import collections
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
+
+import msgspec
+import numpy as np
+
+from pipeline.measure import statistics
+from pipeline.records.profiled import Interval
+from pipeline.records.record import Record
+from tests.benchmarks.all_resamples import chance
+
+Verdict = Literal["agrees", "differs", "undecided"]
+CONFIDENCE = 0.95
+TOO_WIDE = 0.1
+"""Relative width of the ratio's interval beyond which it shows no agreement."""
+FEWEST = 6
+"""Pairs below which a bootstrap interval of a median is not worth its name: all of them on one side of the
+median has a chance of 1 in 32."""
+DISCUSSION = """\
+*Ours* and *theirs* are medians over the rounds with bootstrap intervals of 95 %; of theirs, the median of
+each round's samples. *Ours / theirs* is the median of the rounds' ratios, with its interval. *Agrees* is the
+verdict that the pipeline would give on this ratio: indistinguishable, that is, the interval leaves room for a
+difference below 1 %. *Undecided*: it leaves that room and is wider than 10 %, or fewer than 6 rounds were
+left in which no thread waited for a core, so that nothing was shown. Kernels with so wide an interval got
+more rounds, in fresh processes, while there was time: its width does not depend on whose time is longer.
+
+At the family-wise level none of all comparisons of this page differs by chance with a probability of 95 %:
+Holm's procedure (1979, Scand. J. Statist. 6) on the share of all resamples that leave room for equals. It
+holds however the comparisons depend on one another (two of them share each of our samples).
+
+What is the same: the process, its threads, cores, priority and allocator, the callable, its content and
+where it lies in memory, up to 10 ms of untimed calls before each, and garbage collection (timeit, on which
+`torch.utils.benchmark` builds, is told to leave it on). What is not: the clock, and the calls per sample:
+ours are batches of at least 4 ms, torch's blocks in which the clock costs less than 0.1 %,
+pytest-benchmark's a few calls. So a disturbance of a millisecond is averaged into one of our samples, and
+dropped by a median over theirs.
+"""
+
+
+class Row(Record, frozen=True, kw_only=True):
+    """One callable under one harness, a pair of samples for each round."""
+
+    kernel: str
+    callable: str
+    harness: str
+    ours: tuple[float, ...]
+    """Seconds per call."""
+    theirs: tuple[float, ...]
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Ours over theirs, of each round."""
+        return tuple(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
+
+    @property
+    def ratio(self) -> Interval:
+        """Median of the rounds' ratios, ours over theirs."""
+        return statistics.median(self.ratios, CONFIDENCE)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the pipeline would call them indistinguishable."""
+        return "undecided" if len(self.ours) < FEWEST else verdict(self.ratio)
+
+    @property
+    def open(self) -> bool:
+        """Whether more rounds could show more, whatever these show."""
+        return len(self.ours) < FEWEST or _wide(self.ratio)
+
+    @property
+    def chance(self) -> float:
+        """How likely so large a difference is by chance; 1 of too few pairs."""
+        return 1.0 if len(self.ours) < FEWEST else chance(self.ratios)
+
+
+def longer(row: Row, more: Row) -> Row:
+    """All rounds of the same comparison.
+
+    Raises
+    ------
+    ValueError
+        It is another one.
+    """
+    ours, theirs = ((each.kernel, each.callable, each.harness) for each in (row, more))
+    if ours != theirs:
+        raise ValueError(f"{ours} and {theirs} are two comparisons")
+    return msgspec.structs.replace(row, ours=row.ours + more.ours, theirs=row.theirs + more.theirs)
+
+
+def verdict(ratio: Interval) -> Verdict:
+    """Whether the pipeline would call them indistinguishable; too wide an interval shows no agreement."""
+    if statistics.verdict(ratio) != "indistinguishable":
+        return "differs"
+    return "undecided" if _wide(ratio) else "agrees"
+
+
+def family_wise(rows: Sequence[Row]) -> list[Row]:
+    """Those that differ at 95 % for all of them together, the clearest first."""
+    found = []
+    ordered = sorted(((row.chance, row) for row in rows), key=lambda pair: pair[0])
+    for rank, (chance_of_row, row) in enumerate(ordered):
+        if chance_of_row > (1 - CONFIDENCE) / (len(rows) - rank):
+            break
+        found.append(row)
+    return found
+
+
+def by_chance(count: int) -> int:
+    """As many as may differ of so many comparisons of equals, each at 95 %, in 95 of 100 pages."""
+    rate, known = 1 - CONFIDENCE, 0.0
+    for number in range(count + 1):
+        known += math.comb(count, number) * rate**number * (1 - rate) ** (count - number)
+        if known >= CONFIDENCE:
+            return number
+    return count
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Lines of the comparison, how many verdicts of each kind there are, and what all say together."""
+    yield "| kernel | callable | harness | rounds | ours | theirs | ours / theirs | verdict |"
+    yield "|---|---|---|---:|---:|---:|---|---|"
+    for row in rows:
+        yield (
+            f"| {row.kernel} | {row.callable} | {row.harness} | {len(row.ours)} | {_figures(row)} "
+            f"| {row.verdict} |"
+        )
+    yield ""
+    yield from summary(rows)
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """Counts, each comparison by itself and all together."""
+    counts = collections.Counter(row.verdict for row in rows)
+    yield f"Of {len(rows)}: " + ", ".join(f"{counts[each]} {each}" for each in get_args(Verdict)) + "."
+    expected = len(rows) * (1 - CONFIDENCE)
+    together = family_wise(rows)
+    names = ", ".join(f"{row.kernel} {row.callable} ({row.harness})" for row in together)
+    yield (
+        f"Of {len(rows)} comparisons of equals at 95 % each, about {expected:.1f} differ by chance, up to "
+        f"{by_chance(len(rows))} in 95 of 100 pages; at the family-wise level of 95 %, "
+        f"{len(together)} of these here differ{': ' + names if names else ''}."
+    )
+    ratios = [row.ratio.value for row in rows if len(row.ours) >= FEWEST]
+    if ratios:
+        yield f"All ratios together: median {np.median(ratios):.3f}."
+
+
+def _wide(ratio: Interval) -> bool:
+    return ratio.high / ratio.low > 1 + TOO_WIDE
+
+
+def _figures(row: Row) -> str:
+    if len(row.ours) < FEWEST:
+        return "| |"
+    ratio = row.ratio
+    return (
+        f"{_microseconds(row.ours)} | {_microseconds(row.theirs)} "
+        f"| {ratio.value:.3f} ({ratio.low:.3f} – {ratio.high:.3f})"
+    )
+
+
+def _microseconds(samples: tuple[float, ...]) -> str:
+    found = statistics.median([1e6 * each for each in samples], CONFIDENCE)
+    return f"{found.value:.2f} µs ({found.low:.2f} – {found.high:.2f})"

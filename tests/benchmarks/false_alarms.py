@@ -1,0 +1,78 @@
+"""False alarms and a known slow-down, as docs/results/false_alarms.md.
+
+    python -m tests.benchmarks.false_alarms [--comparisons 200] [--slowdowns 20]
+
+Runs `python -m pipeline.aa` and `python -m tests.benchmarks.slowdown` and writes down what they print. Run it
+on a quiet machine.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.benchmarks.machine import where
+
+ROOT = Path(__file__).parents[2]
+TARGET = ROOT / "docs" / "results" / "false_alarms.md"
+EQUALS = ("pipeline.aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
+SLOWED = ("tests.benchmarks.slowdown", "--percent", "3", "--profile", "thorough")
+REMARKS = """\
+Its source (`tests/benchmarks/slowed_softmax.cpp`) computes every 33rd row twice. Fewer than 95 % of the
+intervals may hold 3 %, because the slow-down is not exactly that: the second computation of a row costs about
+a row's time, the test for it costs a little in every row.
+
+A first version computed the first 3 % of the rows again at the end, where the other core had written them: 39
+of 40 comparisons said slower, by 4.6 % in the median, and 11 intervals held 3 %. Moving lines between the
+cores' caches is work too.
+"""
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.false_alarms", description=__doc__)
+    parser.add_argument("--comparisons", type=int, default=200, help="of a kernel with itself")
+    parser.add_argument("--slowdowns", type=int, default=20, help="comparisons with the slowed kernel")
+    parser.add_argument("--out", type=Path, default=TARGET)
+    options = parser.parse_args()
+    commands = [
+        (*EQUALS, "--comparisons", str(options.comparisons)),
+        (*SLOWED, "--comparisons", str(options.slowdowns)),
+    ]
+    said = [_said(command) for command in commands]
+    options.out.write_text("\n".join(page(commands, said, where(("torch", "numpy")))) + "\n")
+    print(options.out.read_text())
+
+
+def _said(command: Sequence[str]) -> str:
+    """What it prints.
+
+    Raises
+    ------
+    CalledProcessError
+        It failed, or a comparison ended otherwise than with a verdict.
+    """
+    print(f"$ python -m {' '.join(command)}", file=sys.stderr)
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+def page(commands: Sequence[Sequence[str]], said: Sequence[str], place: str) -> Iterator[str]:
+    """Each command with its result."""
+    equals, slowed = said
+    yield "# False alarms, and a known slow-down\n"
+    yield f"{place} Each comparison starts both processes afresh.\n"
+    yield "## A kernel against itself\n"
+    yield f"```sh\npython -m {' '.join(commands[0])}\n```\n"
+    yield equals[equals.index("| kernel") :].strip() + "\n"
+    yield "## 3 % more work\n"
+    yield f"```sh\npython -m {' '.join(commands[1])}\n```\n"
+    yield slowed.strip()[:1].upper() + slowed.strip()[1:] + ".\n"
+    yield REMARKS.strip()
+
+
+if __name__ == "__main__":
+    main()
