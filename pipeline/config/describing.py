@@ -13,7 +13,7 @@ from pipeline.records.experiment import Experiment
 
 
 def described(materials: Sequence[Material]) -> str:
-    """One sentence or two for each experiment; the same cells have the same text, however they were asked for."""
+    """A sentence or two for each experiment; equal cells have the same text, however they were asked for."""
     experiments: dict[str, Experiment] = {}
     chosen: dict[str, list[Cell]] = {}
     for material in materials:

@@ -1,9 +1,9 @@
 """Rewrite the best sources so far, one change at a time. In: the history. Out: rewritten sources.
 
 The first round measures where it starts from: the declared defaults, and the sources of a folder if one is
-named. Each later round takes what passed, the fastest first, and changes what its diagnosis calls for; then what
-no diagnosis calls for, and last what did nothing but harm so far. What was tried, with whatever end, is not
-tried again.
+named. Each later round takes what passed, the fastest first, and changes what its diagnosis calls for; what
+no diagnosis calls for comes later, what did nothing but harm so far last. What was tried, with whatever end,
+is not tried again.
 """
 
 import itertools

@@ -204,7 +204,7 @@ def test_foreign_host_code(tmp_path):
 
 
 def test_reductions_by_functions_of_the_kernel(tmp_path):
-    """Whole rows at once, in their order; functions that look at a value still get one; ties, NaN, bfloat16."""
+    """Whole rows at once, in their order; what looks at a value still gets one; NaN, bfloat16."""
     script = tmp_path / "reductions.py"
     script.write_text(textwrap.dedent(REDUCTIONS))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}

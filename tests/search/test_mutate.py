@@ -150,7 +150,7 @@ def test_nothing_comes_twice(shop: Workshop) -> None:
 
 
 def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
-    """A kind of rewrite that made its parent slower, or failed, is tried on the next parent after all others."""
+    """A kind that made its parent slower, or failed, is tried on the next parent after all others."""
     two_loops(shop)
     start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
     first = propose(shop, start)

@@ -1,9 +1,9 @@
-"""Reductions in Triton's interpreter by a function of the kernel's own: a method in, one that takes whole rows out.
+"""Reductions in Triton's interpreter by a function of the kernel: a method in, one that takes whole rows out.
 
-The interpreter knows sums and extrema; for any other function it calls it on one element after the other, half
-a second for a row of 2048. Compiled, the function combines neighbours side by side until one value is left,
-and so it does here, on halves of the rows, which have the same meaning for what is written element by element.
-What is not (an `if` on a value, which a device allows there because it sees one value) goes the slow way.
+The interpreter knows sums and extrema; any other function it calls on one element after the other: half a
+second for a row of 2048. Compiled, the function combines neighbours side by side until one value is left. So
+it does here, on all pairs of all rows at once, which is the same for what is written element by element. What
+is not (an `if` on a value, which is allowed because a device sees one value there) goes the slow way.
 """
 
 import contextvars
