@@ -29,7 +29,7 @@ def _described(experiment: Experiment, chosen: Iterable[Cell]) -> str:
         return experiment.description
     if not found <= set(own):
         named = _names(sorted(found, key=_words), AXES)
-        return f"{named}, in place of what the experiment {experiment.name} selects."
+        return f"Chosen in place of what the experiment {experiment.name} selects: {named}."
     kept = [cell for cell in own if cell in found]
     narrowed = [axis for axis in AXES if set(_values(kept, axis)) != set(_values(own, axis))]
     what = _names(kept, narrowed) if narrowed else f"{len(kept)} of its {len(own)} cells"

@@ -22,8 +22,8 @@ def said(project: Project, *jobs: tuple[str, ...]) -> str:
         (("workload=small",), "Both kinds. Here only workload=small."),
         (
             ("optimization=scalar", "hardware=cpu"),
-            "kernel=scale workload=large,small hardware=cpu optimization=scalar, in place of what the"
-            " experiment default selects.",
+            "Chosen in place of what the experiment default selects: kernel=scale workload=large,small"
+            " hardware=cpu optimization=scalar.",
         ),
     ],
 )
