@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from pipeline.analyze.quantities import counted
 from pipeline.config.catalogue import Catalogue
 from pipeline.config.compose import composer
 from pipeline.errors import ConfigError, KernelmillError
@@ -57,14 +58,15 @@ def main(arguments: Sequence[str]) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"{options.out}: {tables.rows:,} rows, {tables.pairs:,} pairs, {tables.files:,} files")
+    made = {"row": tables.rows, "pair": tables.pairs, "file": tables.files}
+    print(f"{options.out}: {', '.join(counted(count, what) for what, count in made.items())}")
     left_out = {
-        "variants that did not verify": tables.left_out,
-        "that were recorded elsewhere": tables.replayed,
-        "proposals that came to no variant": tables.sourceless,
-        "unfinished tasks": tables.unfinished,
+        "that did not verify": counted(tables.left_out, "variant"),
+        "that were recorded elsewhere": counted(tables.replayed, "variant"),
+        "that came to no variant": counted(tables.sourceless, "proposal"),
+        "without an end": counted(tables.unfinished, "task"),
     }
-    print(f"left out  {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
+    print(f"left out  {', '.join(f'{count} {what}' for what, count in left_out.items())}")
     print(f"card      {options.out / 'README.md'}")
     return 0
 

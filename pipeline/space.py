@@ -163,6 +163,7 @@ def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
 
 
 def _export(arguments: Sequence[str]) -> Iterator[str]:
+    from pipeline.analyze.quantities import counted
     from pipeline.formats.ours import own_results
     from pipeline.formats.writing import write_t4
 
@@ -184,10 +185,13 @@ def _export(arguments: Sequence[str]) -> Iterator[str]:
             yield f"left out: {key}: {error}"  # results of an older version, or removed since
             continue
         for space in spaces:
+            if not space.results:  # nobody reads a file without any
+                yield f"no file: {key}/{space.source}: {'; '.join(space.notes)}"
+                continue
             path = options.out / key / f"{space.source}_T4.json"
             write_t4(space, path)
             written += 1
-            yield f"{path}: {len(space.results)} results" + "".join(f"; {note}" for note in space.notes)
+            yield "; ".join((f"{path}: {counted(len(space.results), 'result')}", *space.notes))
     if not written:
         raise ConfigError(f"{options.root}: no results of an experiment that ran to its end")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import export
+from pipeline.analyze.quantities import counted
 from tests.exports.made_up import ours, plain
 
 
@@ -15,7 +16,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     arguments = ["--root", str(tmp_path / "artifacts"), "--out", str(out)]
     assert export.main(arguments) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith(f"{out}: {len(plain(out)):,} rows, 0 pairs, 1 files")
+    assert said[0].startswith(f"{out}: {counted(len(plain(out)), 'row')}, 0 pairs, 1 file")
     assert said[-1] == f"card      {out / 'README.md'}"
     card = (out / "README.md").read_text()
     assert "python -m pipeline.export --root" in card

@@ -135,7 +135,10 @@ def test_our_results_as_t4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     (root / "aggregate" / "made_up-123" / "summary.json").write_text("{}")
     text = shown(capsys, "export", "--root", str(root), "--out", str(out), "--experiment", "made_up")
     spaces = [read_recorded(path) for path in sorted(out.glob("made_up-123/*_T4.json"))]
-    assert len(spaces) == len(text.splitlines()) > 10
+    empty = [line for line in text.splitlines() if line.startswith("no file: made_up-123/")]
+    assert len(spaces) + len(empty) == len(text.splitlines()) > 10
+    assert all(each.results for each in spaces)
+    assert empty and all("left out: " in line for line in empty)
     assert "; left out: " in text
     outcomes = {result.outcome for each in spaces for result in each.results}
     assert {Outcome.PASSED, Outcome.CRASHED} <= outcomes
@@ -169,7 +172,7 @@ def test_what_is_no_result_of_the_declared_space(tmp_path: Path, monkeypatch: py
     )
     before = {each.source: len(each.results) for each in own_results(spec, tmp_path)}
     for other, note in (
-        (written, "1 variants with a source that a search wrote"),
+        (written, "1 variant with a source that a search wrote"),
         (screened, "not measured"),
     ):
         results = (*found.results[:number], other, *found.results[number + 1 :])

@@ -7,6 +7,7 @@ connection, no right, no credit, no such model) is an AgentError; it ends the ro
 import contextlib
 import datetime
 import email.utils
+import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,18 @@ class Client:
         text = body.get("message") if isinstance(body, dict) else None
         line = " ".join(self._key.hide(str(text or error)).split())
         return line[:_SHOWN] or type(error).__name__
+
+
+def check_package() -> None:
+    """Whether the endpoint could be asked; the package is not imported.
+
+    Raises
+    ------
+    AgentError
+        It is not installed.
+    """
+    if importlib.util.find_spec("openai") is None:
+        raise AgentError(MISSING)
 
 
 def _open(agent: Agent, key: Key) -> "openai.OpenAI":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.config.compose import Compositions
+from pipeline.config.describing import described
 from pipeline.config.labels import Planned, tell_apart
 from pipeline.config.machine import Machine
 from pipeline.config.material import JobCells, Lines, Material, gather
@@ -166,10 +167,9 @@ class _Planner:
         self, materials: Sequence[Material], tasks: Sequence[PlannedTask], pruned: Sequence[PrunedCell]
     ) -> str:
         """Write the spec of aggregate, report and track; its key."""
-        experiments = {material.settings.experiment.name: material.settings for material in materials}
         spec = AggregateSpec(
             experiment=_named(materials),
-            description=" ".join(each.experiment.description for each in experiments.values()),
+            description=described(materials),
             tasks=tuple(task.row for task in tasks),
             pruned=tuple(str(cell) for cell in pruned),
             mutations=tuple(self._explained),

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.analyze.collect import Collected, Result, collect
+from pipeline.analyze.quantities import counted
 from pipeline.formats.cache import with_values
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
@@ -51,8 +52,8 @@ def _space(
     )
     absent = len(results) - len(recorded)
     left_out = {
-        "variants that were not measured, for example where the device is absent": absent,
-        "variants with a source that a search wrote, of which T4 has no word": written,
+        "not measured, for example because the device is absent": absent,
+        "with a source that a search wrote, for which T4 has no word": written,
     }
     devices = [each.profiled.device.get("name") for each in results if each.profiled]
     return RecordedSpace(
@@ -66,7 +67,9 @@ def _space(
         defaults={name: tunable.default for name, tunable in tunables.items()},
         constraints=declared.implementations[implementation].constraints if declared else (),
         results=tuple(recorded),
-        notes=tuple(f"left out: {count} {what}" for what, count in left_out.items() if count),
+        notes=tuple(
+            f"left out: {counted(count, 'variant')} {what}" for what, count in left_out.items() if count
+        ),
     )
 
 

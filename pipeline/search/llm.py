@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.agents.answers import Answers
-from pipeline.agents.client import Client
+from pipeline.agents.client import Client, check_package
 from pipeline.agents.rounds import Draft, write_round
 from pipeline.agents.scene import Scene, read_text
 from pipeline.agents.secret import key_of
@@ -36,7 +36,7 @@ def propose(
     Raises
     ------
     AgentError
-        The endpoint is not there or does not let us in.
+        The endpoint is not there or does not let us in; in round 0: its key or the package is missing.
     ConfigError
         The spec was made for another strategy.
     """
@@ -44,6 +44,9 @@ def propose(
     if agent is None or brief is None:
         raise ConfigError("search: the strategy llm needs the key agent: see conf/search/llm.yaml")
     if budget.round == 0:
+        if budget.rounds > 1:
+            check_package()
+            key_of(agent)  # the next round's: without it, this one would be measured in vain
         return _start(space, agent, workshop)
     scene = Scene(
         spec=workshop.spec,

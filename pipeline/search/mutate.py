@@ -2,19 +2,20 @@
 
 The first round measures where it starts from: the declared defaults, and the sources of a folder if one is
 named. Each later round takes what passed, the fastest first, and changes what its diagnosis calls for; what
-no diagnosis calls for comes last. What was tried, with whatever end, is not tried again.
+no diagnosis calls for comes later, what did nothing but harm so far last. What was tried, with whatever end,
+is not tried again.
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.records.diagnosed import Finding
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
-from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.records.written import Author, Proposal, SourceRecord, Unfit, WrittenSource
 from pipeline.search import candidates
 from pipeline.search.candidates import default_points
 from pipeline.search.diagnosing import diagnosed
@@ -50,13 +51,58 @@ def propose(
     names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
     tried = {workshop.text(trial.variant) for trial in history if trial.variant.written}
     parents = _parents(history, names, written=bool(workshop.spec.search.folder))
-    found: Iterator[Proposal | Unfit] = (
+    found = (
         proposal
         for called in (True, False)
         for parent in parents
         for proposal in _children(parent, _calls(parent, workshop, called=called), tried, workshop)
     )
-    return list(itertools.islice(found, budget.variants))
+    return _harmless_first(found, _harmful(history, workshop.records), budget.variants)
+
+
+def _harmless_first(
+    found: Iterable[Proposal], harmful: Set[tuple[str, str]], count: int | None
+) -> list[Proposal | Unfit]:
+    """The first ones, those of a harmful kind only where there are no others."""
+    first: list[Proposal | Unfit] = []
+    last: list[Proposal | Unfit] = []
+    for proposal in found:
+        assert proposal.source is not None
+        kind = proposal.implementation, proposal.source.author.name
+        (last if kind in harmful else first).append(proposal)
+        if len(first) == count:
+            break
+    return [*first, *last][:count]
+
+
+def _harmful(history: Sequence[Trial], records: Sequence[SourceRecord]) -> Set[tuple[str, str]]:
+    """Implementation and rewrite of what was tried and always failed, or was slower than its parent.
+
+    The intervals of the two times decide: where they overlap, the rewrite did no harm.
+    """
+    trials = {trial.variant.id: trial for trial in history}
+    written = {
+        (trial.variant.implementation, trial.variant.source_digest): trial
+        for trial in history
+        if trial.variant.written
+    }
+    harmed: dict[tuple[str, str], list[bool]] = {}
+    for record in records:
+        child = written.get((record.implementation, record.entry))
+        parents = [trials[each] for each in record.parents if each in trials]
+        harm = _harm(child, parents[0]) if child and parents else None
+        if record.author.writer == "mutate" and harm is not None:
+            harmed.setdefault((record.implementation, record.author.name), []).append(harm)
+    return {kind for kind, found in harmed.items() if all(found)}
+
+
+def _harm(child: Trial, parent: Trial) -> bool | None:
+    """None where nothing was measured that could tell."""
+    if child.outcome not in _RIGHT:
+        return True
+    if child.seconds is None or parent.seconds is None:
+        return None
+    return child.seconds.low > parent.seconds.high
 
 
 def _start(

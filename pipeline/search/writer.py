@@ -13,7 +13,7 @@ from pipeline.records.history import Trial
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Variant
-from pipeline.records.written import Proposal, Unfit
+from pipeline.records.written import Proposal, SourceRecord, Unfit
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
 from pipeline.store.sources import written_text
@@ -27,6 +27,8 @@ class Workshop(Record, frozen=True, kw_only=True):
     store: str
     attempts: tuple[tuple[Attempt, ...], ...] = ()
     """Of a language model, round by round from the first one on."""
+    records: tuple[SourceRecord, ...] = ()
+    """Who wrote the sources of the earlier rounds, and from which variants."""
 
     def declared(self, implementation: str) -> str:
         """Text of an implementation's declared source.

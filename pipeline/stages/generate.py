@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.records.attempt import Attempt
 from pipeline.records.history import Trial
 from pipeline.records.record import read_record
 from pipeline.records.search import Stop
@@ -86,8 +85,13 @@ def generate(
         starts=tuple((start.implementation, start.tunables) for start in spec.starts),
     )
     ended = stop(spec.search, history, round_number)
+    earlier = _earlier(store, key, round_number)
     workshop = Workshop(
-        spec=spec, repository=str(Path.cwd()), store=str(store), attempts=_attempts(store, key, round_number)
+        spec=spec,
+        repository=str(Path.cwd()),
+        store=str(store),
+        attempts=tuple(each.attempts if each else () for each in earlier),
+        records=tuple(record for each in earlier if each for record in each.records),
     )
     proposals = [] if ended else _propose(space, history, budget, workshop)
     if not proposals and ended is None:
@@ -118,10 +122,10 @@ def _propose(
     )
 
 
-def _attempts(store: Path, key: str, round_number: int) -> tuple[tuple[Attempt, ...], ...]:
-    """Those of the earlier rounds, where there are any: only a language model's search makes some."""
+def _earlier(store: Path, key: str, round_number: int) -> tuple[Generated | None, ...]:
+    """What this stage wrote in the earlier rounds; None where a round's file is not there."""
     paths = (output_path(store, "generate", key, number) for number in range(round_number))
-    return tuple(read_record(path, Generated).attempts if path.is_file() else () for path in paths)
+    return tuple(read_record(path, Generated) if path.is_file() else None for path in paths)
 
 
 def _report(generated: Generated, spec: GenerateSpec, seconds: float) -> None:

@@ -78,6 +78,85 @@ assert sums[0] == tree.float().item() != half.float().sum().item(), (sums, tree)
 torch.testing.assert_close(sums[1], (x * torch.tensor(0.1)).sum())
 """
 
+REDUCTIONS = """
+import time
+import torch
+import triton
+import triton.language as tl
+from pipeline.backends.triton.interpreter import mend
+
+mend()
+
+
+@triton.jit
+def larger(a, b):
+    return tl.where((a > b) | (a != a), a, b)
+
+
+@triton.jit
+def scalar(a, b):
+    if a > b or a != a:
+        return a
+    return b
+
+
+@triton.jit
+def first(a, b):
+    return a + 0 * b
+
+
+@triton.jit
+def merge(mean, squares, weight, mean_2, squares_2, weight_2):
+    delta, both = mean_2 - mean, weight + weight_2
+    share = weight_2 / both
+    return mean + delta * share, squares + squares_2 + delta * delta * weight * share, both
+
+
+@triton.jit
+def kernel(x, half, out, ROWS: tl.constexpr, COLS: tl.constexpr):
+    row, col = tl.arange(0, ROWS), tl.arange(0, COLS)
+    values = tl.load(x + row[:, None] * COLS + col[None, :])
+    tl.store(out + row, tl.reduce(values, 1, larger))
+    tl.store(out + ROWS + row[:, None], tl.reduce(values, 1, larger, keep_dims=True))
+    tl.store(out + 2 * ROWS + row, tl.reduce(values, 1, scalar))
+    tl.store(out + 3 * ROWS + row, tl.reduce(values, 1, first))
+    mean, squares, weight = tl.reduce((values, values * 0, values * 0 + 1), 1, merge)
+    tl.store(out + 4 * ROWS + row, mean)
+    tl.store(out + 5 * ROWS + row, squares / weight)
+    narrow = tl.load(half + row[:, None] * COLS + col[None, :])
+    tl.store(out + 6 * ROWS + row, tl.reduce(narrow, 1, larger))
+    tl.store(out + 7 * ROWS, tl.reduce(values, None, larger))
+    tl.store(out + 7 * ROWS + 1 + col, tl.reduce(values, 0, larger))
+
+
+@triton.jit
+def long(x, out, COLS: tl.constexpr):
+    tl.store(out, tl.reduce(tl.load(x + tl.arange(0, COLS)), 0, larger))
+
+
+torch.manual_seed(0)
+x = torch.randn(4, 16)
+x[1, 5] = float("nan")
+half = torch.randn(4, 16).to(torch.bfloat16)
+out = torch.empty(7 * 4 + 1 + 16)
+kernel[(1,)](x, half, out, ROWS=4, COLS=16)
+found = out[:28].reshape(7, 4)
+for number in range(3):
+    assert torch.equal(found[number].nan_to_num(9.0), x.amax(1).nan_to_num(9.0)), (number, found)
+assert torch.equal(found[3].nan_to_num(9.0)[[0, 2, 3]], x[[0, 2, 3], 0]), found
+torch.testing.assert_close(found[4], x.mean(1), equal_nan=True)
+torch.testing.assert_close(found[5], x.var(1, correction=0), equal_nan=True)
+assert torch.equal(found[6], half.float().amax(1))
+assert out[28].isnan()
+assert torch.equal(out[29:].nan_to_num(9.0), x.amax(0).nan_to_num(9.0))
+
+many = torch.randn(1 << 17)
+started = time.process_time()
+long[(1,)](many, out, COLS=1 << 17)
+assert out[0] == many.max()
+assert time.process_time() - started < 10, "one element after the other: half a minute"
+"""
+
 
 def bits(values):
     """bfloat16 bits of a tensor."""
@@ -117,6 +196,17 @@ def test_foreign_host_code(tmp_path):
     """Scalars with methods, functions of the device library, sums of bfloat16 that round at every level."""
     script = tmp_path / "arithmetic.py"
     script.write_text(textwrap.dedent(FOREIGN))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_reductions_by_functions_of_the_kernel(tmp_path):
+    """Whole rows at once, in their order; what looks at a value still gets one; NaN, bfloat16."""
+    script = tmp_path / "reductions.py"
+    script.write_text(textwrap.dedent(REDUCTIONS))
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, check=False

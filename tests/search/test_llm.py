@@ -1,11 +1,14 @@
 """The strategy llm: where it starts, what it proposes, and what its prompts learn from the earlier rounds."""
 
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.errors import AgentError, ConfigError
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import ProfileOutput
@@ -32,6 +35,13 @@ def workshop(made: GenerateSpec, store: Path) -> Workshop:
     return Workshop(spec=made, repository=str(ROOT), store=str(store))
 
 
+@pytest.fixture(autouse=True)
+def package(request: pytest.FixtureRequest) -> None:
+    """The extra `llm`; one test says what happens without it."""
+    if "in_vain" not in request.node.name:
+        pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
+
+
 def budget(number: int) -> Budget:
     """Two variants a round."""
     return Budget(round=number, rounds=3, variants=2, variants_per_round=2, seed=0)
@@ -53,9 +63,30 @@ def test_it_starts_from_a_given_source(tmp_path: Path) -> None:
     assert start.source.author.name == PLAIN
 
 
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ("key", r"^\$OPENAI_API_KEY is not set: export it, or say search.agent.key_variable=null where http"),
+        ("package", r"^search=llm needs the package openai: pip install 'kernelmill\[llm\]'$"),
+    ],
+)
+def test_nothing_is_measured_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, expected: str
+) -> None:
+    """What round 1 cannot do without is asked for in round 0; a search of one round asks nobody."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    installed = ModuleType("openai")
+    installed.__spec__ = ModuleSpec("openai", None)
+    monkeypatch.setitem(sys.modules, "openai", installed if missing == "key" else None)
+    made = spec(agent(key_variable="OPENAI_API_KEY"))
+    with pytest.raises(AgentError, match=expected):
+        propose(space_of(made), [], budget(0), workshop(made, tmp_path))
+    alone = msgspec.structs.replace(budget(0), rounds=1)
+    assert len(propose(space_of(made), [], alone, workshop(made, tmp_path))) == 1
+
+
 def test_attempts_with_and_without_a_source(tmp_path: Path) -> None:
     """A refusal is no variant, but told, with its attempt; a source is one, and knows its parent."""
-    pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
     script = Script(coder=[code("once.cpp"), Reply(text="I'm sorry, but no.")])
     first = trial("declared", 300.0)
     first = msgspec.structs.replace(first, variant=msgspec.structs.replace(first.variant, written=False))

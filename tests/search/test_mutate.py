@@ -69,6 +69,26 @@ def trials(shop: Workshop, proposals: list[Proposal], seconds: float, *codes: Fi
     ]
 
 
+def two_loops(shop: Workshop) -> None:
+    """What was done to one of them can be done to the other one."""
+    again = TOY[TOY.index("    float sum") : TOY.index("    y[0]")].replace("sum", "more")
+    text = TOY.replace("    y[0] = sum;", f"{again}    y[0] = sum + more;")
+    Path(shop.repository, "kernels/toy/toy.cpp").write_text(text)
+
+
+def failed(trial: Trial) -> Trial:
+    """It compiled to something wrong."""
+    return msgspec.structs.replace(
+        trial, stage="verify", outcome=Outcome.WRONG_VALUE, reason="off", seconds=None, diagnosis=()
+    )
+
+
+def remembering(shop: Workshop, proposals: list[Proposal]) -> Workshop:
+    """With what generate recorded of them."""
+    made = variants_of(shop.spec, proposals, repository=Path(shop.repository), store=Path(shop.store))
+    return msgspec.structs.replace(shop, records=made.records)
+
+
 def names(proposals: list[Proposal]) -> list[str]:
     """Of the rewrites."""
     return [each.source.author.name for each in proposals if each.source]
@@ -127,6 +147,44 @@ def test_nothing_comes_twice(shop: Workshop) -> None:
     assert len(set(texts)) == len(texts) == 8
     assert second[0].source is not None
     assert second[0].source.parents == (history[1].variant.id,)
+
+
+def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
+    """A kind that made its parent slower, or failed, is tried on the next parent after all others."""
+    two_loops(shop)
+    start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    first = propose(shop, start)
+    slower, broken, equal, faster = first
+    history = [
+        *start,
+        *trials(shop, [slower], 1.5),
+        *(failed(each) for each in trials(shop, [broken], 1.0)),
+        *trials(shop, [equal], 1.0),
+        *trials(shop, [faster], 0.5, FindingCode.NO_VECTORS),
+    ]
+    harmful = set(names([slower, broken]))
+    unknown = [name in harmful for name in names(propose(shop, history, 2, variants=100))]
+    assert unknown != sorted(unknown)  # who wrote them is not known there
+    found = names(propose(remembering(shop, first), history, 2, variants=100))
+    after = [name in harmful for name in found]
+    assert after == sorted(after)
+    assert True in after and False in after
+    kept = [name for name in found if name not in harmful]
+    assert names(propose(remembering(shop, first), history, 2, variants=2)) == kept[:2]
+
+
+def test_what_did_good_once_is_not_harmful(shop: Workshop) -> None:
+    """One parent was slower with it, another one was not: its place stays."""
+    two_loops(shop)
+    start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    first = propose(shop, start, variants=1)
+    history = [*start, *trials(shop, first, 0.5, FindingCode.NO_VECTORS)]
+    second = propose(shop, history, 2, variants=100)
+    again = [each for each in second if names([each]) == names(first)][:1]
+    history += trials(shop, again, 2.0, FindingCode.NO_VECTORS)
+    assert names(propose(remembering(shop, [*first, *again]), history, 3, variants=100)) == names(
+        propose(shop, history, 3, variants=100)
+    )
 
 
 def test_a_folder_to_begin_with(shop: Workshop) -> None:

@@ -19,8 +19,11 @@ from pipeline.records.search import Search, Stop
 from pipeline.records.specs import Build, GenerateSpec
 from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.records.written import Author, Proposal, SourceRecord
 from pipeline.search.history import read_history
+from pipeline.search.writer import Workshop
 from pipeline.stages.generate import generate, main
+from pipeline.store.layout import output_path
 
 IMPLEMENTATION = Implementation(
     backend="cpp",
@@ -168,6 +171,28 @@ def test_a_spent_budget_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.endswith(
         "generate toy, round 1: nothing: the budget of 2 variants is spent\n"
     )
+
+
+def test_writers_know_who_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authors of all earlier rounds reach a strategy that writes; a round whose file is gone has none."""
+    record = SourceRecord(
+        entry="e", implementation="cpp", author=Author(writer="mutate", name="unroll=2"), parents=("p",)
+    )
+    earlier = Generated(key="k", round=1, variants=(), pruned=(), space={}, records=(record,))
+    path = output_path(tmp_path, "generate", "k", 1)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(to_json(earlier))
+    seen: list[Workshop] = []
+
+    def writes(*arguments: object) -> list[Proposal]:
+        seen.extend(each for each in arguments if isinstance(each, Workshop))
+        return []
+
+    monkeypatch.setattr("pipeline.stages.generate.writer", lambda _: writes)
+    search = Search(name="", description="", strategy="mutate", rounds=3, variants_per_round=2)
+    generate(msgspec.structs.replace(SPEC, search=search), [], key="k", round_number=2, store=tmp_path)
+    (shop,) = seen
+    assert (shop.records, shop.attempts) == ((record,), ((), ()))
 
 
 def test_ids_do_not_depend_on_the_rest_of_the_space() -> None:

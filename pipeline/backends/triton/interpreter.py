@@ -5,8 +5,8 @@ and arithmetic work on the integers, and a cast from float32 cuts bits off where
 even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4. And
 each call of a device function searches Triton's modules for built-ins anew, which takes a third of the time:
 here their names are remembered. A floating-point argument, which a compiled kernel gets as float32, stays a
-Python number, without the methods of a scalar; sums of bfloat16 add up the bits as integers; and the device
-library has no bodies (`libdevice`).
+Python number, without the methods of a scalar; sums of bfloat16 add up the bits as integers; the device
+library has no bodies (`libdevice`); and reductions by a function of the kernel take seconds (`reductions`).
 """
 
 import functools
@@ -19,7 +19,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from pipeline.backends.triton import libdevice
+from pipeline.backends.triton import libdevice, reductions
 
 _METHODS = (
     "binary_op", "unary_op", "ternary_op", "create_fma", "create_erf", "create_rsqrt", "create_dot",
@@ -41,7 +41,8 @@ def mend() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
     interpreter.ReduceOps.sum = _sum(interpreter.ReduceOps.sum)
-    interpreter._patch_lang_tensor = _index(interpreter._patch_lang_tensor)
+    interpreter.ReduceOps.generic_reduce = reductions.by_rows(interpreter.ReduceOps.generic_reduce)
+    interpreter._patch_lang_tensor = _scalars(interpreter._patch_lang_tensor)
     interpreter._patch_builtin = _patch_builtin
     interpreter._implicit_cvt = _argument(interpreter._implicit_cvt)
     for name in _OPERATORS:
@@ -160,10 +161,11 @@ def _with_tensor(method: Callable[..., Any], plain: Callable[[Any, Any], Any]) -
     return operation
 
 
-def _index(patch: Callable[..., None]) -> Callable[..., None]:
+def _scalars(patch: Callable[..., None]) -> Callable[..., None]:
     def patched(tensor: Any, scope: Any) -> None:
         patch(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+        scope.set_attr(tensor, "__bool__", reductions.truth)
 
     return patched
 
