@@ -38,7 +38,7 @@ def test_as_hydras_basic_sweeper(lines: list[str], size: int | None) -> None:
 @pytest.mark.parametrize("line", ["a=range(5,1)", "hydra/output=glob(zz*)"])
 def test_an_axis_without_a_value_is_no_sweep(line: str) -> None:
     """A pattern that fits nothing would be a sweep of no jobs, which ends well and says nothing."""
-    load = SimpleNamespace(get_group_options=lambda *_: ["kernelmill"])
+    load = SimpleNamespace(get_group_options=lambda *_, **__: ["kernelmill"])
     overrides = OverridesParser.create(config_loader=cast(ConfigLoader, load)).parse_overrides([line])
     with pytest.raises(SweepStopped, match="holds no value") as stopped:
         combinations(overrides)
