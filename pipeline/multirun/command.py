@@ -1,5 +1,6 @@
 """Run Snakemake in the foreground. In: its arguments. Out: how it ended; Ctrl-C reaches it directly."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 from pipeline.config.groups import hint
 from pipeline.errors import ConfigError
 from pipeline.records.record import Record
+from pipeline.workers.keeper import die_with_parent
 
 LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
 """Arguments with which it runs nothing."""
@@ -24,8 +26,14 @@ class Ended(Record, frozen=True, kw_only=True):
 
 
 def run_snakemake(arguments: Sequence[str]) -> Ended:
-    """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes."""
-    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
+    """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes.
+
+    So it does where this process is killed: nothing goes on behind the user's back.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *arguments],
+        preexec_fn=lambda: die_with_parent(signal.SIGTERM),  # noqa: PLW1509  (no threads here)
+    )
     interrupted = False
     while True:
         try:
