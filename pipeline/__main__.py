@@ -17,7 +17,7 @@ from pipeline.config.cache import current_plan
 from pipeline.config.groups import check_project
 from pipeline.environment import let_hydra_raise
 from pipeline.errors import KernelmillError
-from pipeline.multirun.command import cores, is_looking, run_snakemake
+from pipeline.multirun.command import check_executors, cores, is_looking, run_snakemake
 from pipeline.summary import show
 from pipeline.workers.submit import begin
 from pipeline.workflow import INTERRUPTED, ROOT, Workflow
@@ -54,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     """Run Snakemake for these overrides, and show the winners where it came to its end."""
     try:
+        check_executors(passed_on)
         start = (lambda: None) if is_looking(passed_on) else begin
         plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT, before_making=start)
     except KernelmillError as error:

@@ -1,5 +1,7 @@
 """Run Snakemake in the foreground. In: its arguments. Out: how it ended; Ctrl-C reaches it directly."""
 
+import importlib.util
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,12 @@ LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
 """Arguments with which it runs nothing."""
 CORES = ("--cores", "-c", "-j", "--jobs")
 PROFILES = Path("workflows/profiles")
+PROFILE = ("--profile", "--workflow-profile")
+PROFILES_SET = tuple(f"{name}=" for name in PROFILE)
+BUILT_IN = ("local", "dryrun", "touch")
+REFUSED = 2
+"""Snakemake's exit code where it does not take its arguments or its profile: nothing has run."""
+_EXECUTOR = re.compile(r"^executor:\s*[\"']?([\w-]+)", re.MULTILINE)
 
 
 class Ended(Record, frozen=True, kw_only=True):
@@ -47,6 +55,27 @@ def run_snakemake(arguments: Sequence[str]) -> Ended:
 def cores(arguments: Sequence[str]) -> tuple[str, ...]:
     """All cores, where the arguments say nothing of them."""
     return () if any(argument.startswith(CORES) for argument in arguments) else ("--cores", "all")
+
+
+def check_executors(arguments: Sequence[str]) -> None:
+    """Raise ConfigError where a profile wants an executor that is not installed.
+
+    Snakemake would print a hundred lines of usage before it said so.
+    """
+    places = [at for at, argument in enumerate(arguments[:-1]) if argument in PROFILE]
+    named = [arguments[at + 1] for at in places]
+    named += [argument.partition("=")[2] for argument in arguments if argument.startswith(PROFILES_SET)]
+    for folder in named:
+        for file in sorted(Path(folder).glob("*.yaml")):
+            match = _EXECUTOR.search(file.read_text(encoding="utf-8", errors="replace"))
+            if match is None or match[1] in BUILT_IN or importlib.util.find_spec(_plugin(match[1])):
+                continue
+            package = _plugin(match[1]).replace("_", "-")
+            raise ConfigError(f"{file}: executor {match[1]} is not installed: pip install {package}")
+
+
+def _plugin(executor: str) -> str:
+    return f"snakemake_executor_plugin_{executor.replace('-', '_')}"
 
 
 def is_looking(arguments: Sequence[str]) -> bool:

@@ -7,6 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.multirun.command import check_executors
+
 ROOT = Path(__file__).parents[2]
 STAND_IN = """#!/bin/sh
 trap 'touch told; exit 0' TERM
@@ -45,3 +50,15 @@ def test_killed_it_takes_snakemake_along(tmp_path: Path) -> None:
     finally:
         front.kill()
         front.wait()
+
+
+def test_an_executor_that_is_not_installed(tmp_path: Path) -> None:
+    """One line that says what to install, instead of Snakemake's usage; one that is there is fine."""
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("jobs: 1\nexecutor: no-such-one # a cluster\n")
+    for arguments in (["--profile", str(tmp_path)], ["-n", f"--workflow-profile={tmp_path}"]):
+        with pytest.raises(ConfigError, match="no-such-one is not installed: pip install snakemake-exec"):
+            check_executors(arguments)
+    profile.write_text("executor: local\n")
+    check_executors(["--profile", str(tmp_path)])
+    check_executors(["--profile"])
