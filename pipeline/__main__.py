@@ -14,9 +14,10 @@ from pathlib import Path
 
 from pipeline import completion
 from pipeline.config.cache import current_plan
+from pipeline.config.groups import check_project
 from pipeline.environment import let_hydra_raise
 from pipeline.errors import KernelmillError
-from pipeline.multirun.command import cores, is_looking, run_snakemake
+from pipeline.multirun.command import check_executors, cores, is_looking, run_snakemake
 from pipeline.summary import show
 from pipeline.workers.submit import begin
 from pipeline.workflow import INTERRUPTED, ROOT, Workflow
@@ -29,13 +30,14 @@ ASKING = (
 """Flags of Hydra that run nothing."""
 
 CONF = Path("conf")
-NEEDED = "it has conf/, kernels/, workflows/, profiles/ and Snakefile"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
-    if not (CONF / "config.yaml").is_file():
-        print(f"error: {Path.cwd()}: no project is here ({NEEDED}): cd to one", file=sys.stderr)
+    try:
+        check_project(CONF.parent)
+    except KernelmillError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
     ours, passed_on = _split(arguments)
     asks = any(argument.split("=")[0] in ASKING for argument in ours)
@@ -52,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
     """Run Snakemake for these overrides, and show the winners where it came to its end."""
     try:
+        check_executors(passed_on)
         start = (lambda: None) if is_looking(passed_on) else begin
         plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT, before_making=start)
     except KernelmillError as error:

@@ -28,10 +28,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--conf", type=Path, default=Path("conf"), help="folder of the option groups")
     options = parser.parse_args(arguments)
     try:
-        print(ceilings_text(_measured(options)))
+        text = ceilings_text(_measured(options))
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # `… | head`
+        sys.stderr.close()
     return 0
 
 

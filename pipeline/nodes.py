@@ -56,8 +56,11 @@ def _run(options: argparse.Namespace) -> int:
         for name in missing:
             print(f"{name}: was not known", file=sys.stderr)
         return int(bool(missing))
-    for node in read_nodes(ROOT).values():
+    known = read_nodes(ROOT)
+    for node in known.values():
         print(_line(node))
+    if not known:
+        print("no node was asked yet: python -m pipeline.nodes probe", file=sys.stderr)
     return 0
 
 

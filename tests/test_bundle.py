@@ -58,6 +58,17 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not (tmp_path / "job.pyz").exists()
 
 
+@pytest.mark.parametrize("arguments", [["pack", "experiment=smoke"], ["run"]])
+def test_where_no_project_is(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said as such, not as an option that does not exist."""
+    monkeypatch.chdir(tmp_path)
+    assert bundle.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {tmp_path}: no project is here") and error.count("\n") == 1
+
+
 def test_a_full_disk_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

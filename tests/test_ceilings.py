@@ -1,5 +1,7 @@
 """The command that shows what the device here reaches."""
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,19 @@ def test_table(measured: list[str], tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run("cpu", "--afresh", "--root", str(tmp_path)) == 0
     assert measured == ["kept cpu ceilings", "again cpu ceilings", "afresh cpu ceilings"]
     assert "256 MiB  DRAM" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_seen_enough(
+    measured: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`… | head` is no bug of ours: no traceback."""
+
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", closed)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert run("cpu", "--root", str(tmp_path)) == 0
 
 
 def test_a_device_that_is_not_here(measured: list[str], capsys: pytest.CaptureFixture[str]) -> None:

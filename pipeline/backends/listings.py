@@ -13,11 +13,19 @@ def read_listings(compiled: Compiled, folder: Path) -> tuple[Listing, ...]:
     Raises
     ------
     StoreError
-        The entry holds no machine code that can be listed.
+        The entry holds no machine code that can be listed, or came without it.
     ToolchainError
         A disassembler is missing.
     """
-    found = tuple(_read(folder / name) for name in compiled.files if _is_listed(name))
+    names = [name for name in compiled.files if _is_listed(name)]
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise StoreError(
+            f"{folder}: has no {', '.join(missing)}: a bundle brought it without binaries (run it with "
+            "--with-binaries there), or it is damaged; where its compiler is, snakemake --cores all compile "
+            "makes it"
+        )
+    found = tuple(_read(folder / name) for name in names)
     if not found:
         raise StoreError(
             f"{folder}: holds no machine code (.cubin, .amdgcn or .so); it has {', '.join(compiled.files)}"

@@ -1,6 +1,7 @@
 """What the commands of `python -m pipeline.bundle` do and print: parsed options in, an exit code out."""
 
 import argparse
+import importlib.util
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,6 +112,9 @@ def tables_here(spec: AggregateSpec, root: Path) -> None:
     from pipeline.bundles.stages import StageCommands
 
     if not spec.tasks:
+        return
+    if importlib.util.find_spec("pyarrow") is None:
+        print("note     no tables here, because this machine has no pyarrow; they are made at home")
         return
     key = key_of(spec.experiment, spec)
     write_spec(root, "aggregate", key, spec)

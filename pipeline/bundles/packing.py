@@ -14,7 +14,8 @@ from pipeline.records.record import Record, digest_bytes, digest_parts
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import REVISION, revision
 
-PARTS = ("conf", "kernels", "pipeline", "pyproject.toml", "LICENSE")
+FOLDERS = ("conf", "hydra_plugins", "kernels", "pipeline")
+PARTS = (*FOLDERS, "pyproject.toml", "LICENSE")
 _START = b"#!/usr/bin/env python3\n"
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: equal contents give equal files
 _SKIPPED = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
@@ -87,7 +88,7 @@ def _zipped(job: Mapping[str, object], files: Mapping[str, bytes]) -> bytes:
 
 def _project(root: Path) -> Iterator[tuple[str, bytes]]:
     """What a plan is made of; of a checkout, what git knows and what it does not ignore."""
-    missing = [part for part in PARTS[:3] if not (root / part).is_dir()]
+    missing = [part for part in FOLDERS if not (root / part).is_dir()]
     if missing:
         raise BundleError(f"{root}: not a checkout of the project: it has no {', '.join(missing)}")
     names = _listed(root)

@@ -22,7 +22,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.config.groups import AXES, check_option, option_file
+from pipeline.config.groups import AXES, check_option, check_project, option_file
 from pipeline.config.literal import read_literal
 from pipeline.config.overrides import Overrides, Reader
 from pipeline.config.setting import with_values
@@ -82,6 +82,8 @@ class Compositions:
 @contextlib.contextmanager
 def composer(conf: Path, known: Compositions | None = None) -> Iterator["Composer"]:
     """Hydra, initialised for a configuration folder; what was initialised before is so again afterwards."""
+    if not conf.is_dir():
+        check_project(conf.parent)
     runtime = JobRuntime.instance()
     before, name = GlobalHydra.instance().hydra, runtime.get("name")
     GlobalHydra.instance().clear()

@@ -38,8 +38,19 @@ SETTINGS: dict[str, type[Record]] = {
 GROUPS = {**AXES, **SETTINGS}
 
 
+def check_project(folder: Path) -> None:
+    """Raise ConfigError unless a project is there: a command that was started elsewhere says so."""
+    if not (folder / "conf" / "config.yaml").is_file():
+        raise ConfigError(
+            f"{folder.absolute()}: no project is here (it has conf/, kernels/, workflows/, profiles/ and "
+            "Snakefile): cd to one"
+        )
+
+
 def options(conf: Path, group: str) -> tuple[str, ...]:
-    """Names of the options of a group."""
+    """Names of the options of a group; raises ConfigError where there is no such folder at all."""
+    if not conf.is_dir():
+        check_project(conf.parent)
     return tuple(sorted(path.stem for path in (conf / group).glob("*.yaml")))
 
 

@@ -38,6 +38,7 @@ from pipeline.measure.costs import examine
 from pipeline.measure.hosting import Hosted, load
 from pipeline.measure.memory import peak_of
 from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
+from pipeline.measure.unchanged import First
 from pipeline.records.hardware import BackendKind
 from pipeline.workers.channel import Channel
 from pipeline.workers.confine import confine
@@ -89,13 +90,14 @@ class Host:
         self._content = Content(set_up.problem, self.timer.device)
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
+        self._first: First | None = None
 
     def obey(self, command: Command) -> Answer:
         """Do it; what the callable raises is an answer."""
         match command:
             case Load():
                 self._content.renew(command.seed)
-                return self._attempt(self._load)
+                return self._attempt(lambda: self._load(command.seed))
             case Calibrate():
                 return self._attempt(lambda: self._calibrate(command))
             case Prepare():
@@ -121,7 +123,7 @@ class Host:
             starved = isinstance(error, MemoryError) or "allocate memory" in str(error)
             return Refused(reason=f"{type(error).__name__}: {_one_line(error)}", out_of_memory=starved)
 
-    def _load(self) -> Answer:
+    def _load(self, seed: int) -> Answer:
         clock = time.perf_counter
         start = clock()
         self._hosted = load(self._set_up, self._content)
@@ -130,6 +132,9 @@ class Host:
         # Its clock stands inside: freeing memory first, so that the peak can be seen, is not the call's.
         first: list[float] = []
         peak = peak_of(lambda: first.append(self._first_call()), self._set_up.kind)
+        if self._hosted.checked is not None:
+            self._first = First(self._content, seed, lambda call: self.timer.batch(call, 1))
+            self._first.keep(self._hosted.checked)
         return Loaded(
             setup_seconds=loaded - start,
             first_call_seconds=first[0],
@@ -203,6 +208,10 @@ class Host:
         def batch(calls: int) -> float:
             return self.timer.batch(self.call, calls)
 
+        if self._first is not None and self._hosted.checked is not None:
+            changed = self._first.difference(self._hosted.checked)
+            if changed is not None:
+                return Refused(reason=changed, changed=True)
         return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:

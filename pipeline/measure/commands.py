@@ -118,6 +118,8 @@ class Refused(Record, frozen=True, kw_only=True, tag="refused"):
 
     reason: str
     out_of_memory: bool = False
+    changed: bool = False
+    """It worked, and gives another result now than at its first call."""
 
 
 class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):

@@ -54,6 +54,10 @@ class Content:
         """Inputs in declared order, as the reference takes them."""
         return tuple(self.tensors[name] for name in self._problem.names("input"))
 
+    def outputs(self) -> dict[str, "torch.Tensor"]:
+        """Outputs as they lie now, by name."""
+        return {name: self.tensors[name] for name in self._problem.names("output")}
+
     def _dtype(self, name: str) -> "torch.dtype":
         import torch
 

@@ -21,6 +21,8 @@ class Hosted(NamedTuple):
     """The call on the tensors as they lie at that moment."""
     host: Call | None
     """All that the call does but the kernel, where the backend can do that."""
+    checked: Callable[[], Call] | None = None
+    """As `bind`, with the results in the outputs; None for a reference, which makes its outputs itself."""
 
 
 def load(set_up: SetUp, content: Content) -> Hosted:
@@ -43,6 +45,7 @@ def _candidate(candidate: Candidate, content: Content) -> Hosted:
     return Hosted(
         bind=lambda: functools.partial(timed, dict(content.tensors)),
         host=functools.partial(host, dict(content.tensors)) if host else None,
+        checked=lambda: functools.partial(launch, dict(content.tensors)),
     )
 
 

@@ -249,8 +249,7 @@ class Member:
             return answer
         self.stop()
         if isinstance(answer, Refused):
-            outcome = Outcome.OUT_OF_MEMORY if answer.out_of_memory else Outcome.LAUNCH_ERROR
-            raise MemberGone(self.name, outcome, answer.reason)
+            raise MemberGone(self.name, _refusal(answer), answer.reason)
         raise MemberGone(self.name, Outcome.TAMPERED, f"it answered out of turn: {type(answer).__name__}")
 
     def _gone(self, ended: ChildEnded) -> MemberGone:
@@ -279,6 +278,12 @@ class _Account(Record, frozen=True, kw_only=True):
     """Seconds of all threads in the run queues, without running."""
     queued: float
     """Those of the main thread."""
+
+
+def _refusal(answer: Refused) -> Outcome:
+    if answer.changed:
+        return Outcome.NONDETERMINISTIC
+    return Outcome.OUT_OF_MEMORY if answer.out_of_memory else Outcome.LAUNCH_ERROR
 
 
 def _story(ended: Exit) -> str:

@@ -1,5 +1,8 @@
 """Run Snakemake in the foreground. In: its arguments. Out: how it ended; Ctrl-C reaches it directly."""
 
+import importlib.util
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,11 +11,18 @@ from pathlib import Path
 from pipeline.config.groups import hint
 from pipeline.errors import ConfigError
 from pipeline.records.record import Record
+from pipeline.workers.keeper import die_with_parent
 
 LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
 """Arguments with which it runs nothing."""
 CORES = ("--cores", "-c", "-j", "--jobs")
 PROFILES = Path("workflows/profiles")
+PROFILE = ("--profile", "--workflow-profile")
+PROFILES_SET = tuple(f"{name}=" for name in PROFILE)
+BUILT_IN = ("local", "dryrun", "touch")
+REFUSED = 2
+"""Snakemake's exit code where it does not take its arguments or its profile: nothing has run."""
+_EXECUTOR = re.compile(r"^executor:\s*[\"']?([\w-]+)", re.MULTILINE)
 
 
 class Ended(Record, frozen=True, kw_only=True):
@@ -24,8 +34,14 @@ class Ended(Record, frozen=True, kw_only=True):
 
 
 def run_snakemake(arguments: Sequence[str]) -> Ended:
-    """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes."""
-    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
+    """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes.
+
+    So it does where this process is killed: nothing goes on behind the user's back.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *arguments],
+        preexec_fn=lambda: die_with_parent(signal.SIGTERM),  # noqa: PLW1509  (no threads here)
+    )
     interrupted = False
     while True:
         try:
@@ -39,6 +55,27 @@ def run_snakemake(arguments: Sequence[str]) -> Ended:
 def cores(arguments: Sequence[str]) -> tuple[str, ...]:
     """All cores, where the arguments say nothing of them."""
     return () if any(argument.startswith(CORES) for argument in arguments) else ("--cores", "all")
+
+
+def check_executors(arguments: Sequence[str]) -> None:
+    """Raise ConfigError where a profile wants an executor that is not installed.
+
+    Snakemake would print a hundred lines of usage before it said so.
+    """
+    places = [at for at, argument in enumerate(arguments[:-1]) if argument in PROFILE]
+    named = [arguments[at + 1] for at in places]
+    named += [argument.partition("=")[2] for argument in arguments if argument.startswith(PROFILES_SET)]
+    for folder in named:
+        for file in sorted(Path(folder).glob("*.yaml")):
+            match = _EXECUTOR.search(file.read_text(encoding="utf-8", errors="replace"))
+            if match is None or match[1] in BUILT_IN or importlib.util.find_spec(_plugin(match[1])):
+                continue
+            package = _plugin(match[1]).replace("_", "-")
+            raise ConfigError(f"{file}: executor {match[1]} is not installed: pip install {package}")
+
+
+def _plugin(executor: str) -> str:
+    return f"snakemake_executor_plugin_{executor.replace('-', '_')}"
 
 
 def is_looking(arguments: Sequence[str]) -> bool:

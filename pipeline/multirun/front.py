@@ -69,11 +69,13 @@ def _hydra(arguments: Sequence[str]) -> int:
 
 
 def _check_plugins(lines: Sequence[str]) -> None:
-    """The settings of our launcher and of our sweeper exist; those of others are Hydra's business."""
+    """The settings of our launcher and of our sweepers exist; those of others are Hydra's business."""
     from hydra_plugins.kernelmill_launcher import KernelmillLauncherConf, KernelmillSweeperConf
+    from hydra_plugins.kernelmill_optuna import OptunaSweeperConf
 
-    for part, kind in (("launcher", KernelmillLauncherConf), ("sweeper", KernelmillSweeperConf)):
-        if any(line.startswith(f"hydra/{part}=") for line in lines):
+    sweeper = OptunaSweeperConf if "hydra/sweeper=optuna" in lines else KernelmillSweeperConf
+    for part, kind in (("launcher", KernelmillLauncherConf), ("sweeper", sweeper)):
+        if any(line.startswith(f"hydra/{part}=") and line != "hydra/sweeper=optuna" for line in lines):
             continue
         known = [each.name for each in dataclasses.fields(kind) if not each.name.startswith("_")]
         for line in lines:

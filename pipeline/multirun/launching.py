@@ -20,7 +20,7 @@ from pipeline.config.compose import Compositions
 from pipeline.config.groups import hint
 from pipeline.config.overrides import HYDRA
 from pipeline.errors import ConfigError, KernelmillError
-from pipeline.multirun.command import cores, is_looking, profile, run_snakemake
+from pipeline.multirun.command import REFUSED, check_executors, cores, is_looking, profile, run_snakemake
 from pipeline.multirun.failures import JobFailed, SweepStopped
 from pipeline.multirun.folders import Folders
 from pipeline.multirun.jobs import Returned, SweepJob, SweepJobs
@@ -31,6 +31,7 @@ from pipeline.records.plan import Plan
 from pipeline.summary import show
 from pipeline.workflow import ROOT, Workflow
 
+REFUSAL = "Snakemake does not take these arguments or this profile (its line is above): nothing has run"
 WANTED = ("auto", "required", "optional")
 Overrides = tuple[str, ...]
 
@@ -72,6 +73,7 @@ class _Launch:
         self._launcher = launcher
         self._overrides = overrides
         self._arguments = _arguments(launcher)
+        check_executors(self._arguments)
         self._required = _is_required(launcher)
         _refuse_hydra(overrides)
         together = (*launcher.finished, *overrides)
@@ -93,6 +95,8 @@ class _Launch:
         if ended.interrupted:
             raise KeyboardInterrupt
         returns = [Returned(job, self._sweep.config, self._name) for job in self._jobs]
+        if ended.code == REFUSED:
+            raise SweepStopped(f"error: {REFUSAL}")
         if is_looking(self._arguments):
             for each in returns:
                 each.completed(None)

@@ -75,7 +75,7 @@ def combinations(overrides: Sequence[Override]) -> list[Job]:
     Raises
     ------
     SweepStopped
-        An interval, which cannot be counted.
+        An interval, which cannot be counted; a pattern or a range that holds nothing.
     """
     axes: dict[str, list[str]] = {}
     for override in overrides:
@@ -87,6 +87,8 @@ def combinations(overrides: Sequence[Override]) -> list[Job]:
         else:
             expected = "range(…), choice(…) or a,b; a searching sweeper takes intervals (hydra/sweeper=…)"
             raise SweepStopped(f"error: {override.input_line}: a grid has no end here (expected {expected})")
+        if not axes[key]:
+            raise SweepStopped(f"error: {override.input_line}: holds no value, so that there is no job")
     return list(itertools.product(*axes.values()))
 
 

@@ -69,7 +69,8 @@ def read_settings(plain: Mapping[str, object], objective: Direction | None) -> S
     try:
         settings = from_plain({key: plain[key] for key in plain if not key.startswith("_")}, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"hydra.sweeper: {error}") from None
+        expected = " (expected minimize, maximize or a list of them)" if "$.direction" in str(error) else ""
+        raise ConfigError(f"hydra.sweeper: {error}{expected}") from None
     if settings.custom_search_space is not None:
         raise ConfigError(
             "hydra.sweeper.custom_search_space: not taken here; write the space in hydra.sweeper.params"

@@ -61,10 +61,10 @@ class Exit(Record, frozen=True, kw_only=True):
     detail: str
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies (Linux; elsewhere nothing)."""
+def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent dies (Linux; elsewhere nothing)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, by)
 
 
 def keep(run: Callable[[], None], owner: socket.socket, limits: Limits | None, log: Path | None) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from pipeline.backends.machine_code import amdgcn_listing, sass_listing
 from pipeline.backends.machine_code.listing import Instruction, SourceLine
 from pipeline.backends.registry import backend
 from pipeline.errors import StoreError, ToolchainError
+from pipeline.records.compiled import Compiled, StaticFacts
 from tests.backends.test_cpp import PART, SCALE, job
 from tests.backends.triton_jobs import ROOT, declared_job
 
@@ -206,3 +208,13 @@ def test_cubin_without_lines(tmp_path):
     listing = sass_listing.read_cubin(tmp_path / "a.cubin", None)
     assert listing.without_lines == "a.cubin has no line table: it was compiled without -lineinfo"
     assert any("local" in each.classes for each in listing.instructions)
+
+
+def test_a_binary_that_stayed_on_another_machine_is_named(tmp_path: Path) -> None:
+    """An entry of a bundle without binaries: which file, and what to do; no trace of a disassembler."""
+    for name in ("kernel.cubin", "kernel.so"):
+        compiled = Compiled(
+            artifact=name, artifact_digest="0", functions=("f",), files=(name, "log.txt"), facts=StaticFacts()
+        )
+        with pytest.raises(StoreError, match=rf"has no {name}: a bundle brought it without binaries"):
+            read_listings(compiled, tmp_path)

@@ -1,6 +1,7 @@
 """A job is one file with all it needs, and says at once where it cannot run."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -54,6 +55,25 @@ def test_what_is_in_it(job: Path) -> None:
     assert said["overrides"] == ["experiment=smoke"] and said["python"] == HERE
     assert (f"project/{REVISION}" in names) == (revision(ROOT) is not None)
     assert job.stat().st_size < 16 << 20
+
+
+def test_it_plans_where_nothing_of_the_project_is_installed(job: Path, tmp_path: Path) -> None:
+    """conf/config.yaml names Hydra's plugins, which are installed here: the job brings its own."""
+    with zipfile.ZipFile(job) as archive:
+        archive.extractall(tmp_path)
+    elsewhere = [path for path in sys.path if path.endswith("site-packages")]  # without their .pth files
+    paths = [str(tmp_path / "project"), str(tmp_path / "lib"), *elsewhere]
+    ended = subprocess.run(
+        [sys.executable, "-S", "-m", "pipeline.plan", "experiment=smoke", "kernel=softmax", "hardware=cpu"],
+        cwd=tmp_path / "project",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "softmax" in ended.stdout
 
 
 def test_equal_contents_give_equal_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,5 +150,7 @@ def test_pure_libraries_serve_every_python(monkeypatch: pytest.MonkeyPatch) -> N
 def test_not_a_checkout(tmp_path: Path) -> None:
     """Somewhere else than in the project."""
     target = Target(python=HERE, machine="x86_64")
-    with pytest.raises(BundleError, match="not a checkout of the project: it has no conf, kernels, pipeline"):
+    with pytest.raises(
+        BundleError, match="not a checkout of the project: it has no conf, hydra_plugins, kernels, pipeline"
+    ):
         packing.pack(tmp_path / "job.pyz", (), target, extras=(), root=tmp_path)

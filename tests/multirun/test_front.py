@@ -87,3 +87,13 @@ def test_an_unknown_name_in_a_list(project: Path, capsys: pytest.CaptureFixture[
     line = refused(capsys, "kernel=softmax,rms_nrom", *CELL)
     assert line.startswith("error: kernel=softmax,rms_nrom: unknown kernel 'rms_nrom' (known: ")
     assert line.endswith("; did you mean 'rms_norm'?")
+
+
+def test_a_setting_that_the_searching_sweeper_does_not_have(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The names that are meant, and not Hydra's advice to append it."""
+    lines = ["-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trails=3", "kernel=softmax,matmul", *CELL]
+    assert multirun(lines, ()) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "there is no 'n_trails' in hydra.sweeper" in line and "did you mean 'n_trials'?" in line

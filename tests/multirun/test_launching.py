@@ -207,3 +207,10 @@ def test_a_mistake_stops_before_anything_runs(
     assert "\n" not in str(caught.value)
     assert stage.calls == []
     assert not (tmp_path / "sweep").exists()
+
+
+def test_arguments_that_snakemake_does_not_take(stage: Stage) -> None:
+    """A typo in a profile or after `--`: nothing has run, so nothing is said of jobs."""
+    stage.ended = Ended(code=2, interrupted=False)
+    with pytest.raises(SweepStopped, match="not take these arguments or this profile .* nothing has run"):
+        stage.launcher().launch(JOBS, 0)

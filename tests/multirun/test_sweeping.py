@@ -1,7 +1,11 @@
 """Our grid is Hydra's: the same jobs in the same order, in the same batches."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pipeline.multirun.failures import SweepStopped
@@ -29,6 +33,16 @@ def test_as_hydras_basic_sweeper(lines: list[str], size: int | None) -> None:
     expected = BasicSweeper.split_arguments(overrides, size)
     ours = [[list(job) for job in batch] for batch in batches(combinations(overrides), size)]
     assert ours == expected
+
+
+@pytest.mark.parametrize("line", ["a=range(5,1)", "hydra/output=glob(zz*)"])
+def test_an_axis_without_a_value_is_no_sweep(line: str) -> None:
+    """A pattern that fits nothing would be a sweep of no jobs, which ends well and says nothing."""
+    load = SimpleNamespace(get_group_options=lambda *_, **__: ["kernelmill"])
+    overrides = OverridesParser.create(config_loader=cast(ConfigLoader, load)).parse_overrides([line])
+    with pytest.raises(SweepStopped, match="holds no value") as stopped:
+        combinations(overrides)
+    assert f"error: {line}: " in str(stopped.value)
 
 
 def test_an_interval_has_no_end() -> None:

@@ -45,7 +45,7 @@ def test_jobs_are_a_batch() -> None:
         ({"timeout": -1.0}, "hydra.sweeper.timeout: got -1.0"),
         ({"n_trials": "many"}, r"hydra.sweeper: Expected `int`, got `str` - at `\$.n_trials`"),
         ({"max_failure_rate": 1.5}, "max_failure_rate: got 1.5, expected a share from 0 to 1"),
-        ({"direction": "up"}, "hydra.sweeper: .*direction"),
+        ({"direction": "up"}, r"hydra.sweeper: .*direction.* \(expected minimize, maximize or a list"),
         ({"direction": []}, "hydra.sweeper.direction: got an empty list"),
         ({"sampler": {"seed": "x"}}, "hydra.sweeper.sampler.seed: got 'x', expected a whole number or null"),
         (

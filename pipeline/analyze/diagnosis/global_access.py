@@ -9,6 +9,7 @@ from pipeline.records.diagnosed import Finding, FindingCode
 
 _NARROW = 32  # bits a thread: a warp of 32 then moves one 128-byte line with each instruction
 _WIDEST = 16  # bytes: the widest access of one thread
+_COPIED = 128  # bits a thread that an asynchronous copy moves at most
 _ELSEWHERE = ("async_copy", "tma")
 """Classes that load past the registers; where they do the loading, the few plain loads do not matter."""
 
@@ -32,6 +33,9 @@ def _narrow(case: Case, way: Literal["load", "store"], beside: int) -> Iterator[
     total = sum(widths.values())
     if 2 * narrow <= total + beside:
         return
+    moved = sum(bits * count for bits, count in widths.items() if bits <= _NARROW)
+    if way == "load" and moved <= _COPIED * (case.count("async_copy") or 0):
+        return  # the plain loads are those of the edges, element by element
     code = FindingCode.NARROW_LOADS if way == "load" else FindingCode.NARROW_STORES
     listed = ", ".join(f"{count} of {bits}" for bits, count in sorted(widths.items()))
     yield Finding(

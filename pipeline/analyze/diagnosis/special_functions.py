@@ -22,6 +22,8 @@ def special_functions(case: Case) -> Iterator[Finding]:
     plain = (case.count("fma") or 0) + (case.count("float") or 0)
     if special * ratio <= plain:
         return
+    if not plain and case.count("matrix"):
+        return  # nothing computes with them in float32: they are the reciprocals of integer divisions
     yield Finding(
         code=FindingCode.SPECIAL_FUNCTIONS,
         basis="binary",

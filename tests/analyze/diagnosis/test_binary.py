@@ -62,6 +62,9 @@ def test_narrow_loads_beside_asynchronous_copies_do_not_matter() -> None:
     """Where copies to shared memory do the loading, a few plain loads are for something else."""
     assert narrow({"load_global_16": 4, "async_copy": 8}) == set()
     assert narrow({"load_global_16": 4, "tma": 2}) == {"narrow_loads"}
+    edges = {"load_global_16": 32, "async_copy": 4, "load_shared": 20, "matrix": 16}
+    assert narrow(edges) == set()
+    assert narrow(edges | {"load_global_16": 33}) == {"narrow_loads"}
 
 
 @pytest.mark.parametrize("limiter", ["registers", "shared_memory", "blocks"])
@@ -190,6 +193,14 @@ def test_special_functions() -> None:
     assert "special_functions" in found(result(row, facts(instructions=mix)))
     assert "special_functions" not in found(result(row, facts(instructions=mix | {"float": 64})))
     assert "special_functions" not in found(result(task(unit="vector", flops=1.0), facts(instructions=mix)))
+
+
+def test_reciprocals_of_integer_divisions_are_no_special_functions() -> None:
+    """Of a product without any float32 instruction; one that computes with them keeps the finding."""
+    row = task(unit="vector", bytes=1.0)
+    mix = {"special": 3, "matrix": 16, "integer": 885}
+    assert "special_functions" not in found(result(row, facts(instructions=mix)))
+    assert "special_functions" in found(result(row, facts(instructions=mix | {"float": 1})))
 
 
 def test_barriers() -> None:
