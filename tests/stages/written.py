@@ -54,17 +54,19 @@ class Task:
         return generated
 
     def run(self, stage: str) -> subprocess.CompletedProcess[str]:
-        """One stage in a process of its own, as the workflow starts it."""
+        """One stage in a process of the warm worker's, as the workflow starts it."""
         inputs = {
             "compile": {"--variants": "generate"},
             "verify": {"--compiled": "compile"},
             "profile": {"--compiled": "compile", "--verified": "verify"},
         }[stage]
-        arguments = ["--spec", str(spec_path(self.store, stage, self._key(stage)))]
+        spec = str(spec_path(self.store, stage, self._key(stage)))
+        arguments = ["--spec", spec]
         for option, earlier in inputs.items():
             arguments += [option, str(self._output(earlier))]
         arguments += ["--out", str(self._output(stage)), "--root", str(self.store)]
-        command = [sys.executable, "-m", f"pipeline.stages.{stage}", *arguments]
+        warm = ["--warm", spec] if stage == "compile" else []
+        command = [sys.executable, "-m", "pipeline.workers.submit", *warm, stage, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
 
     def ends(self, *stages: str) -> list[str]:
