@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline.config.cache import current_plan
@@ -20,6 +20,18 @@ from pipeline.store.layout import output_path, spec_path
 from pipeline.store.outputs import put_output
 
 AUTHOR = Author(writer="candidates", name="test")
+Start = Callable[[str, str], list[str]]
+"""Stage and its spec -> what Python is started with."""
+
+
+def warm(stage: str, spec: str) -> list[str]:
+    """In the warm worker, as the workflow starts it."""
+    return ["pipeline.workers.submit", *(["--warm", spec] if stage == "compile" else []), stage]
+
+
+def cold(stage: str, spec: str) -> list[str]:
+    """In a process of its own."""
+    return [f"pipeline.stages.{stage}"]
 
 
 class Task:
@@ -53,8 +65,8 @@ class Task:
         put_output(path, "generate", generated, spec=spec_path(self.store, "generate", self.row.generate))
         return generated
 
-    def run(self, stage: str) -> subprocess.CompletedProcess[str]:
-        """One stage in a process of the warm worker's, as the workflow starts it."""
+    def run(self, stage: str, start: Start = warm) -> subprocess.CompletedProcess[str]:
+        """One stage to its end."""
         inputs = {
             "compile": {"--variants": "generate"},
             "verify": {"--compiled": "compile"},
@@ -65,14 +77,13 @@ class Task:
         for option, earlier in inputs.items():
             arguments += [option, str(self._output(earlier))]
         arguments += ["--out", str(self._output(stage)), "--root", str(self.store)]
-        warm = ["--warm", spec] if stage == "compile" else []
-        command = [sys.executable, "-m", "pipeline.workers.submit", *warm, stage, *arguments]
+        command = [sys.executable, "-m", *start(stage, spec), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
 
-    def ends(self, *stages: str) -> list[str]:
+    def ends(self, *stages: str, start: Start = warm) -> list[str]:
         """Run the stages; how each variant ended, `passed` or `stage: outcome`, in their order."""
         for stage in stages:
-            ended = self.run(stage)
+            ended = self.run(stage, start)
             assert ended.returncode == 0, ended.stderr
         variants = [variant.id for variant in self.read("generate").variants]
         ends = dict.fromkeys(variants, "passed")
