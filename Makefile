@@ -23,7 +23,7 @@ test test-all: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev  ## the tests (a few minutes)
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
-	python -m pytest -q -m "alone and not slow" $$(grep -rl --include='test_*.py' 'mark\.alone' tests) && \
+	python -m pytest -q -m "alone and not slow" $$(grep -rl --include='test_*.py' 'mark\.alone' tests | sort) && \
 	python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not alone and not postgres and not slurm"
 
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
