@@ -2,6 +2,8 @@
 VENV   ?= .venv
 PYTHON ?= python3
 CORES  ?= all
+# Tests at once: more than the cores of a small machine, because many wait for processes that they start.
+WORKERS ?= 3
 BIN    := $(VENV)/bin
 MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -15,9 +17,14 @@ help:  ## list these targets
 run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
 	@python -m pipeline experiment=default
 
+# What runs alone comes first: it measures the machine's ceilings undisturbed, and the others find them. Only files
+# that say `alone` are collected for it. The processes that tests start take compiled sources from one another.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev  ## the tests (a few minutes)
-	@python -m pytest -q -n 2 -m "not slow and not alone and not postgres and not slurm"
-	@python -m pytest -q -m "alone and not slow"
+	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
+	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
+	python -m pytest -q -m "alone and not slow" $$(grep -rl --include='test_*.py' 'mark\.alone' tests | sort) && \
+	python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not alone and not postgres and not slurm"
 
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
 	@python -m pytest -q -m slurm tests/cluster

@@ -1,7 +1,9 @@
 """Before any test module is imported: the server whose children interpret forks while Triton is not here yet.
 
 Triton is either a compiler or an interpreter from its import on, and many test modules import it.
-The user's own cache is left alone.
+The user's own cache is left alone: a session has one of its own, which its workers share (pytest-xdist),
+and the sessions of one `make test` where $KERNELMILL_TEST_CACHE names a folder. What is in it is keyed by all
+that it depends on, so that the machine's ceilings are measured once, in the part that runs alone.
 """
 
 import atexit
@@ -9,7 +11,10 @@ import os
 import shutil
 import tempfile
 
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="kernelmill-tests-")
-atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+if os.environ.get("KERNELMILL_TEST_CACHE"):
+    os.environ["XDG_CACHE_HOME"] = os.environ["KERNELMILL_TEST_CACHE"]
+elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has that of the process which started it
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="kernelmill-tests-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
-from tests.candidates import conversation  # noqa: E402, F401
+from tests.candidates import conversation  # noqa: F401

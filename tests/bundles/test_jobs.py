@@ -34,6 +34,18 @@ def run(*commands: Command, cores: int = 2, seconds: float | None = None) -> tup
     return {job.key: job.error for job in done}, lines
 
 
+def meeting(folder: Path, name: str, other: str) -> str:
+    """A program that says when it began and ended, and ends once the other one has begun, or in vain."""
+    return f"""
+import pathlib, time
+print(time.monotonic(), flush=True)
+folder, latest = pathlib.Path({str(folder)!r}), time.monotonic() + 20
+(folder / "{name} is here").touch()
+while not (folder / "{other} is here").exists() and time.monotonic() < latest:
+    time.sleep(0.01)
+print(time.monotonic())"""
+
+
 def test_one_failure_is_not_the_end(tmp_path: Path) -> None:
     """Its last words are its error; the others run."""
     errors, lines = run(
@@ -54,9 +66,13 @@ def test_without_its_output_it_failed(tmp_path: Path) -> None:
 
 def test_side_by_side_within_the_cores(tmp_path: Path) -> None:
     """Two of one core overlap; one that wants all waits for them, and is alone."""
-    stamp = "import time; print(time.monotonic()); time.sleep(0.3); print(time.monotonic())"
-    names = ("a", "b", "all")
-    run(*(command(tmp_path, name, stamp, cores=9 if name == "all" else 1) for name in names))
+    names = {"a": "b", "b": "a", "all": "a"}
+    run(
+        *(
+            command(tmp_path, name, meeting(tmp_path, name, other), cores=9 if name == "all" else 1)
+            for name, other in names.items()
+        )
+    )
     spans = {
         name: [float(line) for line in (tmp_path / "logs" / f"{name}.log").read_text().split()[:2]]
         for name in names

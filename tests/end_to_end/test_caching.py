@@ -76,31 +76,32 @@ def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
     assert "Nothing to be done" not in output, "the tables' code: aggregate"
 
 
-def test_one_more_tunable_value_costs_one_more_variant(done: Checkout) -> None:
+def test_one_more_tunable_value_costs_one_more_variant(checkout: Checkout) -> None:
     """A value added to a free tunable compiles, verifies and measures the new variants alone."""
     tunables = "kernel.implementations.cpp.tunables.UNROLL.values"
     free = "optimization=full optimization.free=[UNROLL] optimization.implementations=[cpp]"
     few = f"{OVERRIDES.replace('optimization=baseline', free)} {tunables}=[1,2]"
     more = f"{OVERRIDES.replace('optimization=baseline', free)} {tunables}=[1,2,4]"
-    done.snakemake("--config", few)
-    before = {stage: done.entries(stage) for stage in STAGES}
-    done.snakemake("--config", more)
+    checkout.snakemake("profile", "--config", few)
+    before = {stage: checkout.entries(stage) for stage in STAGES}
+    checkout.snakemake("profile", "--config", more)
     for stage in STAGES:
-        after = done.entries(stage)
-        assert len(after) == len(before[stage]) + 1, stage
+        after = checkout.entries(stage)
+        assert len(before[stage]) == 2 and len(after) == 3, stage
         assert all(after[entry] == time for entry, time in before[stage].items()), stage
 
 
-def test_source_and_toolchain_are_part_of_the_identity(done: Checkout, tmp_path: Path) -> None:
-    """Editing the kernel's source, or another compiler version, makes all of it again."""
-    source = done.folder / "kernels" / "softmax" / "softmax.cpp"
+def test_source_and_toolchain_are_part_of_the_identity(checkout: Checkout, tmp_path: Path) -> None:
+    """Editing the kernel's source makes all of it again, another compiler's version its binary."""
+    assert run(checkout, "profile")[1] == {"compile": 1, "verify": 1, "profile": 1}
+    source = checkout.folder / "kernels" / "softmax" / "softmax.cpp"
     original = source.read_text()
     source.write_text(
         original.replace("namespace {", "namespace {\n\n[[maybe_unused]] const int edited = 1;", 1)
     )
-    assert run(done)[1]["compile"] == 1
+    assert run(checkout, "profile")[1] == {"compile": 1, "verify": 1, "profile": 1}
     source.write_text(original)
-    _, made = run(done)
+    _, made = run(checkout, "profile")
     assert made == {"compile": 0, "verify": 0, "profile": 0}, "the old source's results are still there"
 
     compiler = tmp_path / "compiler"
@@ -108,8 +109,8 @@ def test_source_and_toolchain_are_part_of_the_identity(done: Checkout, tmp_path:
         '#!/bin/sh\ncase "$*" in *version*) echo "g++ (test) 99.1"; exit 0;; esac\nexec g++ "$@"\n'
     )
     compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
-    done.environment["CXX"] = os.fspath(compiler)
-    assert run(done)[1]["compile"] == 1, "another compiler version"
+    checkout.environment["CXX"] = os.fspath(compiler)
+    assert run(checkout, "compile")[1]["compile"] == 1, "another compiler version"
 
 
 def test_a_peak_reaches_the_analysis_alone(checkout: Checkout) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from tests.end_to_end.checkout import Checkout
 
-OVERRIDES = (
+TASK = (
     "overrides=kernel=softmax workload=awkward hardware=cpu optimization=full "
-    "search=random search.variants_per_round=10 verify=fast profile=quick profile.baselines=[eager] "
-    "tracking=disabled"
+    "search=random verify=fast profile=quick profile.baselines=[eager] tracking=disabled "
 )
+OVERRIDES = f"{TASK} search.variants_per_round=6"
+FEW = f"{TASK} search.variants_per_round=2"
 
 
 @pytest.mark.parametrize("stage", ["compile", "verify"])
@@ -40,10 +41,10 @@ def test_kill_and_go_on(checkout: Checkout, stage: str) -> None:
 
 def test_two_runs_at_once(checkout: Checkout) -> None:
     """The second run waits for the first and says so; both end well, and agree."""
-    first = checkout.start("--config", OVERRIDES)
-    second = checkout.start("--config", OVERRIDES)
+    first = checkout.start("--config", FEW)
+    second = checkout.start("--config", FEW)
     outputs = [run.communicate(timeout=200)[0] for run in (first, second)]
     assert first.returncode == 0, outputs[0]
     assert second.returncode == 0, outputs[1]
     assert any("waiting" in output for output in outputs), outputs
-    assert "Nothing to be done" in checkout.snakemake("--config", OVERRIDES)
+    assert "Nothing to be done" in checkout.snakemake("--config", FEW)

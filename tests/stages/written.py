@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline.config.cache import current_plan
@@ -20,6 +20,18 @@ from pipeline.store.layout import output_path, spec_path
 from pipeline.store.outputs import put_output
 
 AUTHOR = Author(writer="candidates", name="test")
+Start = Callable[[str, str], list[str]]
+"""Stage and its spec -> what Python is started with."""
+
+
+def warm(stage: str, spec: str) -> list[str]:
+    """In the warm worker, as the workflow starts it."""
+    return ["pipeline.workers.submit", *(["--warm", spec] if stage == "compile" else []), stage]
+
+
+def cold(stage: str, spec: str) -> list[str]:
+    """In a process of its own."""
+    return [f"pipeline.stages.{stage}"]
 
 
 class Task:
@@ -53,24 +65,25 @@ class Task:
         put_output(path, "generate", generated, spec=spec_path(self.store, "generate", self.row.generate))
         return generated
 
-    def run(self, stage: str) -> subprocess.CompletedProcess[str]:
-        """One stage in a process of its own, as the workflow starts it."""
+    def run(self, stage: str, start: Start = warm) -> subprocess.CompletedProcess[str]:
+        """One stage to its end."""
         inputs = {
             "compile": {"--variants": "generate"},
             "verify": {"--compiled": "compile"},
             "profile": {"--compiled": "compile", "--verified": "verify"},
         }[stage]
-        arguments = ["--spec", str(spec_path(self.store, stage, self._key(stage)))]
+        spec = str(spec_path(self.store, stage, self._key(stage)))
+        arguments = ["--spec", spec]
         for option, earlier in inputs.items():
             arguments += [option, str(self._output(earlier))]
         arguments += ["--out", str(self._output(stage)), "--root", str(self.store)]
-        command = [sys.executable, "-m", f"pipeline.stages.{stage}", *arguments]
+        command = [sys.executable, "-m", *start(stage, spec), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
 
-    def ends(self, *stages: str) -> list[str]:
+    def ends(self, *stages: str, start: Start = warm) -> list[str]:
         """Run the stages; how each variant ended, `passed` or `stage: outcome`, in their order."""
         for stage in stages:
-            ended = self.run(stage)
+            ended = self.run(stage, start)
             assert ended.returncode == 0, ended.stderr
         variants = [variant.id for variant in self.read("generate").variants]
         ends = dict.fromkeys(variants, "passed")

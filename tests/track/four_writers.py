@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,6 +21,7 @@ from pipeline.track.names import SWEEP
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import read_task
 from tests.track.small_run import compiled, measured, results_of, write_source
+from tests.track.writer import Writer
 
 SPACE = {"unroll": (1, 2, 4, 8), "vectorize": (False, True), "threads_grain": (1, 16)}
 MODELS = {"softmax.bert_base", "softmax.llama3_8b_decode"}
@@ -35,39 +34,32 @@ def sources(folder: Path, tracking: Tracking) -> list[Source]:
     return [write_source(folder / f"writer{number}", cases, tracking) for number, cases in enumerate(sweeps)]
 
 
-def start(source: Source) -> "subprocess.Popen[str]":
+def start(source: Source) -> Writer:
     """Ingest in a process of its own."""
     root = source.root
     arguments = [
         *("--spec", root / "spec.json", "--aggregate", source.aggregate),
         *("--out", root / "tracked.json", "--root", root),
     ]
-    return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.stages.track", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    return Writer([str(argument) for argument in arguments], root / "said.txt")
 
 
 def ingest_at_once(given: Sequence[Source]) -> None:
     """All of them, side by side; each must succeed."""
-    processes = [start(source) for source in given]
-    said = [process.communicate(timeout=200)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * len(given), "\n".join(said)
+    ends = [writer.end(200) for writer in [start(source) for source in given]]
+    assert [code for code, _ in ends] == [0] * len(given), "\n".join(said for _, said in ends)
 
 
 def kill_in_the_middle(source: Source, begun: Callable[[], bool]) -> None:
     """End a writer without warning once `begun` says that it wrote something."""
-    process = start(source)
+    writer = start(source)
     end = time.monotonic() + 120
-    while not begun() and process.poll() is None:
+    while not begun() and writer.goes_on():
         assert time.monotonic() < end, "the writer wrote nothing"
         time.sleep(0.005)
-    assert process.poll() is None, f"the writer had ended: {process.communicate()[0]}"
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    assert writer.goes_on(), f"the writer had ended: {writer.end(0)}"
+    os.killpg(writer.pid, signal.SIGKILL)
+    writer.end(30)
 
 
 def assert_whole(store: Store, given: Sequence[Source]) -> None:
