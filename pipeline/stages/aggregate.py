@@ -26,6 +26,7 @@ from pipeline.analyze.bound.error_table import error_lines
 from pipeline.analyze.facts import facts_markdown
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
 from pipeline.analyze.parts import Part, groups, join_tables, parts_of
+from pipeline.analyze.quantities import counted
 from pipeline.analyze.summarize import summarize
 from pipeline.analyze.tables import pruned_table, to_csv, to_parquet
 from pipeline.analyze.winners import winners_table
@@ -129,7 +130,8 @@ def _print_line(summary: Summary, seconds: float) -> None:
     profiled = summary.stages["profile"]
     measured = sum(count for outcome, count in profiled.items() if outcome == "passed")
     print(
-        f"aggregate {summary.experiment}: {summary.tasks} tasks, {summary.variants} variants, "
+        f"aggregate {summary.experiment}: {counted(summary.tasks, 'task')}, "
+        f"{counted(summary.variants, 'variant')}, "
         f"{measured} measured · {seconds:.1f} s",
         file=sys.stderr,
     )
