@@ -35,6 +35,7 @@ VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
 ROUNDS_AT_LEAST = 3
 SECONDS_AT_LEAST = 1.5  # the rounds of a product alone are short, and would lie in one such moment
 SECONDS_AT_MOST = 6.0  # all of it beside other work, where a peak may be a tenth too low for two seconds;
+PRODUCT_SECONDS_AT_MOST = 4.0  # the same for products alone
 ROUNDS_AT_MOST = 5  # on a machine that is quiet these are enough,
 ENOUGH = 0.01  # or fewer, the last of which improves nothing by more
 PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
@@ -59,20 +60,22 @@ def measure(folder: Path, products: tuple[str, ...], known: DeviceCeilings | Non
     timer.prepare()
     share_openmp()
     if known is not None:
-        return _rounds(lambda: with_products(known, matrix_peaks(products)))
+        return _rounds(lambda: with_products(known, matrix_peaks(products)), PRODUCT_SECONDS_AT_MOST)
     library = _library(folder)
     arrays = _Arrays(library)
-    found = _rounds(lambda: with_products(_base(library, arrays, timer, folder), matrix_peaks(products)))
+    found = _rounds(
+        lambda: with_products(_base(library, arrays, timer, folder), matrix_peaks(products)), SECONDS_AT_MOST
+    )
     arrays.free()
     return found
 
 
-def _rounds(once: Callable[[], DeviceCeilings]) -> DeviceCeilings:
-    """The best of some rounds, each of which takes every figure once."""
+def _rounds(once: Callable[[], DeviceCeilings], at_most: float) -> DeviceCeilings:
+    """The best of some rounds, each of which takes every figure once; `at_most`: seconds."""
     began, before, own = time.perf_counter(), load(), computed()
     found = once()
     rounds, improved, alone = 1, True, True
-    while not _enough(rounds, time.perf_counter() - began, improved=improved, alone=alone):
+    while not _enough(rounds, time.perf_counter() - began, at_most, improved=improved, alone=alone):
         time.sleep(PAUSE)
         after = better(found, once())
         improved = gain(found, after) > ENOUGH
@@ -82,11 +85,11 @@ def _rounds(once: Callable[[], DeviceCeilings]) -> DeviceCeilings:
     return found
 
 
-def _enough(rounds: int, seconds: float, *, improved: bool, alone: bool) -> bool:
+def _enough(rounds: int, seconds: float, at_most: float, *, improved: bool, alone: bool) -> bool:
     """`alone`: nothing else has run on the machine so far."""
     if rounds < ROUNDS_AT_LEAST or seconds < SECONDS_AT_LEAST:
         return False
-    return seconds >= SECONDS_AT_MOST or (alone and (rounds >= ROUNDS_AT_MOST or not improved))
+    return seconds >= at_most or (alone and (rounds >= ROUNDS_AT_MOST or not improved))
 
 
 def _base(library: ctypes.CDLL, arrays: "_Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
