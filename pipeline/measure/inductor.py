@@ -15,7 +15,7 @@ HEADERS = "precompiled_headers"
 """Torch's folder for them."""
 HEADER_PAYS = 5
 """Kernels that one checkout has compiled when torch's header is precompiled: that takes 5.3 s of CPU time and
-saves each further kernel 1.0 s (GCC 13, torch 2.13)."""
+saves each further kernel 1.0 s (GCC 12, torch 2.13)."""
 
 
 def load() -> None:
