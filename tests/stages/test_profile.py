@@ -28,7 +28,7 @@ from tests.measure.problems import settings
 
 pytestmark = pytest.mark.alone
 
-RIGHT, CRASHES, REFUSES, IDLE, HANGS, HALF = range(6)
+RIGHT, CRASHES, REFUSES, IDLE, HANGS, HALF, LATER_HALF = range(7)
 NEAR = 0.6
 """Share of the roofline of whose double nobody doubts that it is too much."""
 PROVENANCE = Provenance(created="", host="", toolchain={}, code="")
@@ -211,6 +211,16 @@ def test_half_of_the_work(desk: Desk) -> None:
     assert "work left out" in half.reason
     assert "data that stay in caches" in half.reason
     assert "`cost.bytes` counts more" in half.reason
+
+
+def test_half_of_the_work_once_it_is_timed(desk: Desk) -> None:
+    """A kernel that counts its calls verifies; so it is asked again after the timed ones."""
+    for behaviour in (LATER_HALF, RIGHT):
+        desk.add(behaviour)
+    later, right = (record.result for record in desk.run())
+    assert isinstance(later, Failure) and later.outcome is Outcome.NONDETERMINISTIC, later
+    assert "1,048,576 of 2,097,152 elements of y otherwise" in later.reason
+    assert isinstance(right, Profiled)
 
 
 def test_only_what_verified(desk: Desk) -> None:
