@@ -25,9 +25,11 @@ class FalseClock(MemberGone):
 def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     """Compare what the candidate's clock says with the kernel's account of its CPU time, and with our clock.
 
-    The account is exact, but does not see time in which the main thread sleeps; our clock sees all time, with
-    the delays of two messages. The baselines, whose code we trust, show how long these are on this machine at
-    this moment. Flushing a cache is left out of a batch's time, so that nothing can be said of it then.
+    The account is exact, but does not see time in which the main thread sleeps, and sees what it computes
+    before its clock starts: where other threads of it wait for a core, it spins until they have come. Our
+    clock sees all time, with the delays of two messages. The baselines, whose code we trust, show how long
+    these are on this machine at this moment. Flushing a cache is left out of a batch's time, so that nothing
+    can be said of it then.
 
     Raises
     ------
@@ -42,7 +44,7 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     ours = [each.batches[CANDIDATE] for each in rounds]
     theirs = [batch.unseen for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
     told = float(np.median([batch.seconds for batch in ours]))
-    computed = float(np.median([batch.computed for batch in ours]))
+    computed = float(np.median([_unexplained(batch) for batch in ours]))
     # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
     unseen = float(np.quantile([batch.unseen for batch in ours], 0.25))
     usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
@@ -61,6 +63,11 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
         reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
         raise FalseClock(reason)
+
+
+def _unexplained(batch: Batch) -> float:
+    """CPU seconds of its main thread, without as many as it may have waited in vain for its other threads."""
+    return batch.computed - max(0.0, batch.waited - batch.queued)
 
 
 def _hidden(batch: Batch) -> float:

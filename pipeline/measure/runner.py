@@ -10,8 +10,8 @@ from pipeline.measure.clock import FalseClock
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.member import Member, MemberGone
 from pipeline.measure.monitor import Monitor
-from pipeline.measure.rounds import CANDIDATE, fresh_seed, run_rounds
-from pipeline.measure.summary import Measured, summarize
+from pipeline.measure.rounds import CANDIDATE, fresh_seed, quiet, run_rounds, undisturbed
+from pipeline.measure.summary import Measured, Unstable, summarize
 from pipeline.records.hardware import BackendKind
 from pipeline.records.settings import Profile
 
@@ -19,6 +19,7 @@ ACCUSATIONS = 3
 """Measurements that have to find a clock false by what a load disturbs. One alone may be a load that met the
 candidate and hardly its baselines; a false clock is false in each, and where it is true at last, that
 measurement is what counts."""
+BUSY = "or the load of the machine, for whose cores threads waited in most rounds, makes it seem so"
 
 
 def measure(
@@ -38,7 +39,7 @@ def measure(
     MemberGone
         The candidate refused, crashed, hung, or did not tell the truth about its time.
     Unstable
-        The samples scatter beyond use.
+        The samples scatter beyond use, or the machine is too busy to tell whether its clock is true.
     """
     accusations = 0
     while True:
@@ -62,8 +63,10 @@ def measure(
             candidate.stop()
         try:
             measured = summarize((candidate, *others), rounds, settings, baselines.absent(), found)
-        except FalseClock:
+        except FalseClock as accusation:
             accusations += 1
+            if accusations == ACCUSATIONS and 2 * len(quiet(rounds)) < len(undisturbed(rounds, settings)):
+                raise Unstable(f"its clock cannot be checked: {accusation.reason}, {BUSY}", rounds) from None
             if accusations == ACCUSATIONS:
                 raise
             continue

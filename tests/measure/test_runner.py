@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.measure import summary
+from pipeline.measure import runner, summary
 from pipeline.measure.clock import FalseClock, check_clock
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
@@ -174,6 +174,17 @@ def test_a_false_clock() -> None:
     assert not isinstance(gone.value, FalseClock), "the account of CPU time is exact: nothing to repeat"
 
 
+def test_spinning_for_threads_that_wait_is_no_lie() -> None:
+    """On a busy machine the main thread computes before its clock starts: its other threads have no core."""
+    brief = batch(4.7e-5, unseen=3.5e-3, computed=3.3e-3, waited=3.4e-3, queued=1e-4)
+    slow = batch(0.02, unseen=4e-3, computed=0.012, queued=0.012)
+    check_clock([Round(batches={"candidate": brief, "eager": slow})] * 8, SETTINGS)
+    alone = batch(4.7e-5, unseen=3.5e-3, computed=3.3e-3, waited=1e-4, queued=1e-4)
+    with pytest.raises(MemberGone, match="4.7e-05 s for a batch that took 0.0033 s of CPU time") as gone:
+        check_clock([Round(batches={"candidate": alone, "eager": slow})] * 8, SETTINGS)
+    assert not isinstance(gone.value, FalseClock)
+
+
 def test_a_false_clock_on_a_busy_machine() -> None:
     """A clock that counts three quarters of the waiting too; slow messages, which all have, are not told."""
     slow = batch(0.02, unseen=4e-3, computed=0.012, queued=0.012)
@@ -224,7 +235,9 @@ def test_one_accusation_is_not_enough(tmp_path: Path, monkeypatch: pytest.Monkey
             raise FalseClock("its clock says 1 s for a batch that took 2 s")
 
     monkeypatch.setattr(summary, "check_clock", suspect)
-    monkeypatch.setattr(summary, "HOPELESS", math.inf)  # however noisy the machine: the clock is the subject
+    # However noisy the machine: the clock is the subject.
+    monkeypatch.setattr(summary, "HOPELESS", math.inf)
+    monkeypatch.setattr(runner, "quiet", lambda rounds: rounds)
     base = baselines("plain", tmp_path)
     try:
         if false < ACCUSATIONS:
@@ -232,6 +245,24 @@ def test_one_accusation_is_not_enough(tmp_path: Path, monkeypatch: pytest.Monkey
         else:
             with pytest.raises(FalseClock, match="took 2 s"):
                 measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
+    finally:
+        base.stop()
+
+
+def test_nobody_is_accused_by_a_busy_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three accusations of rounds in which threads waited for cores: not known, which no winner can be."""
+
+    def suspect(*_: object) -> None:
+        raise FalseClock("its clock says 1 s for a batch that took 2 s")
+
+    monkeypatch.setattr(summary, "check_clock", suspect)
+    monkeypatch.setattr(runner, "quiet", lambda _: [])
+    base = baselines("plain", tmp_path)
+    try:
+        with pytest.raises(
+            Unstable, match="clock cannot be checked: its clock says 1 s .* load of the machine"
+        ):
+            measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
     finally:
         base.stop()
 
