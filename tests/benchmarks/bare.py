@@ -6,7 +6,8 @@ FOLDER is a checkout in which the pipeline has just done the same work: its spec
 rounds how many calls to time. No verification, isolation, statistics, cache, records or ceilings.
 
 It does what an honest user's loop does. Compiling: the backend's own function in one process per core, each
-variant by itself: that system headers are compiled once per round is the pipeline's doing.
+variant by itself: that system headers are compiled once per round is the pipeline's doing, as is what makes
+torch.compile cheaper than by its own defaults.
 Timing: in one process, with the pipeline's threads, allocator and OpenMP runtime (a loop that lacks them is
 slower, which would flatter the pipeline); each variant is warmed up for the least time of the settings, and
 each batch is preceded by the same untimed calls as in the pipeline, without which its samples would be worse
@@ -193,7 +194,8 @@ def _baselines(spec: ProfileSpec) -> tuple[dict[str, Any], dict[str, Call]]:
     if "compile" in spec.settings.baselines:
         import torch._inductor.config
 
-        # Without these two it takes longer; the pipeline sets them as well.
+        # Without these two it takes longer; the pipeline sets them as well. That it tries out no further vector
+        # instructions, and precompiles torch's header only where that pays, is the pipeline's doing.
         torch._inductor.config.compile_threads = 1
         torch._inductor.config.cpp.vec_isa_ok = True
         compiled = torch.compile(reference, dynamic=False)
