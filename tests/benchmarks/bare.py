@@ -194,8 +194,8 @@ def _baselines(spec: ProfileSpec) -> tuple[dict[str, Any], dict[str, Call]]:
     if "compile" in spec.settings.baselines:
         import torch._inductor.config
 
-        # Without these two it takes longer; the pipeline sets them as well. That it tries out no further vector
-        # instructions, and precompiles torch's header only where that pays, is the pipeline's doing.
+        # Without these two it takes longer; the pipeline sets them as well. That it tries out no further
+        # vector instructions, and precompiles torch's header only where that pays, is its own doing.
         torch._inductor.config.compile_threads = 1
         torch._inductor.config.cpp.vec_isa_ok = True
         compiled = torch.compile(reference, dynamic=False)
