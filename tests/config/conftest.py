@@ -1,15 +1,11 @@
 """Fixtures of the config layer's tests."""
 
-import functools
 from pathlib import Path
 
 import pytest
 
 from pipeline.config import builds
-from pipeline.config.code import Code
-from tests.config.project import Project
-
-read_once = functools.cache(Code)
+from tests.config.project import Project, read_once
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """A small project in which a test may change anything: a toy kernel, a CPU, two GPUs of one architecture."""
 
+import functools
 import shutil
 from pathlib import Path
 
+from pipeline.config.code import Code
 from pipeline.config.machine import Machine
 from pipeline.config.plan import Made, make_plan
 from pipeline.records.hardware import Hardware, Quantity
@@ -12,6 +14,13 @@ from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, Pro
 from pipeline.store.layout import spec_path
 
 ROOT = Path(__file__).parents[2]
+_read = functools.cache(Code)
+
+
+def read_once(root: Path, *, kept: Path | None = None) -> Code:
+    """The pipeline's code, of which each test's store would keep what it read for itself."""
+    return _read(root)
+
 
 CPU = Hardware(
     name="cpu",

@@ -12,12 +12,14 @@ from hydra.core.utils import JobStatus
 from omegaconf import DictConfig, OmegaConf
 
 from hydra_plugins.kernelmill_launcher import KernelmillLauncher
+from pipeline.config import builds
 from pipeline.multirun import launching
 from pipeline.multirun.command import Ended
 from pipeline.multirun.failures import JobFailed, SweepStopped
 from pipeline.records.objective import JobResult, Missed, Reached, Unfinished
 from pipeline.records.plan import Sweep
 from pipeline.records.record import read_record
+from tests.config.project import read_once
 
 ROOT = Path(__file__).parents[2]
 CELL = ("workload=awkward", "optimization=baseline")
@@ -69,6 +71,7 @@ def stage(master: Callable[..., DictConfig], monkeypatch: pytest.MonkeyPatch, tm
     for part in ("conf", "kernels", "workflows"):
         shutil.copytree(ROOT / part, tmp_path / part)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(builds, "Code", read_once)
     return Stage(master, monkeypatch)
 
 
