@@ -117,9 +117,9 @@ def serve(channel: Channel) -> None:
         from pipeline.measure.ceilings_cpu import measure
     else:
         from pipeline.measure.ceilings_gpu import measure
-    before, own = load(), _computed()
+    before, own = load(), computed()
     found = measure(Path(request.folder), request.products, request.known)
-    beside = disturbance(before, load(), _computed() - own)
+    beside = disturbance(before, load(), computed() - own)
     parts = (*((BASE,) if request.known is None else ()), *request.products)
     notes = dict.fromkeys(parts, beside.notes() if beside else ())
     channel.send(msgspec.structs.replace(found, parts=found.parts | notes))
@@ -188,7 +188,7 @@ def _kept(path: Path) -> DeviceCeilings | None:
         return None
 
 
-def _computed() -> float:
-    """CPU seconds of this process and of those that it waited for."""
+def computed() -> float:
+    """CPU seconds of this process and of those that it waited for, so far."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system

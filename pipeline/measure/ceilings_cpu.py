@@ -12,8 +12,9 @@ from pathlib import Path
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cpp.launch import NativeLaunch, share_openmp
 from pipeline.errors import ToolchainError
-from pipeline.measure.ceilings import LIBRARY
+from pipeline.measure.ceilings import LIBRARY, computed
 from pipeline.measure.device_ceilings import DeviceCeilings, better, envelope, gain, sizes, with_products
+from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.matrix_peaks import matrix_peaks
 from pipeline.measure.memory_levels import cpu_levels
 from pipeline.measure.processor import last_level_cache, usable_cores
@@ -37,9 +38,10 @@ VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
 # A moment in which others hold the cores spoils a round, not a figure: each is measured in every round.
 ROUNDS_AT_LEAST = 3
 SECONDS_AT_LEAST = 1.5  # the rounds of a product alone are short, and would lie in one such moment
-ENOUGH = 0.01  # then a round that improves nothing by more ends it,
-ROUNDS_AT_MOST = 5  # or these, which take of all figures 6 s,
-SECONDS_AT_MOST = 6.0  # or this time
+SECONDS_AT_MOST = 6.0  # all of it beside other work, where a peak may be a tenth too low for two seconds;
+PRODUCT_SECONDS_AT_MOST = 4.0  # the same for products alone
+ROUNDS_AT_MOST = 5  # on a machine that is quiet these are enough,
+ENOUGH = 0.01  # or fewer, the last of which improves nothing by more
 PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
 EMPTY = Problem(
     kernel="empty",
@@ -62,31 +64,36 @@ def measure(folder: Path, products: tuple[str, ...], known: DeviceCeilings | Non
     timer.prepare()
     share_openmp()
     if known is not None:
-        return _rounds(lambda: with_products(known, matrix_peaks(products)))
+        return _rounds(lambda: with_products(known, matrix_peaks(products)), PRODUCT_SECONDS_AT_MOST)
     library = built(folder)
     arrays = Arrays(library)
-    found = _rounds(lambda: with_products(_base(library, arrays, timer, folder), matrix_peaks(products)))
+    found = _rounds(
+        lambda: with_products(_base(library, arrays, timer, folder), matrix_peaks(products)), SECONDS_AT_MOST
+    )
     arrays.free()
     return found
 
 
-def _rounds(once: Callable[[], DeviceCeilings]) -> DeviceCeilings:
-    """The best of some rounds, each of which takes every figure once."""
-    began = time.perf_counter()
+def _rounds(once: Callable[[], DeviceCeilings], at_most: float) -> DeviceCeilings:
+    """The best of some rounds, each of which takes every figure once; `at_most`: seconds."""
+    began, before, own = time.perf_counter(), load(), computed()
     found = once()
-    rounds, improved = 1, True
-    while rounds < ROUNDS_AT_LEAST or _goes_on(rounds, time.perf_counter() - began, improved=improved):
+    rounds, improved, alone = 1, True, True
+    while not _enough(rounds, time.perf_counter() - began, at_most, improved=improved, alone=alone):
         time.sleep(PAUSE)
         after = better(found, once())
         improved = gain(found, after) > ENOUGH
+        beside = disturbance(before, load(), computed() - own)
+        alone = beside is None or not beside.notes()
         found, rounds = after, rounds + 1
     return found
 
 
-def _goes_on(rounds: int, seconds: float, *, improved: bool) -> bool:
-    if seconds < SECONDS_AT_LEAST:
-        return True
-    return improved and rounds < ROUNDS_AT_MOST and seconds < SECONDS_AT_MOST
+def _enough(rounds: int, seconds: float, at_most: float, *, improved: bool, alone: bool) -> bool:
+    """`alone`: nothing else has run on the machine so far."""
+    if rounds < ROUNDS_AT_LEAST or seconds < SECONDS_AT_LEAST:
+        return False
+    return seconds >= at_most or (alone and (rounds >= ROUNDS_AT_MOST or not improved))
 
 
 def _base(library: ctypes.CDLL, arrays: "Arrays", timer: CpuTimer, folder: Path) -> DeviceCeilings:
