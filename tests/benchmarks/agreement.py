@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -96,8 +97,24 @@ def _rows(chosen: argparse.Namespace, store: Path) -> list[Row]:
 
 
 def _visit(subject: _Subject, store: Path) -> None:
-    """More rounds in fresh processes; the rows get longer."""
+    """More rounds in fresh processes; the rows get longer.
+
+    Raises
+    ------
+    SystemExit
+        The first visit has no result; one of a later visit is told, and what is known stays.
+    """
     began = time.monotonic()
+    try:
+        _lengthen(subject, store)
+    except SystemExit as failed:
+        if not subject.rows:
+            raise
+        print(f"measured again without a result: {failed}", file=sys.stderr)
+    subject.seconds.append(time.monotonic() - began)
+
+
+def _lengthen(subject: _Subject, store: Path) -> None:
     samples = store / "samples"
     shutil.rmtree(samples, ignore_errors=True)
     samples.mkdir()
@@ -107,7 +124,6 @@ def _visit(subject: _Subject, store: Path) -> None:
     subject.rows[:] = (
         [longer(*both) for both in zip(subject.rows, more, strict=True)] if subject.rows else more
     )
-    subject.seconds.append(time.monotonic() - began)
 
 
 def kernels_in_cpp() -> list[str]:

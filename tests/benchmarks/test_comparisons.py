@@ -130,6 +130,24 @@ def test_more_rounds_of_the_same() -> None:
         longer(row, compared(0.0, 0.1, seed=2))
 
 
+def test_a_later_visit_may_fail(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was measured before stays; a first visit has to succeed."""
+
+    def fail(subject: agreement._Subject, store: Path) -> None:
+        raise SystemExit("softmax: unstable_timing")
+
+    monkeypatch.setattr(agreement, "_lengthen", fail)
+    known = [compared(0.0, 0.5, seed=1)]
+    subject = agreement._Subject(spec=None, compiled=None, rows=[*known], seconds=[1.0])
+    agreement._visit(subject, tmp_path)
+    assert subject.rows == known and len(subject.seconds) == 2
+    assert "without a result: softmax: unstable_timing" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="unstable_timing"):
+        agreement._visit(subject._replace(rows=[]), tmp_path)
+
+
 def test_undecided_kernels_are_visited_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Until they are decided or the time is up; those that are decided are not."""
     visits: list[str] = []
