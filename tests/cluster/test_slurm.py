@@ -257,4 +257,4 @@ def test_a_probe_that_finds_another_device(site: Site, cluster: Slurm) -> None:
     """Without its GPU the node is no h200: it is not kept, and the message says where to look."""
     output = site.module("pipeline.nodes", "probe", "h200", check=False)
     assert "the node that the site's options lead to has another device (no GPU, " in output
-    assert site.module("pipeline.nodes", "list") == ""
+    assert site.module("pipeline.nodes", "list") == "no node was asked yet: python -m pipeline.nodes probe\n"
