@@ -1,7 +1,6 @@
 """How the benchmarks run and read likwid-bench, and how ceilings are compared with it."""
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ def program(folder: Path, source: str) -> str:
     return str(path)
 
 
-SLEEPS = """
-time.sleep(0.5); began = time.time(); time.sleep(0.5)
-print(f"MByte/s:\\t{time.time() - began}\\nMFlops/s:\\t0.0\\n")
-"""
-
-
 def test_reading_likwid(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its MByte are 1e6; peaks are operations, streams are bytes; what it was asked."""
     text = TEXT.replace("\t", "\\t").replace("\n", "\\n")
@@ -44,29 +37,6 @@ def test_reading_likwid(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     assert likwid.Run("peakflops_sp", size=16_000, cores=2, iterations=7)() == pytest.approx(469882.71e6)
     asked = (tmp_path / "seen").read_text().splitlines()
     assert asked == ["-t copy_avx512 -W S0:2097kB:2 -i 10", "-t peakflops_sp -W S0:16kB:2 -i 7"]
-
-
-def test_a_run_that_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is stopped in its second sleep, and goes on when it is called: not before."""
-    monkeypatch.setattr(likwid, "PROGRAM", program(tmp_path, SLEEPS))
-    run = likwid.Run("load", size=MB, cores=1, iterations=1)
-    run.prepare()
-    run.held()
-    time.sleep(0.8)
-    assert run() / 1e6 > 0.9, "it was not stopped"
-
-
-def test_a_run_that_cannot_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One that never sleeps, and one that computes already, is ended; the call starts another one."""
-    busy = "import threading\nthreading.Thread(target=time.sleep, args=(3,), daemon=True).start()\n" + SLEEPS
-    for name, source in (("a", "print('MByte/s:\\t5.0\\n')"), ("b", busy)):
-        (tmp_path / name).mkdir()
-        monkeypatch.setattr(likwid, "PROGRAM", program(tmp_path / name, source))
-        run = likwid.Run("load", size=MB, cores=1, iterations=1)
-        run.prepare()
-        run.held()
-        assert run._started is None
-        assert run() > 0
 
 
 def test_a_run_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
