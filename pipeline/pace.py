@@ -2,8 +2,8 @@
 
 Snakemake lets at most 100 jobs start within a second, for the sake of a cluster's queue. To do so its
 scheduler looks again a second after it looked, as long as jobs wait, and once more for every job that ended
-meanwhile: hundreds of looks a second in a long sweep, while something is measured. And its process stays
-until the last of these looks is over, which is a second of every run in which nothing happens.
+meanwhile: as many looks a second as jobs have ended, while something is measured. And its process stays until
+the last of these looks is over, which is a second of every run in which nothing happens.
 """
 
 import gc
