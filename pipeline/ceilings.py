@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline.analyze.ceilings_text import Measured, ceilings_text
 from pipeline.errors import ConfigError, KernelmillError
+from pipeline.printing import print_lines
 from pipeline.records.hardware import Hardware
 
 
@@ -32,10 +33,7 @@ def main(arguments: list[str]) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:  # `… | head`
-        sys.stderr.close()
+    print_lines([text])
     return 0
 
 

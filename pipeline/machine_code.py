@@ -35,6 +35,7 @@ from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
 from pipeline.config.sources import Sources
 from pipeline.errors import ConfigError, KernelmillError, StoreError
+from pipeline.printing import print_lines
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.store.atomic import write_atomic
@@ -54,11 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
-    try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-        sys.stdout.flush()
-    except BrokenPipeError:  # `… | head`
-        sys.stderr.close()
+    print_lines(lines)
     return 0
 
 

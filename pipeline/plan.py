@@ -13,6 +13,7 @@ from pathlib import Path
 from pipeline.config.cache import current_plan
 from pipeline.config.nodes import read_nodes
 from pipeline.errors import KernelmillError
+from pipeline.printing import print_lines
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import GenerateSpec
@@ -48,11 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-        sys.stdout.flush()
-    except BrokenPipeError:  # `… | head`
-        sys.stderr.close()
+    print_lines(lines)
     return 0
 
 

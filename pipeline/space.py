@@ -16,6 +16,7 @@ from pathlib import Path
 from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError, one_line
 from pipeline.formats.combining import combined
 from pipeline.formats.registry import read_recorded
+from pipeline.printing import print_lines
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record
 from pipeline.records.recorded import RecordedResult, RecordedSpace
@@ -30,13 +31,11 @@ WIDTH = 13  # of the first column
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     try:
-        for line in _export(arguments[1:]) if list(arguments[:1]) == ["export"] else _show(arguments):
-            print(one_line(line), flush=True)
+        lines = _export(arguments[1:]) if list(arguments[:1]) == ["export"] else _show(arguments)
+        print_lines(map(one_line, lines))
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # `… | head`
-        sys.stderr.close()
     return 0
 
 
