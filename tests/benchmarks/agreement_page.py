@@ -10,11 +10,10 @@ import numpy as np
 
 from pipeline.measure import statistics
 from pipeline.records.profiled import Interval
-from pipeline.records.record import Record
 from tests.benchmarks.all_resamples import chance
+from tests.benchmarks.pairs import CONFIDENCE, Pairs
 
 Verdict = Literal["agrees", "differs", "undecided"]
-CONFIDENCE = 0.95
 TOO_WIDE = 0.1
 """Relative width of the ratio's interval beyond which it shows no agreement."""
 FEWEST = 6
@@ -41,25 +40,12 @@ dropped by a median over theirs.
 """
 
 
-class Row(Record, frozen=True, kw_only=True):
-    """One callable under one harness, a pair of samples for each round."""
+class Row(Pairs, frozen=True, kw_only=True):
+    """One callable under one harness; samples are seconds per call."""
 
     kernel: str
     callable: str
     harness: str
-    ours: tuple[float, ...]
-    """Seconds per call."""
-    theirs: tuple[float, ...]
-
-    @property
-    def ratios(self) -> tuple[float, ...]:
-        """Ours over theirs, of each round."""
-        return tuple(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
-
-    @property
-    def ratio(self) -> Interval:
-        """Median of the rounds' ratios, ours over theirs."""
-        return statistics.median(self.ratios, CONFIDENCE)
 
     @property
     def verdict(self) -> Verdict:

@@ -6,12 +6,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pipeline.measure import statistics
 from pipeline.records.profiled import Interval
-from pipeline.records.record import Record
+from tests.benchmarks.pairs import Pairs
 
 TOLERANCE = 0.10
-CONFIDENCE = 0.95
 Verdict = Literal["within", "beyond", "undecided"]
 INTRODUCTION = """\
 In every round each quantity is taken once, in random order: one sample of ours, one of the other tool, right
@@ -34,22 +32,14 @@ shown below the table.
 """
 
 
-class Row(Record, frozen=True, kw_only=True):
-    """One quantity, a pair of samples for each round; larger is better."""
+class Row(Pairs, frozen=True, kw_only=True):
+    """One quantity; larger samples are better."""
 
     name: str
     tool: str
     unit: str
-    ours: tuple[float, ...]
-    theirs: tuple[float, ...]
     pipeline: float | None = None
     """As the pipeline found it."""
-
-    @property
-    def ratio(self) -> Interval:
-        """Median of the rounds' ratios, ours over theirs."""
-        ratios = [ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True)]
-        return statistics.median(ratios, CONFIDENCE)
 
     @property
     def verdict(self) -> Verdict:
