@@ -103,6 +103,9 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     if widths:
         yield ""
         yield f"Median of the minimum detectable effect: {widths[len(widths) // 2]:.1%}."
+        again = sum(len(each.timing.processes) > 1 for row in rows for each in row.comparisons)
+        number = sum(len(row.comparisons) for row in rows)
+        yield f"{again} of {number} were made in several processes: one saw a difference, or all are."
         yield _balance([each.speedup.value for row in rows for each in row.comparisons])
     for row in rows:
         for outcome, number in row.failures.items():

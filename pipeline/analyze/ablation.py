@@ -4,11 +4,11 @@ A search `ablation` sees to it that both variants are there, a grid has them any
 outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
 faster one that came up there has no variants around it. The two were measured
 one after the other: where a baseline ran beside both, each time counts relative to it, so that a drift of the
-machine between them cancels; without one it is in the ratio, and not in the interval. That is a percentile
-bootstrap over the batches of both (Efron, "Bootstrap methods: another look at the jackknife", Ann. Statist.
-7(1), 1979).
+machine between them cancels; without one it is in the ratio, and not in the interval. That has both
+measurements' own in it, which are independent: the squares of their parts on a logarithmic scale add up.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ from pipeline.analyze.collect import Collected, Result
 from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
-from pipeline.analyze.winners import costs_of
+from pipeline.analyze.winners import costs_of, inverse
+from pipeline.measure.verdicts import verdict
 from pipeline.records.kernel import TunableValue
-from pipeline.records.profiled import Comparison, Interval, Profiled
+from pipeline.records.profiled import Interval, Profiled
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec
 from pipeline.search.space import Subspace, space_of
@@ -29,9 +30,7 @@ from pipeline.search.techniques import Without, without_each
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RESAMPLES = 2000
-CONFIDENCE = 0.95
-SEED = 20240229  # the bootstrap's own: equal data give equal tables
+VERDICTS = {"faster": "pays", "slower": "costs", "indistinguishable": "indistinguishable"}
 
 SCHEMA: dict[str, ColumnType] = {
     **TASK,
@@ -74,9 +73,7 @@ class Ablated(Record, frozen=True, kw_only=True):
         """In a word, where the interval says one; the outcome of what failed."""
         if self.ratio is None:
             return self.without.outcome
-        if self.ratio.low > 1:
-            return "pays"
-        return "costs" if self.ratio.high < 1 else "indistinguishable"
+        return VERDICTS[verdict(self.ratio)]
 
 
 def find_ablations(collected: Collected) -> list[Ablated]:
@@ -156,35 +153,28 @@ def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValu
 
 def _common(one: Profiled, other: Profiled) -> str | None:
     """A baseline that ran beside both, batch by batch; None where there is none."""
-    theirs = {each.baseline for each in other.comparisons if _paired(each, other)}
-    return next(
-        (each.baseline for each in one.comparisons if _paired(each, one) and each.baseline in theirs), None
-    )
-
-
-def _paired(comparison: Comparison, profiled: Profiled) -> bool:
-    return len(comparison.timing.samples) == len(profiled.timing.samples)
+    theirs = {each.baseline for each in other.comparisons}
+    return next((each.baseline for each in one.comparisons if each.baseline in theirs), None)
 
 
 def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> Interval:
-    """Of the medians, each over that of the baseline which ran beside it; with its interval."""
-    import numpy as np
+    """Of the medians, each over that of the baseline which ran beside it; two independent measurements."""
+    (time, slower, faster), (least, up, down) = _logs(one, baseline), _logs(other, baseline)
+    return Interval(
+        value=math.exp(time - least),
+        low=math.exp(time - least - math.hypot(faster, up)),
+        high=math.exp(time - least + math.hypot(slower, down)),
+        confidence=one.timing.median.confidence,
+    )
 
-    generator = np.random.default_rng(SEED)
-    values, resampled = [], []
-    for profiled in (one, other):
-        samples = np.asarray(profiled.timing.samples)
-        picked = generator.integers(0, len(samples), (RESAMPLES, len(samples)))
-        value, drawn = profiled.timing.median.value, np.median(samples[picked], axis=1)
-        for each in profiled.comparisons:
-            if each.baseline == baseline:
-                beside = np.asarray(each.timing.samples)
-                value, drawn = value / float(np.median(beside)), drawn / np.median(beside[picked], axis=1)
-        values.append(value)
-        resampled.append(drawn)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled[0] / resampled[1], (tail, 1 - tail))
-    return Interval(value=values[0] / values[1], low=float(low), high=float(high), confidence=CONFIDENCE)
+
+def _logs(profiled: Profiled, baseline: str | None) -> tuple[float, float, float]:
+    """Logarithm of the time, and how far up and down its interval reaches."""
+    cost = profiled.timing.median
+    for each in profiled.comparisons:
+        if each.baseline == baseline:
+            cost = inverse(each.speedup)
+    return math.log(cost.value), math.log(cost.high / cost.value), math.log(cost.value / cost.low)
 
 
 def ablation_table(found: Sequence[Ablated]) -> "pa.Table":

@@ -15,6 +15,7 @@ from pipeline.analyze.arrays import array, repeated
 from pipeline.analyze.collect import Result
 from pipeline.analyze.columns import COLUMNS, Column, ColumnType
 from pipeline.analyze.columns.baselines import baseline_columns
+from pipeline.records.profiled import Timing
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Generated
 
@@ -44,6 +45,9 @@ PRUNED: dict[str, ColumnType] = {
 }
 
 
+SAMPLES = ("task", "variant", "callable", "process", "batch", "seconds")
+
+
 def variants_table(results: Sequence[Result]) -> "pa.Table":
     """One row per task and variant."""
     columns = (*COLUMNS, *_tunables(results), *_instructions(results), *baseline_columns(results))
@@ -53,17 +57,19 @@ def variants_table(results: Sequence[Result]) -> "pa.Table":
 
 
 def samples_table(results: Sequence[Result]) -> "pa.Table":
-    """Raw samples in long form: seconds per call, one row per batch, in the order taken."""
+    """Raw samples in long form: seconds per call, one row per batch, in the order taken, one
+    process of the callable after the other."""
     import pyarrow as pa
 
     series = list(_series(results))
-    lengths = [len(samples) for _, samples in series]
+    lengths = [len(timing.samples) for _, timing in series]
     # Dictionary encoded: three texts per sample would be most of the file.
     arrays = [repeated([label[place] for label, _ in series], lengths) for place in range(3)]
-    seconds = list(itertools.chain.from_iterable(samples for _, samples in series))
+    seconds = list(itertools.chain.from_iterable(timing.samples for _, timing in series))
     batches = list(itertools.chain.from_iterable(map(range, lengths)))
-    arrays += [array(batches, "int64"), array(seconds, "double")]
-    return pa.Table.from_arrays(arrays, names=["task", "variant", "callable", "batch", "seconds"])
+    processes = list(itertools.chain.from_iterable(timing.process_of_each() for _, timing in series))
+    arrays += [array(processes, "int64"), array(batches, "int64"), array(seconds, "double")]
+    return pa.Table.from_arrays(arrays, names=SAMPLES)
 
 
 def outcomes_table(results: Sequence[Result]) -> "pa.Table":
@@ -183,11 +189,11 @@ def _instructions(results: Sequence[Result]) -> list[Column]:
     return [column(name) for name in classes]
 
 
-def _series(results: Sequence[Result]) -> Iterable[tuple[tuple[str, str, str], tuple[float, ...]]]:
-    """Task, variant and callable of every measured series, and its samples."""
+def _series(results: Sequence[Result]) -> Iterable[tuple[tuple[str, str, str], Timing]]:
+    """Task, variant and callable of every measured series, and the series."""
     for result in results:
         if result.profiled is None:
             continue
-        yield (result.task.task, result.id, "candidate"), result.profiled.timing.samples
+        yield (result.task.task, result.id, "candidate"), result.profiled.timing
         for comparison in result.profiled.comparisons:
-            yield (result.task.task, result.id, comparison.baseline), comparison.timing.samples
+            yield (result.task.task, result.id, comparison.baseline), comparison.timing

@@ -9,6 +9,7 @@ from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.columns.who import author
 from pipeline.analyze.roofline import estimate_roofline_seconds
 from pipeline.analyze.tables import row_table
+from pipeline.measure.verdicts import RESOLUTION
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval, Profiled
 from pipeline.records.summary import Cell, Compared, NotMeasured, Winner
@@ -126,10 +127,11 @@ def costs_of(measured: Sequence[Profiled]) -> list[Interval]:
     common = [name for name in speedups[0] if all(name in each for each in speedups)]
     if not common:
         return [profiled.timing.median for profiled in measured]
-    return [_inverse(each[common[0]]) for each in speedups]
+    return [inverse(each[common[0]]) for each in speedups]
 
 
-def _inverse(ratio: Interval) -> Interval:
+def inverse(ratio: Interval) -> Interval:
+    """One over it."""
     return Interval(
         value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, confidence=ratio.confidence
     )
@@ -145,7 +147,9 @@ def _compared(profiled: Profiled) -> tuple[Compared, ...]:
 
 
 def _overlap(one: Interval, other: Interval) -> bool:
-    return one.low <= other.high and other.low <= one.high
+    """Whether they leave room for a difference that no verdict looks at."""
+    room = 1 + RESOLUTION
+    return one.low <= other.high * room and other.low <= one.high * room
 
 
 def _not_measured(cell: Cell, results: list[Result], verified: int) -> NotMeasured:

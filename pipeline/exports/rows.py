@@ -127,6 +127,7 @@ class RowMaker:
         return Measurement(
             seconds=found.timing.median,
             batches=len(found.timing.samples),
+            processes=len(found.timing.processes) or 1,
             calls_per_batch=found.timing.calls_per_batch,
             joules=found.energy.joules if found.energy else None,
             roofline_share=found.roofline_share,

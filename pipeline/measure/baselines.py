@@ -37,12 +37,38 @@ class Scene(Record, frozen=True, kw_only=True):
     """Folder for the baselines' logs."""
 
 
-class Baselines:
-    """Measuring children of what the candidates are compared with."""
+class BaselineSets:
+    """One process of each baseline for the first process of a candidate, others for its second, and so on.
+
+    They serve every candidate of the task. On a GPU the first ones serve all: more contexts and tensors would
+    fill its memory.
+    """
 
     def __init__(self, server: ForkServer, scene: Scene) -> None:
         self._server = server
         self._scene = scene
+        self._sets: list[Baselines] = []
+
+    def of(self, process: int) -> "Baselines":
+        """Those beside the candidate's process of this number, from 0."""
+        number = process if self._scene.set_up.kind == "cpu" else 0
+        while len(self._sets) <= number:
+            self._sets.append(Baselines(self._server, self._scene, len(self._sets)))
+        return self._sets[number]
+
+    def stop(self) -> None:
+        """End all."""
+        for each in self._sets:
+            each.stop()
+
+
+class Baselines:
+    """Measuring children of what the candidates are compared with: a process of each."""
+
+    def __init__(self, server: ForkServer, scene: Scene, number: int = 0) -> None:
+        self._server = server
+        self._scene = scene
+        self._number = number
         self._running: dict[str, Member] = {}
         self._starts: dict[str, int] = {}
         self._absent = {each.baseline: each for each in scene.absent}
@@ -87,7 +113,7 @@ class Baselines:
             # A compiler too old for the processor's vector instructions fails; so try them out.
             hosted = msgspec.structs.replace(hosted, vector_instructions="tried")
         place = Place(
-            log=scene.logs / f"{name}.txt",
+            log=scene.logs / (f"{name}-{self._number}.txt" if self._number else f"{name}.txt"),
             environment=scene.environment | {"TORCHINDUCTOR_CACHE_DIR": str(scene.inductor_cache.absolute())},
             lifetime=LIFETIME,
             patience=COMPILE_SECONDS if compiled else scene.settings.time_limit,

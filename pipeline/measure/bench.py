@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from pipeline.measure import bounds, ceilings, counters_gpu, inductor, over_roofline, roofline, runner
-from pipeline.measure.baselines import Baselines, Scene
+from pipeline.measure.baselines import BaselineSets, Scene
 from pipeline.measure.bounds import Traffic
 from pipeline.measure.commands import Candidate, Reference, SetUp
 from pipeline.measure.device_ceilings import DeviceCeilings
@@ -74,7 +74,7 @@ class Bench:
         self._scene = scene
         compiled = any(isinstance(each.hosted, Reference) and each.hosted.compiled != "no" for each in found)
         self._prepared = inductor.warm_server() if compiled else None
-        self._baselines = Baselines(self._prepared or self._server, scene)
+        self._baselines = BaselineSets(self._prepared or self._server, scene)
         self._ahead: _Ahead | None = None
 
     def __enter__(self) -> Self:
@@ -93,7 +93,8 @@ class Bench:
         """Start the baselines and have the ceilings, which is no variant's own time; seconds of each."""
         with device_lock(self._device_name):
             started = time.monotonic()
-            self._baselines.members()
+            for process in range(self._spec.settings.processes_at_least):
+                self._baselines.of(process).members()
             there = time.monotonic()
             self._bounds()
             return {"baselines": there - started, "ceilings": time.monotonic() - there}
@@ -109,7 +110,7 @@ class Bench:
             return self._profile(candidate, folder, upcoming)
 
     def against(self, candidate: Candidate, other: Candidate, folder: Path) -> Measured:
-        """One candidate against another one, both in processes that were started for this comparison.
+        """One candidate against another one, all in processes that were started for this comparison.
 
         Raises
         ------
@@ -121,7 +122,7 @@ class Bench:
         scene = msgspec.structs.replace(
             self._scene, opponents=(Opponent(name=OTHER, hosted=other),), absent=()
         )
-        baselines = Baselines(self._server, scene)
+        baselines = BaselineSets(self._server, scene)
         try:
             with device_lock(self._device_name):
                 return runner.measure(

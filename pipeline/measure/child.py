@@ -20,6 +20,7 @@ from pipeline.measure.commands import (
     Answer,
     Calibrate,
     Calibrated,
+    CallAgain,
     Candidate,
     Command,
     Examine,
@@ -32,6 +33,7 @@ from pipeline.measure.commands import (
     Ready,
     Refused,
     SetUp,
+    Unchanged,
 )
 from pipeline.measure.content import Content
 from pipeline.measure.costs import examine
@@ -105,6 +107,8 @@ class Host:
                 return self._attempt(lambda: self._prepare(command.settle_seconds))
             case Go():
                 return self._attempt(lambda: self._run(command))
+            case CallAgain():
+                return self._attempt(self._call_again)
             case Examine():
                 return self._attempt(lambda: self._examine(command))
             case SetUp():
@@ -204,14 +208,17 @@ class Host:
             self.timer.settle(self.call, seconds)
         return Prepared()
 
-    def _examine(self, command: Examine) -> Answer:
-        def batch(calls: int) -> float:
-            return self.timer.batch(self.call, calls)
-
+    def _call_again(self) -> Answer:
         if self._first is not None and self._hosted.checked is not None:
             changed = self._first.difference(self._hosted.checked)
             if changed is not None:
                 return Refused(reason=changed, changed=True)
+        return Unchanged()
+
+    def _examine(self, command: Examine) -> Answer:
+        def batch(calls: int) -> float:
+            return self.timer.batch(self.call, calls)
+
         return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:

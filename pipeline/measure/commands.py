@@ -84,6 +84,10 @@ class Go(Record, frozen=True, kw_only=True, tag="go"):
     """Idle seconds before each call, which is timed alone then; none: back to back."""
 
 
+class CallAgain(Record, frozen=True, kw_only=True, tag="call_again"):
+    """See whether it still gives on its first inputs what it gave."""
+
+
 class Examine(Record, frozen=True, kw_only=True, tag="examine"):
     """See what calls cost besides time; the last command."""
 
@@ -93,7 +97,7 @@ class Examine(Record, frozen=True, kw_only=True, tag="examine"):
     """How long to watch the energy counter; None: not at all."""
 
 
-Command = SetUp | Load | Calibrate | Prepare | Go | Examine
+Command = SetUp | Load | Calibrate | Prepare | Go | CallAgain | Examine
 
 
 class Ready(Record, frozen=True, kw_only=True, tag="ready"):
@@ -137,6 +141,10 @@ class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):
     """The next `Go` runs nothing but its calls."""
 
 
+class Unchanged(Record, frozen=True, kw_only=True, tag="unchanged"):
+    """It does."""
+
+
 class Ran(Record, frozen=True, kw_only=True, tag="ran"):
     """Seconds of the whole batch, by this process's clock."""
 
@@ -147,4 +155,4 @@ class Ran(Record, frozen=True, kw_only=True, tag="ran"):
     """Of each call, where they were timed one by one."""
 
 
-Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran | Examined
+Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran | Unchanged | Examined

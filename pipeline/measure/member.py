@@ -14,6 +14,7 @@ from pipeline.measure.commands import (
     Answer,
     Calibrate,
     Calibrated,
+    CallAgain,
     Command,
     Examine,
     Go,
@@ -25,6 +26,7 @@ from pipeline.measure.commands import (
     Ready,
     Refused,
     SetUp,
+    Unchanged,
 )
 from pipeline.measure.costs import Examined
 from pipeline.measure.lead import LEAD_SHARE, credible_lead, settle_seconds
@@ -186,8 +188,19 @@ class Member:
             latencies=ran.latencies,
         )
 
+    def call_again(self) -> None:
+        """See whether it still gives on its first inputs what it gave; nothing may be timed after it.
+
+        Raises
+        ------
+        MemberGone
+            Outcome `nondeterministic`: it does not.
+        """
+        with self._turn():
+            self._ask(CallAgain(), Unchanged, self._place.patience)
+
     def examine(self, energy_seconds: float | None) -> Examined:
-        """What a call costs besides time; nothing may be timed after it."""
+        """What a call costs besides time; the last that is asked of it."""
         with self._turn():
             return self._ask(
                 Examine(calls=self.calls, energy_seconds=energy_seconds), Examined, self._place.patience

@@ -25,6 +25,8 @@ class Round(Record, frozen=True, kw_only=True):
     """One batch of each member."""
 
     batches: dict[str, Batch]
+    process: int = 0
+    """In which of the candidate's processes, from 0."""
     device: Conditions = Conditions()
     """How the device was since the round before."""
 

@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
-from pipeline.measure.baselines import Baselines
+from pipeline.measure import processes
+from pipeline.measure.baselines import Baselines, BaselineSets
 from pipeline.measure.clock import FalseClock
+from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.member import Member, MemberGone
 from pipeline.measure.monitor import Monitor
-from pipeline.measure.rounds import CANDIDATE, fresh_seed, quiet, run_rounds, undisturbed
-from pipeline.measure.summary import Measured, Unstable, summarize
+from pipeline.measure.rounds import CANDIDATE, Round, fresh_seed, quiet, run_rounds, undisturbed
+from pipeline.measure.summary import Measured, Once, Unstable, once, together
 from pipeline.records.hardware import BackendKind
+from pipeline.records.profiled import Unmeasured
 from pipeline.records.settings import Profile
 
 ACCUSATIONS = 3
@@ -24,15 +28,15 @@ BUSY = "or the load of the machine, for whose cores threads waited in most round
 
 def measure(
     start: Callable[[], Member],
-    baselines: Baselines,
+    baselines: BaselineSets,
     settings: Profile,
     kind: BackendKind,
     timed: Callable[[], None] = lambda: None,
 ) -> Measured:
-    """Time a candidate, then see what its calls cost besides.
+    """Time a candidate in one process or several, then see what its calls cost besides.
 
     `start` starts its process, again where a baseline broke down in between; `timed` is called when nothing
-    is timed any more and its process has still to end.
+    is timed any more and its last process has still to end.
 
     Raises
     ------
@@ -41,37 +45,91 @@ def measure(
     Unstable
         The samples scatter beyond use, or the machine is too busy to tell whether its clock is true.
     """
-    accusations = 0
-    while True:
-        others = baselines.members()  # before the candidate: its time limit runs from its start
-        candidate = start()
-        try:
-            candidate.load(fresh_seed(), settings)
-            before, own = load(), _cpu_seconds(candidate, *others)
-            with Monitor.of(kind) as monitor:
-                rounds = run_rounds((candidate, *others), settings, monitor)
-            own = _cpu_seconds(candidate, *others) - own
-            found = disturbance(before, load(), own)
-            examined = candidate.examine(settings.energy_seconds)
-            timed()
-        except MemberGone as gone:
-            if gone.name == CANDIDATE:
-                raise
-            baselines.lost(gone)
-            continue
-        finally:
-            candidate.stop()
-        try:
-            measured = summarize((candidate, *others), rounds, settings, baselines.absent(), found)
-        except FalseClock as accusation:
-            accusations += 1
-            if accusations == ACCUSATIONS and 2 * len(quiet(rounds)) < len(undisturbed(rounds, settings)):
-                raise Unstable(f"its clock cannot be checked: {accusation.reason}, {BUSY}", rounds) from None
-            if accusations == ACCUSATIONS:
-                raise
-            continue
-        missing = (*examined.unmeasured, *((monitor.absent,) if monitor.absent else ()))
-        return msgspec.structs.replace(measured, examined=examined, unmeasured=missing)
+    return _Measurement(start, baselines, settings, kind, timed).run()
+
+
+class _End(NamedTuple):
+    """What was found after the last process's calls were timed."""
+
+    examined: Examined
+    unmeasured: tuple[Unmeasured, ...]
+
+
+class _Measurement:
+    """The processes of one candidate, one after the other."""
+
+    def __init__(
+        self,
+        start: Callable[[], Member],
+        baselines: BaselineSets,
+        settings: Profile,
+        kind: BackendKind,
+        timed: Callable[[], None],
+    ) -> None:
+        self._start = start
+        self._baselines = baselines
+        self._settings = settings
+        self._share = processes.of_one(settings)
+        self._kind: BackendKind = kind
+        self._timed = timed
+        self._several: list[Once] = []
+        self._asked = settings.processes_at_least
+
+    def run(self) -> Measured:
+        """All processes that it takes."""
+        end = None
+        while end is None:
+            end = self._process(self._baselines.of(len(self._several)))
+        measured = together(self._several, self._settings, self._baselines.of(0).absent())
+        return msgspec.structs.replace(measured, examined=end.examined, unmeasured=end.unmeasured)
+
+    def _process(self, baselines: Baselines) -> _End | None:
+        """Time it in one process; None where another one has to follow."""
+        accusations = 0
+        while True:
+            others = baselines.members()  # before the candidate: its time limit runs from its start
+            candidate = self._start()
+            rounds: list[Round] = []
+            try:
+                candidate.load(fresh_seed(), self._share)
+                before, own = load(), _cpu_seconds(candidate, *others)
+                with Monitor.of(self._kind) as monitor:
+                    rounds = run_rounds((candidate, *others), self._share, monitor)
+                own = _cpu_seconds(candidate, *others) - own
+                found = disturbance(before, load(), own)
+                candidate.call_again()
+                self._several.append(once((candidate, *others), rounds, self._share, found))
+                if self._goes_on():
+                    return None
+                examined = candidate.examine(self._settings.energy_seconds)
+                self._timed()
+                missing = (*examined.unmeasured, *((monitor.absent,) if monitor.absent else ()))
+                return _End(examined, missing)
+            except FalseClock as accusation:
+                accusations += 1
+                if accusations == ACCUSATIONS and 2 * len(quiet(rounds)) < len(
+                    undisturbed(rounds, self._share)
+                ):
+                    reason = f"its clock cannot be checked: {accusation.reason}, {BUSY}"
+                    raise Unstable(reason, rounds) from None
+                if accusations == ACCUSATIONS:
+                    raise
+            except MemberGone as gone:
+                if gone.name == CANDIDATE:
+                    raise
+                baselines.lost(gone)
+            finally:
+                candidate.stop()
+
+    def _goes_on(self) -> bool:
+        """Whether further processes have to be asked.
+
+        The first ones alone decide: who stops when he likes what he sees is wrong more often than he says.
+        """
+        if len(self._several) == self._settings.processes_at_least:
+            speedups = [each.speedup for each in together(self._several, self._settings, ()).comparisons]
+            self._asked = processes.wanted(speedups, self._settings)
+        return len(self._several) < self._asked
 
 
 def _cpu_seconds(*members: Member) -> float:

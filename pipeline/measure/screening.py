@@ -38,6 +38,8 @@ def shortened(settings: Profile, share: float) -> Profile:
         seconds_per_variant=settings.seconds_per_variant * share,
         batches_at_least=least,
         batches_at_most=max(least, math.ceil(settings.batches_at_most * share)),
+        processes_at_least=1,
+        processes_at_most=1,
         warmup_seconds_at_most=max(settings.warmup_seconds, settings.warmup_seconds_at_most * share),
         energy_seconds=None,
         gpu_counters=False,

@@ -12,14 +12,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.profiled import Interval, Verdict
+from pipeline.measure.verdicts import RESOLUTION
+from pipeline.records.profiled import Interval
 
 RESAMPLES = 2000
 POWER = 0.8
-RESOLUTION = 0.01
-"""Relative difference below which nothing is called faster or slower: two processes that run the same code
-differ by about as much for as long as they live, through where their pages lie, and no number of batches
-averages that out."""
 
 Samples = NDArray[np.float64]
 
@@ -43,15 +40,6 @@ def speedup(candidate: Sequence[float], baseline: Sequence[float], confidence: f
     rounds = _rounds(len(ours))
     ratios = np.median(theirs[rounds], axis=1) / np.median(ours[rounds], axis=1)
     return _interval(float(np.median(theirs) / np.median(ours)), ratios, confidence)
-
-
-def verdict(ratio: Interval) -> Verdict:
-    """What the interval of a speed-up allows to say."""
-    if ratio.low > 1 + RESOLUTION:
-        return "faster"
-    if ratio.high < 1 / (1 + RESOLUTION):
-        return "slower"
-    return "indistinguishable"
 
 
 def minimum_detectable(candidate: Sequence[float], baseline: Sequence[float], confidence: float) -> float:
@@ -98,6 +86,34 @@ def proportion(hits: int, trials: int, confidence: float = 0.95) -> tuple[float,
     width = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
     return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
+
+
+def student(confidence: float, degrees: int) -> float:
+    """The quantile that bounds so much of the middle of Student's distribution.
+
+    Its distribution function is a finite sum for whole degrees of freedom (Abramowitz and Stegun 1964, 26.7.3
+    and 26.7.4); it rises with the angle, so halving finds the quantile.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        angle = (low + high) / 2
+        if _middle(angle, degrees) < confidence:
+            low = angle
+        else:
+            high = angle
+    return math.sqrt(degrees) * math.tan(low)
+
+
+def _middle(angle: float, degrees: int) -> float:
+    """Probability of lying within the quantile `sqrt(degrees) * tan(angle)`."""
+    cosine, odd = math.cos(angle), degrees % 2
+    term, total = cosine if odd else 1.0, 0.0
+    for power in range(odd, degrees - 1, 2):
+        total += term
+        term *= cosine * cosine * (power + 1) / (power + 2)
+    if not odd:
+        return math.sin(angle) * total
+    return 2 / math.pi * (angle + math.sin(angle) * total)
 
 
 def _paired(candidate: Sequence[float], baseline: Sequence[float]) -> tuple[Samples, Samples]:

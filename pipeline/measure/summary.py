@@ -1,13 +1,16 @@
-"""What the rounds say: intervals, verdicts and notes. In: rounds. Out: Measured, or Unstable."""
+"""What the rounds say: intervals, verdicts, notes. In: each process's rounds. Out: Measured, or Unstable."""
 
 from collections.abc import Sequence
 
-from pipeline.measure import monitor, statistics
+import msgspec
+
+from pipeline.measure import monitor, processes, statistics
 from pipeline.measure.clock import check_clock
 from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.member import Member
 from pipeline.measure.rounds import CANDIDATE, CLEAN, HOPELESS, IMPRECISE, Round, quiet, undisturbed, waiting
+from pipeline.measure.verdicts import verdict
 from pipeline.records.profiled import (
     AbsentBaseline,
     Comparison,
@@ -19,6 +22,8 @@ from pipeline.records.profiled import (
 )
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
+
+_DRIFT = "drift: the second half of the batches took {:+.1%} longer than the first"
 
 
 class Measured(Record, frozen=True, kw_only=True):
@@ -50,14 +55,32 @@ class Unstable(Exception):
         self.rounds = rounds
 
 
-def summarize(
-    members: Sequence[Member],
-    rounds: Sequence[Round],
-    settings: Profile,
-    absent: tuple[AbsentBaseline, ...],
-    found: Disturbance | None,
-) -> Measured:
-    """Intervals and verdicts from the samples, after the candidate's clock was checked."""
+class Once(Record, frozen=True, kw_only=True):
+    """What one process of the candidate showed, beside its baselines'."""
+
+    timings: dict[str, Timing]
+    """By the member's name."""
+    comparisons: tuple[Comparison, ...]
+    facts: dict[str, str]
+    notes: tuple[str, ...]
+    rounds: tuple[Round, ...]
+    used: tuple[Round, ...]
+    """Those that were left in."""
+    first_peak: Peak | None
+
+
+def once(
+    members: Sequence[Member], rounds: Sequence[Round], settings: Profile, found: Disturbance | None
+) -> Once:
+    """Intervals and verdicts from one process's samples, after the candidate's clock was checked.
+
+    Raises
+    ------
+    MemberGone
+        Its clock is false.
+    Unstable
+        The samples scatter beyond use.
+    """
     candidate, *others = members
     used = undisturbed(rounds, settings)
     # Where threads waited for a core, its clock may count that and the account not.
@@ -67,26 +90,81 @@ def summarize(
     width = statistics.relative_half_width(timing.median)
     if width > HOPELESS:
         raise Unstable(f"the interval of the median is ±{width:.0%} after {len(used)} batches", rounds)
-    comparisons = tuple(_compare(member.name, timing, timings[member.name], settings) for member in others)
     facts = candidate.loaded.facts if candidate.loaded else {}
     if found is not None:
         facts = facts | {"other_load": f"{found.others:.2f}", "stolen": f"{found.stolen:.2f}"}
+    trend = statistics.drift(timing.samples)
+    return Once(
+        timings=timings,
+        comparisons=tuple(_compare(member.name, timing, timings[member.name], settings) for member in others),
+        facts=facts,
+        notes=(
+            *_warmed_up(members),
+            *((_DRIFT.format(trend),) if trend is not None else ()),
+            *(found.notes() if found else ()),
+        ),
+        rounds=tuple(rounds),
+        used=tuple(used),
+        first_peak=candidate.loaded.first_peak if candidate.loaded else None,
+    )
+
+
+def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBaseline, ...]) -> Measured:
+    """What the processes say together; facts are the last one's, and what happens once is the first one's."""
+    first, last = several[0], several[-1]
+    timing = _joined([each.timings[CANDIDATE] for each in several])
+    comparisons = tuple(
+        _comparison([each for part in several for each in part.comparisons if each.baseline == name])
+        for name in (each.baseline for each in first.comparisons)
+    )
+    rounds = [
+        msgspec.structs.replace(each, process=number)
+        for number, part in enumerate(several)
+        for each in part.rounds
+    ]
+    used = [each for part in several for each in part.used]
+    looks = [each.device for each in rounds]
     notes = (
-        *_warmed_up(members),
+        *dict.fromkeys(note for part in several for note in part.notes),
         *_precision(timing, comparisons, settings),
         *_repeated(rounds, used),
-        *(found.notes() if found else ()),
-        *monitor.notes([each.device for each in rounds]),
+        *monitor.notes(looks),
     )
     return Measured(
         timing=timing,
         comparisons=comparisons,
         absent=absent,
         notes=notes,
-        facts=facts,
+        facts=last.facts,
         rounds=tuple(rounds),
-        first_peak=candidate.loaded.first_peak if candidate.loaded else None,
-        conditions=monitor.merged([each.device for each in rounds]),
+        first_peak=first.first_peak,
+        conditions=monitor.merged(looks),
+    )
+
+
+def _joined(several: Sequence[Timing]) -> Timing:
+    if len(several) == 1:
+        return several[0]
+    return msgspec.structs.replace(
+        several[0],
+        samples=tuple(sample for each in several for sample in each.samples),
+        processes=tuple(len(each.samples) for each in several),
+        median=processes.combined([each.median for each in several]),
+        latencies=tuple(latency for each in several for latency in each.latencies),
+    )
+
+
+def _comparison(several: Sequence[Comparison]) -> Comparison:
+    """With one baseline; a process in which it broke down for good has none."""
+    speedups = [each.speedup for each in several]
+    ratio = processes.combined(speedups)
+    least = [each.minimum_detectable for each in several if each.minimum_detectable is not None]
+    return Comparison(
+        baseline=several[0].baseline,
+        timing=_joined([each.timing for each in several]),
+        speedup=ratio,
+        verdict=verdict(ratio),
+        minimum_detectable=processes.detectable(least, speedups),
     )
 
 
@@ -113,7 +191,7 @@ def _compare(name: str, candidate: Timing, baseline: Timing, settings: Profile) 
         baseline=name,
         timing=baseline,
         speedup=ratio,
-        verdict=statistics.verdict(ratio),
+        verdict=verdict(ratio),
         minimum_detectable=least,
     )
 
@@ -127,9 +205,6 @@ def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Prof
         width = statistics.relative_half_width(interval)
         if width > IMPRECISE * wished:
             notes.append(f"imprecise: {name} is known to ±{width:.0%}, wished ±{wished:.0%}")
-    trend = statistics.drift(timing.samples)
-    if trend is not None:
-        notes.append(f"drift: the second half of the batches took {trend:+.1%} longer than the first")
     if len(timing.samples) < settings.batches_at_least:
         notes.append(f"slow: {len(timing.samples)} batches instead of {settings.batches_at_least}")
     return tuple(notes)

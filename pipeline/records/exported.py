@@ -147,6 +147,8 @@ class Measurement(Record, frozen=True, kw_only=True):
     seconds: Interval
     """Median of a call."""
     batches: int
+    processes: int
+    """That the batches were timed in, one after the other."""
     calls_per_batch: int | None
     joules: float | None
     roofline_share: float | None

@@ -22,7 +22,7 @@ _OF_A_ROOFLINE = ("ceilings", "roofline_share", "bound")
 
 
 class Interval(Record, frozen=True, kw_only=True):
-    """An estimate with its bootstrap confidence interval."""
+    """An estimate with its confidence interval (`pipeline.measure.statistics`, `.processes`)."""
 
     value: float
     low: float
@@ -34,7 +34,10 @@ class Timing(Record, frozen=True, kw_only=True):
     """Samples of one callable in steady state: seconds per call, one per batch, in the order taken."""
 
     samples: tuple[float, ...]
+    processes: tuple[int, ...] = ()
+    """How many of the samples each process gave, one process after the other; none where it was one."""
     median: Interval
+    """Of several processes the geometric mean of their medians."""
     calls_per_batch: int | None = None
     """This and the next two are absent where the measurement was recorded elsewhere, and only there."""
     setup_seconds: float | None = None
@@ -50,9 +53,16 @@ class Timing(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """A measurement has all that stands beside its samples, a recorded one nothing of it."""
+        if self.processes and sum(self.processes) != len(self.samples):
+            raise ValueError(f"processes of {self.processes} samples, and {len(self.samples)} samples")
         absent = lacking(self, _OF_A_TIMING)
         if absent and absent != _OF_A_TIMING:
             raise ValueError(f"a timing lacks {', '.join(absent)}: only a recorded one may be without")
+
+    def process_of_each(self) -> list[int]:
+        """In which process, from 0, each of the samples was taken."""
+        counts = self.processes or (len(self.samples),)
+        return [number for number, count in enumerate(counts) for _ in range(count)]
 
     def quantile(self, share: float) -> float:
         """Seconds that so large a share of the calls does not exceed; of the batches, where calls lack."""
@@ -163,7 +173,7 @@ class Comparison(Record, frozen=True, kw_only=True):
     baseline: str
     timing: Timing
     speedup: Interval
-    """Baseline time over candidate time: above 1 is faster."""
+    """Baseline time over candidate time: above 1 is faster. Of several processes their geometric mean."""
     verdict: Verdict
     minimum_detectable: float | None = None
     """Relative difference that this measurement would have called with a probability of 80 %."""

@@ -47,7 +47,7 @@ class Verify(Record, frozen=True, kw_only=True):
     settle_seconds: float
     """How long after the first call the outputs must stay what they are."""
     time_limit: float
-    """Seconds for one variant, start included."""
+    """Seconds for one process of a variant, start included."""
     memory_limit: int
     """Bytes that the candidate's process may add to what its parent has."""
     output_limit: int
@@ -91,6 +91,13 @@ class Profile(Record, frozen=True, kw_only=True):
     batches_at_most: int
     batch_seconds: float
     """A batch is long enough for the clock: at least this long."""
+    processes_at_least: int
+    """How many processes of its own each callable is timed in, one after the other, whatever comes out. They
+    share the budget and the batches. Where a process's pages lie makes up to some per cents for as long as it
+    lives, which only further processes average out, and only they show how much it is."""
+    processes_at_most: int
+    """How many there are where what was found would be a difference, yet a small one: so many then have to
+    show it before anything is called faster or slower."""
     warmup_seconds: float
     """Untimed calls before the first look at whether the time still drifts."""
     warmup_seconds_at_most: float
@@ -124,6 +131,11 @@ class Profile(Record, frozen=True, kw_only=True):
                 raise ValueError(f"baselines: expected some of {known}; got '{name}'")
         if len(set(self.baselines)) < len(self.baselines):
             raise ValueError(f"baselines: each once; got {list(self.baselines)}")
+        if not 1 <= self.processes_at_least <= self.processes_at_most:
+            raise ValueError(
+                f"processes_at_most: got {self.processes_at_most}, expected at least processes_at_least "
+                f"({self.processes_at_least}), and that at least 1"
+            )
         if self.mode == "server" and not self.idle_seconds > 0:
             raise ValueError(f"idle_seconds: got {self.idle_seconds}, the mode 'server' needs more than 0")
         if not 0.5 <= self.confidence < 1:

@@ -136,6 +136,8 @@ def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
     yield "time/median_us", names.number(timing.median.value * 1e6)
     yield "time/low_us", names.number(timing.median.low * 1e6)
     yield "time/high_us", names.number(timing.median.high * 1e6)
+    if profiled.recorded is None:
+        yield "time/processes", float(len(timing.processes) or 1)
     if timing.first_call_seconds is not None:
         yield "time/first_call_us", names.number(timing.first_call_seconds * 1e6)
     if timing.setup_seconds is not None:

@@ -141,7 +141,7 @@ def test_samples_are_the_raw_ones(collected):
 
 def test_samples_of_nothing_measured():
     """No measurement gives an empty table with the same schema, not an error."""
-    assert samples_table([]).schema.names == ["task", "variant", "callable", "batch", "seconds"]
+    assert samples_table([]).schema.names == ["task", "variant", "callable", "process", "batch", "seconds"]
 
 
 def test_outcomes_count_every_variant_in_every_stage(collected):

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
-from pipeline.measure import statistics
+from pipeline.measure import statistics, verdicts
 from pipeline.records.profiled import Interval
 from tests.benchmarks.all_resamples import chance
 from tests.benchmarks.pairs import CONFIDENCE, Pairs
@@ -79,7 +79,7 @@ def longer(row: Row, more: Row) -> Row:
 
 def verdict(ratio: Interval) -> Verdict:
     """Whether the pipeline would call them indistinguishable; too wide an interval shows no agreement."""
-    if statistics.verdict(ratio) != "indistinguishable":
+    if verdicts.verdict(ratio) != "indistinguishable":
         return "differs"
     return "undecided" if _wide(ratio) else "agrees"
 

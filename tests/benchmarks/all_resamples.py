@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from pipeline.measure import statistics
+from pipeline.measure.verdicts import RESOLUTION
 
 
 def chance(ratios: Sequence[float]) -> float:
@@ -13,7 +13,7 @@ def chance(ratios: Sequence[float]) -> float:
     and Tibshirani 1993, chapter 15); at least the sign test's level where all are on one side, of which
     resamples of few rounds know nothing. Below 5 % the verdict is `differs`, but for chance in its resamples.
     """
-    margin = 1 + statistics.RESOLUTION
+    margin = 1 + RESOLUTION
     sides = share_up_to(ratios, margin), share_up_to([-each for each in ratios], -1 / margin)
     return min(1.0, max(2 * min(sides), 2.0 ** (1 - len(ratios))))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.baselines import Baselines, Scene
+from pipeline.measure.baselines import BaselineSets, Scene
 from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, Place
 from pipeline.measure.opponents import Opponent
@@ -34,6 +34,8 @@ SETTINGS = Profile(
     batches_at_least=6,
     batches_at_most=12,
     batch_seconds=0.001,
+    processes_at_least=1,
+    processes_at_most=1,
     warmup_seconds=0.001,
     warmup_seconds_at_most=0.01,
     relative_half_width=0.2,
@@ -65,7 +67,7 @@ def member(name: str, folder: Path, *, called: str = CANDIDATE, seconds: float =
     return Member(called, SERVER, set_up(name), place)
 
 
-def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> Baselines:
+def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> BaselineSets:
     """Baselines whose reference is one of `tests.measure.callables`."""
     compiled = {"eager": "no", "compile": "default", "compile_max_autotune": "max-autotune-no-cudagraphs"}
     function = f"tests.measure.callables:{name}"
@@ -80,4 +82,4 @@ def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> Baselines:
         inductor_cache=folder / "inductor",
         logs=folder,
     )
-    return Baselines(SERVER, scene)
+    return BaselineSets(SERVER, scene)

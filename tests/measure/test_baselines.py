@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline.measure.member import MemberGone
@@ -17,11 +18,32 @@ def test_started_once(tmp_path: Path) -> None:
     """Every variant of the task meets the same process."""
     base = baselines("plain", tmp_path)
     try:
-        assert base.members() == base.members()
-        assert [each.name for each in base.members()] == ["eager"]
-        assert base.absent() == ()
+        assert base.of(0).members() == base.of(0).members()
+        assert [each.name for each in base.of(0).members()] == ["eager"]
+        assert base.of(0).absent() == ()
     finally:
         base.stop()
+
+
+def test_a_set_for_each_process(tmp_path: Path) -> None:
+    """The candidate's second process meets others than its first, and the next candidate meets both again."""
+    base = baselines("plain", tmp_path)
+    try:
+        first, second = base.of(0).members(), base.of(1).members()
+        assert {each.name for each in first} == {each.name for each in second} == {"eager"}
+        assert not set(first) & set(second)
+        assert (base.of(0).members(), base.of(1).members()) == (first, second)
+    finally:
+        base.stop()
+
+
+def test_on_a_gpu_one_set_serves_all(tmp_path: Path) -> None:
+    """More of them would fill its memory."""
+    base = baselines("plain", tmp_path)
+    base._scene = msgspec.structs.replace(
+        base._scene, set_up=msgspec.structs.replace(base._scene.set_up, kind="cuda")
+    )
+    assert base.of(3) is base.of(0)
 
 
 def test_absent_with_its_reason(tmp_path: Path) -> None:
@@ -39,11 +61,11 @@ def test_restarted_once(tmp_path: Path) -> None:
     """A baseline that is killed in between is started again, and the variant is measured against it."""
     base = baselines("plain", tmp_path)
     try:
-        (first,) = base.members()
+        (first,) = base.of(0).members()
         assert first._session is not None
         os.kill(first._session, signal.SIGKILL)
         found = measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
-        (second,) = base.members()
+        (second,) = base.of(0).members()
     finally:
         base.stop()
     assert len(found.comparisons) == 1
@@ -54,8 +76,8 @@ def test_too_slow_for_the_budget(tmp_path: Path) -> None:
     """A baseline whose one call takes several budgets is absent: it would be called for every variant."""
     base = baselines("plain", tmp_path, settings(seconds_per_variant=1e-7))
     try:
-        assert base.members() == ()
-        assert "budgets of a variant" in base.absent()[0].reason
+        assert base.of(0).members() == ()
+        assert "budgets of a variant" in base.of(0).absent()[0].reason
     finally:
         base.stop()
 
@@ -67,7 +89,7 @@ def test_compiled(tmp_path: Path) -> None:
     for _ in range(2):
         base = baselines("plain", tmp_path, settings(baselines=("compile",)))
         try:
-            (found,) = base.members()
+            (found,) = base.of(0).members()
         finally:
             base.stop()
         assert found.loaded is not None

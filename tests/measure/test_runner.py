@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.measure import runner, summary
+from pipeline.measure import processes, runner, summary
 from pipeline.measure.clock import FalseClock, check_clock
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
@@ -15,10 +15,11 @@ from pipeline.measure.member import Batch, Member, MemberGone
 from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import Round, run_rounds, undisturbed
 from pipeline.measure.runner import ACCUSATIONS, measure
-from pipeline.measure.summary import Unstable, summarize
+from pipeline.measure.summary import Measured, Unstable, once, together
 from pipeline.nvml import NotTold
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Conditions, Peak
+from pipeline.records.settings import Profile
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
 pytestmark = pytest.mark.alone
@@ -67,6 +68,11 @@ def members(turns: list[tuple[str, int]] | None = None) -> tuple[Scripted, Scrip
     return Scripted("candidate", [0.01] * 500, told), Scripted("eager", [0.02] * 500, told)
 
 
+def summarize(members: Sequence[Member], rounds: Sequence[Round], chosen: Profile) -> Measured:
+    """What is said of one process."""
+    return together([once(members, rounds, chosen, None)], chosen, ())
+
+
 def test_members_know_whether_they_are_alone() -> None:
     """Who shares the device with nobody has no caches to fill again."""
     both, one = members(), members()[:1]
@@ -108,7 +114,7 @@ def test_waiting_rounds_are_repeated() -> None:
     rounds[3].batches["eager"] = batch(0.04, waited=0.02)
     rounds[7].batches["candidate"] = batch(0.005, waited=0.004)
     assert undisturbed(rounds, SETTINGS) == rounds[:3] + rounds[4:7] + rounds[8:]
-    found = summarize(members(), rounds, SETTINGS, (), None)
+    found = summarize(members(), rounds, SETTINGS)
     assert found.timing.samples == (0.001,) * 8
     assert "disturbed: 2 rounds repeated" in found.notes
     assert len(found.rounds) == 10
@@ -118,13 +124,13 @@ def test_a_busy_machine_gives_its_quietest_rounds() -> None:
     """Where all waited, those that waited least are used, in their order, and that is told."""
     rounds = [Round(batches={"candidate": batch(0.01, waited=0.01 - 0.0005 * i)}) for i in range(12)]
     assert undisturbed(rounds, SETTINGS) == rounds[-6:]
-    found = summarize(members()[:1], rounds, SETTINGS, (), None)
+    found = summarize(members()[:1], rounds, SETTINGS)
     assert "disturbed: in 6 of 6 rounds threads waited for a core" in found.notes
 
 
 def test_summary() -> None:
     """Medians per call, the ratio with its verdict, what the process found."""
-    found = summarize(members(), rounds_of([0.01] * 8, [0.02] * 8), SETTINGS, (), None)
+    found = summarize(members(), rounds_of([0.01] * 8, [0.02] * 8), SETTINGS)
     assert found.timing.median.value == pytest.approx(0.001)
     assert found.timing.first_call_seconds == 0.2
     (comparison,) = found.comparisons
@@ -138,14 +144,14 @@ def test_hopeless_scatter() -> None:
     """An interval wider than the value is no result; the rounds are kept."""
     rounds = rounds_of([0.01, 0.1] * 5, [0.02] * 10)
     with pytest.raises(Unstable, match="interval of the median") as unstable:
-        summarize(members(), rounds, SETTINGS, (), None)
+        summarize(members(), rounds, SETTINGS)
     assert len(unstable.value.rounds) == 10
 
 
 def test_imprecision_is_told() -> None:
     """A speed-up that is known three times worse than wished carries a note."""
     times = [0.01, 0.011, 0.012, 0.013, 0.014, 0.015]
-    found = summarize(members(), rounds_of(times, [0.02] * 6), settings(relative_half_width=0.01), (), None)
+    found = summarize(members(), rounds_of(times, [0.02] * 6), settings(relative_half_width=0.01))
     assert any(note.startswith("imprecise: speed-up over eager") for note in found.notes)
 
 
@@ -273,18 +279,45 @@ def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
     try:
         with pytest.raises(MemberGone) as gone:
             measure(lambda: member("failing_later", tmp_path), base, SETTINGS, "cpu")
-        before = base.members()
+        before = base.of(0).members()
         measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
-        assert base.members() == before
+        assert base.of(0).members() == before
     finally:
         base.stop()
     assert gone.value.outcome is Outcome.CRASHED
     assert "SIGKILL" in gone.value.reason
 
 
+def test_small_differences_have_to_be_seen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further processes of candidate and baselines, all rounds kept; its costs are seen once, at the end."""
+    monkeypatch.setattr(processes, "NEAR", math.inf)
+    ended: list[str] = []
+    base = baselines("plain", tmp_path)
+    chosen = settings(
+        batches_at_least=8, processes_at_most=3, seconds_per_variant=0.5, relative_half_width=0.1
+    )
+    try:
+        slower = measure(
+            lambda: member("slowed", tmp_path), base, chosen, "cpu", lambda: ended.append("timed")
+        )
+        equal = measure(lambda: member("plain", tmp_path), base, settings(batches_at_least=8), "cpu")
+    finally:
+        base.stop()
+    (comparison,) = slower.comparisons
+    assert comparison.verdict == "slower"
+    assert [each.process for each in slower.rounds] == sorted(each.process for each in slower.rounds)
+    assert {each.process for each in slower.rounds} == {0, 1, 2}
+    assert slower.timing.processes == comparison.timing.processes
+    assert len(slower.timing.processes) == 3
+    assert sum(slower.timing.processes) == len(slower.timing.samples)
+    assert ended == ["timed"]
+    assert slower.examined is not None
+    assert equal.timing.processes == ()
+
+
 @pytest.mark.slow
 def test_equals_are_equal(tmp_path: Path) -> None:
-    """A/A: of 60 comparisons of a callable with itself on this machine, few are called different.
+    """A/A: of 60 comparisons of a call of some microseconds with itself, few are called different.
 
     At a true rate of 5 %, more than 8 of 60 come up once in 500 runs, if these have nothing in common: a
     baseline that lives through all of them, with its pages in a better place, has a part in each.
@@ -292,7 +325,7 @@ def test_equals_are_equal(tmp_path: Path) -> None:
     base = baselines("plain", tmp_path)
     chosen = settings(
         batches_at_least=10, batches_at_most=40, batch_seconds=0.004, seconds_per_variant=0.4,
-        relative_half_width=0.03,
+        relative_half_width=0.03, processes_at_most=3,
     )  # fmt: skip
     try:
         found = []
@@ -315,7 +348,7 @@ def test_a_slow_clock_is_repeated() -> None:
         msgspec.structs.replace(each, device=slow if i == 4 else usual) for i, each in enumerate(rounds)
     ]
     assert undisturbed(rounds, SETTINGS) == rounds[:4] + rounds[5:]
-    found = summarize(members(), rounds, SETTINGS, (), None)
+    found = summarize(members(), rounds, SETTINGS)
     assert "disturbed: 1 rounds repeated" in found.notes
     assert "throttled: power cap in 1 of 10 looks at the device" in found.notes
     assert found.conditions.clock_mhz_low == 1200.0
@@ -329,5 +362,5 @@ def test_a_device_that_is_never_steady_is_told() -> None:
         msgspec.structs.replace(each, device=Conditions(clock_mhz_low=clock, clock_mhz_high=clock, samples=1))
         for each, clock in zip(rounds, clocks, strict=True)
     ]
-    found = summarize(members(), rounds, SETTINGS, (), None)
+    found = summarize(members(), rounds, SETTINGS)
     assert any(note.startswith("unsteady: the clock was between 1640 and 1900 MHz") for note in found.notes)

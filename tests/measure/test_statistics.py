@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.measure import statistics
+from pipeline.measure.verdicts import RESOLUTION, verdict
 from pipeline.records.profiled import Interval
 
 TRIALS = 200
@@ -20,7 +21,7 @@ def verdicts(ratio: float, count: int) -> list[str]:
     """Verdicts on a candidate that is `ratio` times as slow as its baseline."""
     generator = np.random.default_rng(7)
     return [
-        statistics.verdict(statistics.speedup(ratio * noise(generator, count), noise(generator, count), 0.95))
+        verdict(statistics.speedup(ratio * noise(generator, count), noise(generator, count), 0.95))
         for _ in range(TRIALS)
     ]
 
@@ -28,7 +29,7 @@ def verdicts(ratio: float, count: int) -> list[str]:
 @pytest.mark.parametrize("count", [8, 16, 40])
 def test_false_positives(count: int) -> None:
     """Of comparisons of equals, at most one in twenty is called different."""
-    called = [verdict for verdict in verdicts(1.0, count) if verdict != "indistinguishable"]
+    called = [each for each in verdicts(1.0, count) if each != "indistinguishable"]
     assert len(called) <= 0.05 * TRIALS
 
 
@@ -59,7 +60,7 @@ def test_what_disturbs_both_cancels() -> None:
     paired = statistics.speedup(candidate, baseline, 0.95)
     unpaired = statistics.speedup(candidate, generator.permutation(baseline), 0.95)
     assert statistics.relative_half_width(paired) < 0.3 * statistics.relative_half_width(unpaired)
-    assert statistics.verdict(paired) == "faster"
+    assert verdict(paired) == "faster"
 
 
 def test_unpaired_samples_are_refused() -> None:
@@ -69,7 +70,7 @@ def test_unpaired_samples_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict"),
+    ("low", "high", "expected"),
     [
         (1.02, 1.10, "faster"),
         (0.90, 0.98, "slower"),
@@ -78,9 +79,9 @@ def test_unpaired_samples_are_refused() -> None:
         (0.90, 1.10, "indistinguishable"),
     ],
 )
-def test_verdict_follows_the_interval(low: float, high: float, verdict: str) -> None:
+def test_verdict_follows_the_interval(low: float, high: float, expected: str) -> None:
     """The interval decides, beyond what two equal processes differ by."""
-    assert statistics.verdict(Interval(value=1.0, low=low, high=high, confidence=0.95)) == verdict
+    assert verdict(Interval(value=1.0, low=low, high=high, confidence=0.95)) == expected
 
 
 def test_intervals_can_be_recomputed() -> None:
@@ -118,7 +119,7 @@ def test_what_is_detectable_is_detected() -> None:
 def test_nothing_scatters() -> None:
     """Samples without any scatter leave the resolution."""
     found = statistics.minimum_detectable([1.0] * 8, [2.0] * 8, 0.95)
-    assert found == pytest.approx(statistics.RESOLUTION)
+    assert found == pytest.approx(RESOLUTION)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,15 @@
 
 import functools
 
-from pipeline.analyze.columns.column import measured
+from pipeline.analyze.collect import Result
+from pipeline.analyze.columns.column import Column, measured
 from pipeline.records.profiled import Profiled
+
+
+def _processes(result: Result) -> int | None:
+    """Nothing is known of those of a recorded measurement."""
+    run = result.profiled
+    return None if run is None or run.recorded is not None else len(run.timing.processes) or 1
 
 
 def _quantile(share: float, run: Profiled) -> float:
@@ -12,11 +19,13 @@ def _quantile(share: float, run: Profiled) -> float:
 
 TIMING = (
     measured("median_seconds", "Median time of one call", "s", lambda run: run.timing.median.value),
-    measured(
-        "median_seconds_low", "Lower end of its bootstrap interval", "s", lambda run: run.timing.median.low
-    ),
-    measured(
-        "median_seconds_high", "Upper end of its bootstrap interval", "s", lambda run: run.timing.median.high
+    measured("median_seconds_low", "Lower end of its interval", "s", lambda run: run.timing.median.low),
+    measured("median_seconds_high", "Upper end of its interval", "s", lambda run: run.timing.median.high),
+    Column(
+        name="processes",
+        type="int64",
+        meaning="Processes that it was timed in, one after the other",
+        value=_processes,
     ),
     measured("confidence", "Level of the intervals", "share", lambda run: run.timing.median.confidence),
     measured(
