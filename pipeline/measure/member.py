@@ -89,6 +89,9 @@ class Batch(Record, frozen=True, kw_only=True):
     """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
     queued: float = 0.0
     """Those of its main thread alone."""
+    coordinated: float = 0.0
+    """CPU seconds of the coordinating process meanwhile, which asks, before the clock starts, and hears, after
+    it has stopped."""
     latencies: tuple[float, ...] = ()
     """Of each call, where they were timed one by one."""
 
@@ -96,6 +99,11 @@ class Batch(Record, frozen=True, kw_only=True):
     def per_call(self) -> float:
         """Seconds of one call."""
         return self.seconds / self.calls
+
+    @property
+    def disturbed(self) -> float:
+        """Share of its time for which its threads waited for others than the coordinator."""
+        return max(0.0, self.waited - self.coordinated) / self.seconds
 
 
 class Member:
@@ -165,12 +173,12 @@ class Member:
         prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
-            before, ours = self._account(), waited_here()
+            asking, before, ours = time.process_time(), self._account(), waited_here()
             start = time.perf_counter()
             ran = self._ask(Go(calls=self.calls, lead=self._lead, gaps=gaps), Ran, self._place.patience)
             outside = time.perf_counter() - start - sum(gaps)
             ours = waited_here() - ours
-            after = self._account()
+            after, asking = self._account(), time.process_time() - asking
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
             self.stop()
@@ -185,6 +193,7 @@ class Member:
             computed=max(0.0, after.computed - before.computed - lead),
             waited=max(0.0, after.waited - before.waited),
             queued=queued,
+            coordinated=asking,
             latencies=ran.latencies,
         )
 

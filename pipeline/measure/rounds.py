@@ -65,8 +65,8 @@ def quiet(rounds: Sequence[Round]) -> list[Round]:
 
 
 def waiting(each: Round) -> float:
-    """The largest share of its batch that a member waited for a core."""
-    return max(batch.waited / batch.seconds for batch in each.batches.values())
+    """The largest share of its batch that a member waited for a core that somebody else had."""
+    return max(batch.disturbed for batch in each.batches.values())
 
 
 def fresh_seed() -> int:

@@ -128,6 +128,16 @@ def test_a_busy_machine_gives_its_quietest_rounds() -> None:
     assert "disturbed: in 6 of 6 rounds threads waited for a core" in found.notes
 
 
+def test_waiting_for_the_coordinator_is_no_disturbance() -> None:
+    """It has a core while it asks and while it hears, when no clock runs: that much waiting says nothing."""
+    rounds = rounds_of([0.01] * 10, [0.02] * 10)
+    asked = msgspec.structs.replace(batch(0.01, waited=0.0015), coordinated=0.001)
+    rounds[3].batches["candidate"] = asked
+    assert undisturbed(rounds, SETTINGS) == rounds
+    rounds[3].batches["candidate"] = msgspec.structs.replace(asked, coordinated=0.0004)
+    assert undisturbed(rounds, SETTINGS) == rounds[:3] + rounds[4:]
+
+
 def test_summary() -> None:
     """Medians per call, the ratio with its verdict, what the process found."""
     found = summarize(members(), rounds_of([0.01] * 8, [0.02] * 8), SETTINGS)
