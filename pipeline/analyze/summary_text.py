@@ -59,7 +59,7 @@ def _measured_table(winners: Sequence[Winner]) -> list[str]:
     rows = [_measured_row(winner, names) for winner in winners]
     lines = _aligned([heading, *rows], right=range(3, len(heading)))
     body = _interleaved(lines[2:], [_note(winner) for winner in winners])
-    legend = "+ faster  - slower  = indistinguishable  (bootstrap interval of the speed-up, paired by batch)"
+    legend = "+ faster  - slower  = indistinguishable  (interval of the speed-up, paired by batch)"
     return [*lines[:2], *body, legend]
 
 

@@ -90,7 +90,7 @@ class Batch(Record, frozen=True, kw_only=True):
     queued: float = 0.0
     """Those of its main thread alone."""
     coordinated: float = 0.0
-    """CPU seconds of the coordinating process meanwhile, which asks, before the clock starts, and hears, after
+    """CPU seconds of the coordinating process meanwhile, which asks before the clock starts and hears after
     it has stopped."""
     latencies: tuple[float, ...] = ()
     """Of each call, where they were timed one by one."""

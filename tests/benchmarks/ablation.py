@@ -128,7 +128,7 @@ def _cells(row: Row, speed: Interval | None) -> list[str]:
 def _method() -> str:
     return f"""\
 *Times as long*: median time without the technique over that of the best variant; above 1 the technique pays. In
-brackets the bootstrap interval, 95 %. The pipeline measured the two one after the other, each beside eager PyTorch: the
+brackets the interval, 95 %. The pipeline measured the two one after the other, each beside eager PyTorch: the
 ratio is that of their times relative to it, so that a drift of the machine between them cancels (the quotient of the
 two times alone may differ). And the best of many is chosen by its own times, which flatters it. *Side by side* is free
 of both: the two alternate in one run, in processes of their own, {TIMES} times; the middle ratio, and an interval that
