@@ -254,6 +254,17 @@ def working_sets(found: DeviceCeilings) -> dict[tuple[str, str], int]:
     return sets
 
 
+def loads_per_operation(found: DeviceCeilings) -> str:
+    """What reading from the nearest cache should be by the vector unit's rate, whatever the clock is."""
+    level = found.levels[0].name
+    rate, flops = at(found.read, working_sets(found)[("read", level)]), found.vector_flops["float32"]
+    return (
+        f"A check that needs no other tool: {level} is read at {rate / 1e9:.1f} GB/s, and float32 is "
+        f"multiplied and added at {flops / 1e9:.1f} GFLOP/s (column *pipeline*): {rate / flops:.2f} bytes an "
+        "operation. A processor that loads as many vectors in a cycle as it multiplies and adds has 2."
+    )
+
+
 def _page(compared: list[Row], alone: list[Row], found: DeviceCeilings, seconds: float) -> Iterator[str]:
     tools = (likwid.version(),) if likwid.missing() is None else ()
     yield "# Ceilings of this machine against independent tools\n"
@@ -268,6 +279,7 @@ def _page(compared: list[Row], alone: list[Row], found: DeviceCeilings, seconds:
     if alone:
         yield "\nOurs beside ours, in the same rounds:\n"
         yield from gains(alone)
+    yield "\n" + loads_per_operation(found)
     libraries = ", ".join(f"{dtype} {name}" for dtype, name in found.matrix_library.items())
     yield f"\nOur matrix products are those of the faster library: {libraries}."
 
