@@ -16,7 +16,7 @@ import msgspec
 
 from pipeline.measure import statistics
 from pipeline.measure.verdicts import RESOLUTION, verdict
-from pipeline.records.profiled import Interval
+from pipeline.records.profiled import Interval, Verdict
 from pipeline.records.settings import Profile
 
 NEAR = 0.10
@@ -43,8 +43,19 @@ def of_one(settings: Profile) -> Profile:
 
 def wanted(speedups: Sequence[Interval], settings: Profile) -> int:
     """How many processes a measurement has to be made in, after what the first ones of them said."""
-    small = any(verdict(each) != "indistinguishable" and _near(each) for each in speedups)
+    small = any(verdict(each) != "indistinguishable" and near(each) for each in speedups)
     return settings.processes_at_most if small else settings.processes_at_least
+
+
+def near(ratio: Interval) -> bool:
+    """Whether the interval reaches to where a difference may be one of places alone."""
+    return ratio.low < 1 + NEAR and ratio.high > 1 / (1 + NEAR)
+
+
+def called(several: Sequence[Interval]) -> Verdict:
+    """What speed-ups from independent processes allow to say; of one process no small difference."""
+    ratio = combined(several)
+    return "indistinguishable" if len(several) == 1 and near(ratio) else verdict(ratio)
 
 
 def combined(several: Sequence[Interval]) -> Interval:
@@ -65,11 +76,13 @@ def combined(several: Sequence[Interval]) -> Interval:
     )
 
 
-def detectable(several: Sequence[float], speedups: Sequence[Interval]) -> float:
-    """The relative difference that `combined` speed-ups would have called with a probability of 80 %.
+def detectable(several: Sequence[float], speedups: Sequence[Interval], settings: Profile) -> float:
+    """The relative difference that would have been called with a probability of 80 %.
 
     `several`: what the batches of each process alone could have seen.
     """
+    if settings.processes_at_most == 1:  # nothing small is called, however precise the batches are
+        return (1 + several[0]) * (1 + NEAR) / (1 + RESOLUTION) - 1
     if len(several) == 1:
         return several[0]
     unseen = 1 + RESOLUTION
@@ -89,8 +102,3 @@ def parts(counts: Sequence[int]) -> list[slice]:
     for count in counts:
         ends.append(ends[-1] + count)
     return [slice(start, end) for start, end in pairwise(ends)]
-
-
-def _near(ratio: Interval) -> bool:
-    """Whether the interval reaches to where a difference may be one of places alone."""
-    return ratio.low < 1 + NEAR and ratio.high > 1 / (1 + NEAR)

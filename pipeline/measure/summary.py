@@ -114,7 +114,9 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
     first, last = several[0], several[-1]
     timing = _joined([each.timings[CANDIDATE] for each in several])
     comparisons = tuple(
-        _comparison([each for part in several for each in part.comparisons if each.baseline == name])
+        _comparison(
+            [each for part in several for each in part.comparisons if each.baseline == name], settings
+        )
         for name in (each.baseline for each in first.comparisons)
     )
     rounds = [
@@ -154,17 +156,16 @@ def _joined(several: Sequence[Timing]) -> Timing:
     )
 
 
-def _comparison(several: Sequence[Comparison]) -> Comparison:
+def _comparison(several: Sequence[Comparison], settings: Profile) -> Comparison:
     """With one baseline; a process in which it broke down for good has none."""
     speedups = [each.speedup for each in several]
-    ratio = processes.combined(speedups)
     least = [each.minimum_detectable for each in several if each.minimum_detectable is not None]
     return Comparison(
         baseline=several[0].baseline,
         timing=_joined([each.timing for each in several]),
-        speedup=ratio,
-        verdict=verdict(ratio),
-        minimum_detectable=processes.detectable(least, speedups),
+        speedup=processes.combined(speedups),
+        verdict=processes.called(speedups),
+        minimum_detectable=processes.detectable(least, speedups, settings),
     )
 
 

@@ -7,8 +7,16 @@ import pytest
 from scipy import stats
 
 from pipeline.measure import processes, statistics
-from pipeline.measure.processes import FEWEST_BATCHES, combined, detectable, of_one, parts, wanted
-from pipeline.measure.verdicts import verdict
+from pipeline.measure.processes import (
+    FEWEST_BATCHES,
+    NEAR,
+    called,
+    combined,
+    detectable,
+    of_one,
+    parts,
+    wanted,
+)
 from pipeline.records.profiled import Interval
 from tests.measure.problems import SETTINGS, settings
 
@@ -45,7 +53,31 @@ def test_one_process_is_told_as_it_is() -> None:
     """Nothing is known of others."""
     one = ratio(1.1, 1.05, 1.2)
     assert combined([one]) is one
-    assert detectable([0.03], [one]) == 0.03
+    assert detectable([0.03], [one], settings(processes_at_most=3)) == 0.03
+
+
+@pytest.mark.parametrize(
+    ("several", "said"),
+    [
+        ([ratio(1.04, 1.02, 1.06)], "indistinguishable"),
+        ([ratio(0.8, 0.75, 0.95)], "indistinguishable"),
+        ([ratio(1.2, 1.15, 1.3)], "faster"),
+        ([ratio(0.8, 0.75, 0.85)], "slower"),
+        ([ratio(1.04, 1.03, 1.05)] * 3, "faster"),
+        ([ratio(1.04, 1.03, 1.05), ratio(1.0, 0.99, 1.01), ratio(0.97, 0.96, 0.98)], "indistinguishable"),
+    ],
+)
+def test_one_process_calls_no_small_difference(several: list[Interval], said: str) -> None:
+    """Where it lies may be all of it; three of them know."""
+    assert called(several) == said
+
+
+def test_what_one_process_can_detect() -> None:
+    """Where there is one in any case: nothing below what places may make."""
+    least = detectable(
+        [statistics.minimum_detectable([1.0] * 8, [2.0] * 8, 0.95)], [ratio(2, 2, 2)], SETTINGS
+    )
+    assert least == pytest.approx(NEAR)
 
 
 @pytest.mark.parametrize("count", [3, 5])
@@ -72,18 +104,18 @@ def test_equals_are_equal(between: float) -> None:
     """The rule of the preset `standard`: at most one in twenty comparisons of equals is called different."""
     generator = np.random.default_rng(7)
     chosen = settings(processes_at_least=1, processes_at_most=3)
-    called = 0
+    different = 0
     for _ in range(TRIALS):
         several = speedups(generator, 1.0, between, 1)
         several += speedups(generator, 1.0, between, wanted(several, chosen) - 1)
-        called += verdict(combined(several)) != "indistinguishable"
-    assert called <= 0.05 * TRIALS
+        different += called(several) != "indistinguishable"
+    assert different <= 0.05 * TRIALS
 
 
 def test_a_small_slow_down_is_found() -> None:
     """Where places make half a per cent, five processes see 4 % in four of five cases, never otherwise."""
     generator = np.random.default_rng(5)
-    found = [verdict(combined(speedups(generator, 1 / 1.04, 0.005, 5))) for _ in range(TRIALS)]
+    found = [called(speedups(generator, 1 / 1.04, 0.005, 5)) for _ in range(TRIALS)]
     assert found.count("slower") > 0.8 * TRIALS
     assert "faster" not in found
 
@@ -94,9 +126,13 @@ def test_what_is_detectable_is_detected() -> None:
     told = []
     for _ in range(50):
         pairs = [measured(generator, 1.0, 0.01) for _ in range(5)]
-        told.append(detectable([least for _, least in pairs], [each for each, _ in pairs]))
+        told.append(
+            detectable(
+                [least for _, least in pairs], [each for each, _ in pairs], settings(processes_at_most=5)
+            )
+        )
     truth = 1 / (1 + float(np.mean(told)))
-    found = [verdict(combined(speedups(generator, truth, 0.01, 5))) for _ in range(TRIALS)]
+    found = [called(speedups(generator, truth, 0.01, 5)) for _ in range(TRIALS)]
     assert 0.65 * TRIALS < found.count("slower") < 0.95 * TRIALS
 
 
