@@ -113,10 +113,9 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
     """What the processes say together; facts are the last one's, and what happens once is the first one's."""
     first, last = several[0], several[-1]
     timing = _joined([each.timings[CANDIDATE] for each in several])
+    compared = [each for part in several for each in part.comparisons]
     comparisons = tuple(
-        _comparison(
-            [each for part in several for each in part.comparisons if each.baseline == name], settings
-        )
+        _comparison([each for each in compared if each.baseline == name], settings)
         for name in (each.baseline for each in first.comparisons)
     )
     rounds = [

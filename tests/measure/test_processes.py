@@ -74,10 +74,8 @@ def test_one_process_calls_no_small_difference(several: list[Interval], said: st
 
 def test_what_one_process_can_detect() -> None:
     """Where there is one in any case: nothing below what places may make."""
-    least = detectable(
-        [statistics.minimum_detectable([1.0] * 8, [2.0] * 8, 0.95)], [ratio(2, 2, 2)], SETTINGS
-    )
-    assert least == pytest.approx(NEAR)
+    least = statistics.minimum_detectable([1.0] * 8, [2.0] * 8, 0.95)
+    assert detectable([least], [ratio(2, 2, 2)], SETTINGS) == pytest.approx(NEAR)
 
 
 @pytest.mark.parametrize("count", [3, 5])
