@@ -9,7 +9,6 @@ them leave open (two levels, as in Kalibera and Jones 2013, ISMM).
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from statistics import stdev
 
 import msgspec
@@ -94,11 +93,3 @@ def detectable(several: Sequence[float], speedups: Sequence[Interval], settings:
     )
     between = quantiles * stdev(math.log(each.value) for each in speedups) / math.sqrt(len(speedups))
     return unseen * math.exp(max(within, between)) - 1
-
-
-def parts(counts: Sequence[int]) -> list[slice]:
-    """Where each process's samples lie among all."""
-    ends = [0]
-    for count in counts:
-        ends.append(ends[-1] + count)
-    return [slice(start, end) for start, end in pairwise(ends)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.measure import processes, statistics
+from pipeline.measure import statistics
 from pipeline.measure.processes import (
     FEWEST_BATCHES,
     NEAR,
@@ -14,7 +14,6 @@ from pipeline.measure.processes import (
     combined,
     detectable,
     of_one,
-    parts,
     wanted,
 )
 from pipeline.records.profiled import Interval
@@ -173,10 +172,3 @@ def test_numbers_of_processes_are_checked() -> None:
     with pytest.raises(ValueError, match="that at least 1"):
         settings(processes_at_least=0).__post_init__()
     assert SETTINGS.processes_at_least == 1
-
-
-def test_parts() -> None:
-    """Where each process's samples lie."""
-    samples = [1, 2, 3, 4, 5]
-    assert [samples[part] for part in parts((2, 3))] == [[1, 2], [3, 4, 5]]
-    assert processes.parts(()) == []
