@@ -19,7 +19,7 @@ from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.analyze.tables import row_table
 from pipeline.analyze.winners import costs_of, inverse
-from pipeline.measure.verdicts import verdict
+from pipeline.measure.verdicts import near, verdict
 from pipeline.records.kernel import TunableValue
 from pipeline.records.profiled import Interval, Profiled
 from pipeline.records.record import Record
@@ -64,7 +64,7 @@ class Ablated(Record, frozen=True, kw_only=True):
     along: tuple[str, ...]
     """The same of what the rules made change with it; empty where all else is equal."""
     ratio: Interval | None
-    """Time without over time with it: above 1 the technique pays; None: without it there is no time."""
+    """Time without over time with it: beyond 1 the technique pays; None: without it there is no time."""
     beside: str | None = None
     """The baseline that ran beside both, by which their times were divided."""
 
@@ -73,7 +73,11 @@ class Ablated(Record, frozen=True, kw_only=True):
         """In a word, where the interval says one; the outcome of what failed."""
         if self.ratio is None:
             return self.without.outcome
-        return VERDICTS[verdict(self.ratio)]
+        assert self.best.profiled is not None
+        assert self.without.profiled is not None
+        # Two candidates' processes, each somewhere in memory: no small difference is one of the technique.
+        one = any(each.timing.in_one_process for each in (self.best.profiled, self.without.profiled))
+        return VERDICTS["indistinguishable" if one and near(self.ratio) else verdict(self.ratio)]
 
 
 def find_ablations(collected: Collected) -> list[Ablated]:
@@ -152,7 +156,7 @@ def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValu
 
 
 def _common(one: Profiled, other: Profiled) -> str | None:
-    """A baseline that ran beside both, batch by batch; None where there is none."""
+    """A baseline that ran beside both; None where there is none."""
     theirs = {each.baseline for each in other.comparisons}
     return next((each.baseline for each in one.comparisons if each.baseline in theirs), None)
 

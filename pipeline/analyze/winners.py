@@ -9,7 +9,7 @@ from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.columns.who import author
 from pipeline.analyze.roofline import estimate_roofline_seconds
 from pipeline.analyze.tables import row_table
-from pipeline.measure.verdicts import RESOLUTION
+from pipeline.measure.verdicts import NEAR, RESOLUTION
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval, Profiled
 from pipeline.records.summary import Cell, Compared, NotMeasured, Winner
@@ -110,7 +110,11 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         variants=len(results),
         verified=verified,
         measured=len(measured),
-        tied=sum(_overlap(costs[number], cost) for index, cost in enumerate(costs) if index != number),
+        tied=sum(
+            _overlap(costs[number], cost, room_between(best, measured[index][0]))
+            for index, cost in enumerate(costs)
+            if index != number
+        ),
     )
 
 
@@ -146,9 +150,13 @@ def _compared(profiled: Profiled) -> tuple[Compared, ...]:
     )
 
 
-def _overlap(one: Interval, other: Interval) -> bool:
-    """Whether they leave room for a difference that no verdict looks at."""
-    room = 1 + RESOLUTION
+def room_between(one: Profiled, other: Profiled) -> float:
+    """Ratio up to which two candidates may seem different by where their processes lie."""
+    return 1 + (NEAR if one.timing.in_one_process or other.timing.in_one_process else RESOLUTION)
+
+
+def _overlap(one: Interval, other: Interval, room: float) -> bool:
+    """Whether they leave that much room."""
     return one.low <= other.high * room and other.low <= one.high * room
 
 

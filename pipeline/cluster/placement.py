@@ -107,4 +107,5 @@ class Cluster:
         path = spec_path(self._root, stage, getattr(task.row, stage))
         if stage == "verify":
             return read_record(path, VerifySpec).settings.time_limit
-        return read_record(path, ProfileSpec).settings.time_limit
+        settings = read_record(path, ProfileSpec).settings
+        return settings.time_limit * settings.processes_at_most

@@ -1,6 +1,7 @@
 """The baselines of one task: started at first need, kept for all variants, or absent with a reason."""
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of 
 LIFETIME = 86400.0  # seconds: they serve every variant of the task
 TOO_SLOW = 2.0  # budgets of a variant that one call may take: it would be called for every variant
 STARTS = 2  # a baseline that dies once is restarted, one that dies twice is absent
+LEFT = 0.25  # of the machine's memory: each further process of a baseline has its own tensors
 COMPILE_OUTPUT = 1 << 30  # bytes: precompiled headers are large
 
 
@@ -37,11 +39,21 @@ class Scene(Record, frozen=True, kw_only=True):
     """Folder for the baselines' logs."""
 
 
+def room() -> bool:
+    """Whether enough of the machine's memory is left for further processes with tensors of their own."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return True
+    sizes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return sizes.get("MemAvailable", 1) >= LEFT * sizes.get("MemTotal", 1)
+
+
 class BaselineSets:
     """One process of each baseline for the first process of a candidate, others for its second, and so on.
 
     They serve every candidate of the task. On a GPU the first ones serve all: more contexts and tensors would
-    fill its memory.
+    fill its memory. Where the machine's memory runs short, those that there are serve in turn.
     """
 
     def __init__(self, server: ForkServer, scene: Scene) -> None:
@@ -51,9 +63,12 @@ class BaselineSets:
 
     def of(self, process: int) -> "Baselines":
         """Those beside the candidate's process of this number, from 0."""
-        number = process if self._scene.set_up.kind == "cpu" else 0
-        while len(self._sets) <= number:
-            self._sets.append(Baselines(self._server, self._scene, len(self._sets)))
+        more = not self._sets or (self._scene.set_up.kind == "cpu" and room())
+        if process == len(self._sets) and more:
+            self._sets.append(Baselines(self._server, self._scene, process))
+        number = process % len(self._sets)
+        if number:  # what the first process has nothing of cannot be compared with in a later one
+            self._sets[number].leave_out(self._sets[0].absent())
         return self._sets[number]
 
     def stop(self) -> None:
@@ -83,6 +98,14 @@ class Baselines:
     def absent(self) -> tuple[AbsentBaseline, ...]:
         """Those that cannot be measured, and why."""
         return tuple(self._absent.values())
+
+    def leave_out(self, absent: Iterable[AbsentBaseline]) -> None:
+        """Neither start these nor keep them."""
+        for each in absent:
+            self._absent.setdefault(each.baseline, each)
+            member = self._running.pop(each.baseline, None)
+            if member is not None:
+                member.stop()
 
     def lost(self, gone: MemberGone) -> None:
         """One of them ended: restart it at next need, or give it up."""

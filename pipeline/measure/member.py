@@ -173,12 +173,13 @@ class Member:
         prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
-            asking, before, ours = time.process_time(), self._account(), waited_here()
+            before, ours, asking = self._account(), waited_here(), time.thread_time()
             start = time.perf_counter()
             ran = self._ask(Go(calls=self.calls, lead=self._lead, gaps=gaps), Ran, self._place.patience)
             outside = time.perf_counter() - start - sum(gaps)
             ours = waited_here() - ours
-            after, asking = self._account(), time.process_time() - asking
+            asking = time.thread_time() - asking
+            after = self._account()
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
             self.stop()

@@ -2,7 +2,8 @@
 
 Where a process's code and data lie in physical memory can make its callable some per cents faster or slower
 for as long as it lives. No number of batches shows that, so an interval from one process says nothing of
-another one. Each process of a candidate, with a baseline's of its own beside it, gives one independent ratio.
+another one. Each process of a candidate, with a baseline's of its own beside it, gives one independent ratio
+(not so on a GPU, where the baselines' processes serve all, and their places are in each of the ratios alike).
 The interval over them is Student's on their logarithms, and never narrower than what the batches of all of
 them leave open (two levels, as in Kalibera and Jones 2013, ISMM).
 """
@@ -14,13 +15,10 @@ from statistics import stdev
 import msgspec
 
 from pipeline.measure import statistics
-from pipeline.measure.verdicts import RESOLUTION, verdict
+from pipeline.measure.verdicts import NEAR, RESOLUTION, near, verdict
 from pipeline.records.profiled import Interval, Verdict
 from pipeline.records.settings import Profile
 
-NEAR = 0.10
-"""Relative difference up to which equals may seem different because of where two processes lie: 3 to 6 % were
-seen of torch's calls of some microseconds."""
 FEWEST_BATCHES = 6
 """In one process: fewer have no interval of 95 % for a median."""
 
@@ -44,11 +42,6 @@ def wanted(speedups: Sequence[Interval], settings: Profile) -> int:
     """How many processes a measurement has to be made in, after what the first ones of them said."""
     small = any(verdict(each) != "indistinguishable" and near(each) for each in speedups)
     return settings.processes_at_most if small else settings.processes_at_least
-
-
-def near(ratio: Interval) -> bool:
-    """Whether the interval reaches to where a difference may be one of places alone."""
-    return ratio.low < 1 + NEAR and ratio.high > 1 / (1 + NEAR)
 
 
 def called(several: Sequence[Interval]) -> Verdict:
@@ -76,11 +69,13 @@ def combined(several: Sequence[Interval]) -> Interval:
 
 
 def detectable(several: Sequence[float], speedups: Sequence[Interval], settings: Profile) -> float:
-    """The relative difference that would have been called with a probability of 80 %.
+    """The relative difference that would have been seen with a probability of 80 %.
 
-    `several`: what the batches of each process alone could have seen.
+    Where further processes would have been asked, that is what the batches of one could have seen.
+    `several`: the same of each process alone.
     """
-    if settings.processes_at_most == 1:  # nothing small is called, however precise the batches are
+    one = settings.processes_at_most == 1 or settings.processes_at_least > len(several)
+    if len(several) == 1 and one:  # nothing small is called, however precise the batches are
         return (1 + several[0]) * (1 + NEAR) / (1 + RESOLUTION) - 1
     if len(several) == 1:
         return several[0]

@@ -14,7 +14,7 @@ from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.member import Member, MemberGone
 from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import CANDIDATE, Round, fresh_seed, quiet, run_rounds, undisturbed
-from pipeline.measure.summary import Measured, Once, Unstable, once, together
+from pipeline.measure.summary import Measured, Once, Unstable, numbered, once, together
 from pipeline.records.hardware import BackendKind
 from pipeline.records.profiled import Unmeasured
 from pipeline.records.settings import Profile
@@ -78,8 +78,12 @@ class _Measurement:
     def run(self) -> Measured:
         """All processes that it takes."""
         end = None
-        while end is None:
-            end = self._process(self._baselines.of(len(self._several)))
+        try:
+            while end is None:
+                end = self._process(self._baselines.of(len(self._several)))
+        except Unstable as unstable:
+            rounds = numbered([*(each.rounds for each in self._several), unstable.rounds])
+            raise Unstable(unstable.reason, rounds) from None
         measured = together(self._several, self._settings, self._baselines.of(0).absent())
         return msgspec.structs.replace(measured, examined=end.examined, unmeasured=end.unmeasured)
 

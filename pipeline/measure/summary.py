@@ -1,5 +1,6 @@
 """What the rounds say: intervals, verdicts, notes. In: each process's rounds. Out: Measured, or Unstable."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -118,15 +119,12 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
         _comparison([each for each in compared if each.baseline == name], settings)
         for name in (each.baseline for each in first.comparisons)
     )
-    rounds = [
-        msgspec.structs.replace(each, process=number)
-        for number, part in enumerate(several)
-        for each in part.rounds
-    ]
+    rounds = numbered([part.rounds for part in several])
     used = [each for part in several for each in part.used]
     looks = [each.device for each in rounds]
     notes = (
         *dict.fromkeys(note for part in several for note in part.notes),
+        *_lacking(several),
         *_precision(timing, comparisons, settings),
         *_repeated(rounds, used),
         *monitor.notes(looks),
@@ -134,12 +132,31 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
     return Measured(
         timing=timing,
         comparisons=comparisons,
-        absent=absent,
+        absent=tuple(each for each in absent if each.baseline not in first.timings),
         notes=notes,
         facts=last.facts,
         rounds=tuple(rounds),
         first_peak=first.first_peak,
         conditions=monitor.merged(looks),
+    )
+
+
+def numbered(several: Sequence[Sequence[Round]]) -> list[Round]:
+    """The rounds of all processes, each with its process's number."""
+    return [
+        msgspec.structs.replace(each, process=number)
+        for number, rounds in enumerate(several)
+        for each in rounds
+    ]
+
+
+def _lacking(several: Sequence[Once]) -> tuple[str, ...]:
+    """Baselines that broke down for good before the last process."""
+    found = Counter(each.baseline for part in several for each in part.comparisons)
+    return tuple(
+        f"compared with {name} in {count} of {len(several)} processes: it broke down"
+        for name, count in found.items()
+        if count < len(several)
     )
 
 

@@ -59,6 +59,11 @@ class Timing(Record, frozen=True, kw_only=True):
         if absent and absent != _OF_A_TIMING:
             raise ValueError(f"a timing lacks {', '.join(absent)}: only a recorded one may be without")
 
+    @property
+    def in_one_process(self) -> bool:
+        """Whether it was measured here, and where one process lies in memory may be some per cents of it."""
+        return len(self.processes) < 2 and not lacking(self, _OF_A_TIMING)
+
     def process_of_each(self) -> list[int]:
         """In which process, from 0, each of the samples was taken."""
         counts = self.processes or (len(self.samples),)
@@ -176,7 +181,8 @@ class Comparison(Record, frozen=True, kw_only=True):
     """Baseline time over candidate time: above 1 is faster. Of several processes their geometric mean."""
     verdict: Verdict
     minimum_detectable: float | None = None
-    """Relative difference that this measurement would have called with a probability of 80 %."""
+    """Relative difference that this measurement would have seen with a probability of 80 %: called, or asked
+    further processes about."""
 
 
 class AbsentBaseline(Record, frozen=True, kw_only=True):

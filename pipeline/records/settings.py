@@ -92,9 +92,10 @@ class Profile(Record, frozen=True, kw_only=True):
     batch_seconds: float
     """A batch is long enough for the clock: at least this long."""
     processes_at_least: int
-    """How many processes of its own each callable is timed in, one after the other, whatever comes out. They
-    share the budget and the batches. Where a process's pages lie makes up to some per cents for as long as it
-    lives, which only further processes average out, and only they show how much it is."""
+    """How many processes of its own each callable is timed in, one after the other, whatever comes out. These
+    share the budget and the batches; each further one has as much as one of them. Where a process's pages lie
+    makes up to some per cents for as long as it lives, which only further processes average out, and only
+    they show how much it is."""
     processes_at_most: int
     """How many there are where what was found would be a difference, yet a small one: so many then have to
     show it before anything is called faster or slower."""

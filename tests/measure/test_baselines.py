@@ -43,7 +43,26 @@ def test_on_a_gpu_one_set_serves_all(tmp_path: Path) -> None:
     base._scene = msgspec.structs.replace(
         base._scene, set_up=msgspec.structs.replace(base._scene.set_up, kind="cuda")
     )
-    assert base.of(3) is base.of(0)
+    assert base.of(0) is base.of(1) is base.of(2)
+
+
+def test_short_memory_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that there are serve again, in turn."""
+    base = baselines("plain", tmp_path)
+    first, second = base.of(0), base.of(1)
+    monkeypatch.setattr("pipeline.measure.baselines.room", lambda: False)
+    assert (base.of(2), base.of(3)) == (first, second)
+
+
+def test_what_the_first_set_lacks_is_never_started(tmp_path: Path) -> None:
+    """Nothing is waited for, and nothing timed, that cannot be compared with."""
+    base = baselines("refusing", tmp_path)
+    try:
+        assert base.of(0).members() == ()
+        assert base.of(1).members() == ()
+        assert not (tmp_path / "eager-1.txt").exists()
+    finally:
+        base.stop()
 
 
 def test_absent_with_its_reason(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.measure import processes, runner, summary
+from pipeline.measure import runner, summary, verdicts
 from pipeline.measure.clock import FalseClock, check_clock
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
@@ -300,7 +300,7 @@ def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
 
 def test_small_differences_have_to_be_seen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Further processes of candidate and baselines, all rounds kept; its costs are seen once, at the end."""
-    monkeypatch.setattr(processes, "NEAR", math.inf)
+    monkeypatch.setattr(verdicts, "NEAR", math.inf)
     ended: list[str] = []
     base = baselines("plain", tmp_path)
     chosen = settings(

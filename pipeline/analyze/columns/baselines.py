@@ -31,7 +31,7 @@ def _columns(name: str) -> Iterable[Column]:
 
     time, ratio = (
         "Median time of the baseline",
-        f"Median time of {name} over that of the variant, paired by batch",
+        f"Median time of {name} over that of the variant, paired by batch; geometric mean over processes",
     )
     fields: tuple[tuple[str, ColumnType, str, str, Callable[[Result], object]], ...] = (
         (f"baseline.{name}.seconds", "double", "s", time, compared(lambda entry: entry.timing.median.value)),
@@ -43,7 +43,7 @@ def _columns(name: str) -> Iterable[Column]:
             f"detectable.{name}",
             "double",
             "share",
-            "Difference that the measurement would have called with a probability of 80 %",
+            "Difference that the measurement would have seen with a probability of 80 %",
             compared(lambda entry: entry.minimum_detectable),
         ),
         (f"absent.{name}", "string", "", "Why the baseline was not measured", absent),
