@@ -57,8 +57,7 @@ def variants_table(results: Sequence[Result]) -> "pa.Table":
 
 
 def samples_table(results: Sequence[Result]) -> "pa.Table":
-    """Raw samples in long form: seconds per call, one row per batch, in the order taken, one
-    process of the callable after the other."""
+    """Raw samples in long form: seconds per call, one row per batch, in the order taken."""
     import pyarrow as pa
 
     series = list(_series(results))

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.measure.member import Batch, MemberGone
+from pipeline.measure.batch import Batch
+from pipeline.measure.member import MemberGone
 from pipeline.measure.rounds import CANDIDATE, Round
 from pipeline.records.outcome import Outcome
 from pipeline.records.settings import Profile

@@ -5,7 +5,8 @@ import time
 from collections.abc import Sequence
 
 from pipeline.measure import statistics
-from pipeline.measure.member import Batch, Member
+from pipeline.measure.batch import Batch
+from pipeline.measure.member import Member
 from pipeline.measure.monitor import Monitor, disturbances
 from pipeline.records.profiled import Conditions
 from pipeline.records.record import Record

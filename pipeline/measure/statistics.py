@@ -92,7 +92,8 @@ def student(confidence: float, degrees: int) -> float:
     """The quantile that bounds so much of the middle of Student's distribution.
 
     Its distribution function is a finite sum for whole degrees of freedom (Abramowitz and Stegun 1964, 26.7.3
-    and 26.7.4); it rises with the angle, so halving finds the quantile.
+    and 26.7.4); it rises with the angle, so halving finds the quantile. scipy has it too, but a machine that
+    runs a bundle need not have scipy.
     """
     low, high = 0.0, math.pi / 2
     for _ in range(60):

@@ -11,7 +11,6 @@ from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.member import Member
 from pipeline.measure.rounds import CANDIDATE, CLEAN, HOPELESS, IMPRECISE, Round, quiet, undisturbed, waiting
-from pipeline.measure.verdicts import verdict
 from pipeline.records.profiled import (
     AbsentBaseline,
     Comparison,
@@ -208,7 +207,7 @@ def _compare(name: str, candidate: Timing, baseline: Timing, settings: Profile) 
         baseline=name,
         timing=baseline,
         speedup=ratio,
-        verdict=verdict(ratio),
+        verdict=processes.called([ratio]),
         minimum_detectable=least,
     )
 

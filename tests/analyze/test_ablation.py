@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from pipeline.analyze.ablation import ablation_table, find_ablations
+from pipeline.analyze.ablation import Ablated, ablation_table, find_ablations
 from pipeline.analyze.collect import Collected, Result
 from pipeline.records.kernel import Constraint, Implementation, Tunable
 from pipeline.records.optimization import Optimization
@@ -170,3 +170,35 @@ def test_what_failed_has_its_outcome_and_no_time(collected: Collected) -> None:
     assert rows[0]["time_ratio"] is not None
     assert (rows[1]["seconds"], rows[1]["time_ratio"], rows[1]["confidence"]) == (None, None, None)
     assert rows[1]["variant"] == failed.id
+
+
+@pytest.mark.parametrize(
+    ("ratio", "one", "several"), [(1.05, "indistinguishable", "pays"), (1.3, "pays", "pays")]
+)
+def test_one_process_each_tells_no_small_worth(
+    collected: Collected, ratio: float, one: str, several: str
+) -> None:
+    """Where two processes lie in memory is no technique; where each was timed in several, that is known."""
+
+    def times(result: Result, counts: tuple[int, ...]) -> Result:
+        assert result.profiled is not None
+        timing = msgspec.structs.replace(result.profiled.timing, processes=counts)
+        profiled = msgspec.structs.replace(result.profiled, timing=timing)
+        return msgspec.structs.replace(
+            result, profile=msgspec.structs.replace(result.profile, result=profiled)
+        )
+
+    best = only(collected, "awkward")[0]
+    assert best.profiled is not None
+    count = len(best.profiled.timing.samples)
+    for counts, said in (((), one), ((2, count - 2), several)):
+        each = times(best, counts)
+        found = Ablated(
+            best=each,
+            without=each,
+            technique="unrolling",
+            changed=(),
+            along=(),
+            ratio=Interval(value=ratio, low=ratio - 0.01, high=ratio + 0.01, confidence=0.95),
+        )
+        assert found.verdict == said

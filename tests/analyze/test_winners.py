@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from pipeline.analyze.winners import find_winners, winners_table
+from pipeline.analyze.winners import find_winners, room_between, winners_table
+from pipeline.measure.verdicts import NEAR, RESOLUTION
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.summary import NotMeasured, Winner
 
@@ -64,6 +65,17 @@ def test_tied_counts_overlapping_intervals(collected):
         msgspec.structs.replace(twin, profile=record) if result is twin else result for result in results
     ]
     assert winner_of(changed, "rms_norm", "llama3_8b_decode", "cpu").tied == best.tied + 1
+
+
+def test_one_process_each_leaves_more_room(collected):
+    """Where it lies in memory may be some per cents; several processes have that in their intervals."""
+    profiled = next(result.profiled for result in collected.results if result.profiled)
+    counts = (1, len(profiled.timing.samples) - 1)
+    several = msgspec.structs.replace(
+        profiled, timing=msgspec.structs.replace(profiled.timing, processes=counts)
+    )
+    assert room_between(profiled, profiled) == room_between(profiled, several) == 1 + NEAR
+    assert room_between(several, several) == 1 + RESOLUTION
 
 
 def test_a_slow_phase_of_the_machine_does_not_decide(collected):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.measure.member import Batch
+from pipeline.measure.batch import Batch
 from pipeline.measure.rounds import Round
 from pipeline.records.profiled import Interval
 from tests.benchmarks import agreement

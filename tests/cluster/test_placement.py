@@ -108,6 +108,7 @@ def test_time_follows_the_settings(project: Project) -> None:
 
     short = minutes("profile=quick", "optimization=scalar")
     assert short < minutes("profile=quick", "optimization=scalar", "profile.time_limit=600")
+    assert short < minutes("profile=quick", "optimization=scalar", "profile.processes_at_most=40")
     assert short < minutes("profile=quick", "optimization=full")
     assert minutes("profile.time_limit=100000") == CPU.minutes
 

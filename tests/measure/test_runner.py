@@ -8,17 +8,18 @@ import msgspec
 import pytest
 
 from pipeline.measure import runner, summary, verdicts
+from pipeline.measure.batch import Batch
 from pipeline.measure.clock import FalseClock, check_clock
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
-from pipeline.measure.member import Batch, Member, MemberGone
+from pipeline.measure.member import Member, MemberGone
 from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import Round, run_rounds, undisturbed
 from pipeline.measure.runner import ACCUSATIONS, measure
-from pipeline.measure.summary import Measured, Unstable, once, together
+from pipeline.measure.summary import Measured, Once, Unstable, once, together
 from pipeline.nvml import NotTold
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Conditions, Peak
+from pipeline.records.profiled import AbsentBaseline, Conditions, Peak
 from pipeline.records.settings import Profile
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
@@ -148,6 +149,46 @@ def test_summary() -> None:
     assert comparison.verdict == "faster"
     assert found.facts == {"name": "a device"}
     assert found.notes == ()
+
+
+def test_a_baseline_that_breaks_down_later() -> None:
+    """It is compared with where it was, which is told, and is not absent as well."""
+    full, alone = rounds_of([0.01] * 8, [0.02] * 8), rounds_of([0.01] * 8, [0.02] * 8)
+    for each in alone:
+        del each.batches["eager"]
+    gone = (
+        AbsentBaseline(baseline="eager", reason="it ended"),
+        AbsentBaseline(baseline="other", reason="no"),
+    )
+    chosen = settings(processes_at_least=2, processes_at_most=2)
+    several = [once(members(), full, chosen, None), once(members()[:1], alone, chosen, None)]
+    found = together(several, chosen, gone)
+    assert [each.baseline for each in found.comparisons] == ["eager"]
+    assert [each.baseline for each in found.absent] == ["other"]
+    assert "compared with eager in 1 of 2 processes: it broke down" in found.notes
+    assert (found.timing.processes, found.comparisons[0].timing.processes) == ((8, 8), ())
+
+
+def test_earlier_processes_are_kept_where_a_later_one_scatters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rounds of all of them, each with its process's number."""
+    told = [once]
+
+    def second_fails(who: Sequence[Member], rounds: Sequence[Round], *rest: object) -> Once:
+        if not told:
+            raise Unstable("wild", rounds)
+        return told.pop()(who, rounds, *rest)
+
+    monkeypatch.setattr(runner, "once", second_fails)
+    base = baselines("plain", tmp_path)
+    chosen = settings(processes_at_least=2, processes_at_most=2)
+    try:
+        with pytest.raises(Unstable, match="wild") as unstable:
+            measure(lambda: member("plain", tmp_path), base, chosen, "cpu")
+    finally:
+        base.stop()
+    assert {each.process for each in unstable.value.rounds} == {0, 1}
 
 
 def test_hopeless_scatter() -> None:
