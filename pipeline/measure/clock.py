@@ -14,6 +14,7 @@ COMPUTED_SHARE = 0.05  # of a batch, and
 COMPUTED_SECONDS = 0.0003  # CPU time that the main thread may use beyond what its clock says: two messages
 UNSEEN_SHARE = 0.2  # of a batch, and
 UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
+WAKING_SECONDS = 1e-4  # of CPU for each gap between calls, where no baseline shows it
 
 
 class FalseClock(MemberGone):
@@ -49,13 +50,14 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
     unseen = float(np.quantile([batch.unseen for batch in ours], 0.25))
     usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
-    if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told:
+    waking = _waking(rounds)
+    if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told + waking:
         reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
         raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
     # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
     hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
     others = [_hidden(batch) for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
-    least = max(0.0, float(np.quantile(others, 0.75))) if others else 0.0
+    least = max(0.0, float(np.quantile(others, 0.75))) if others else waking
     if hidden - least > COMPUTED_SECONDS + COMPUTED_SHARE * told:
         reason = (
             f"its clock says {told:.3g} s for a batch that was running or ready for {told + hidden:.3g} s"
@@ -64,6 +66,18 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
         reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
         raise FalseClock(reason)
+
+
+def _waking(rounds: Sequence[Round]) -> float:
+    """CPU seconds of falling asleep and waking between calls that are timed one by one, which no clock sees.
+
+    The baselines show them: after ten milliseconds of sleep they are several times what they are after two.
+    """
+    gaps = len(rounds[0].batches[CANDIDATE].latencies)
+    others = [batch for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
+    if not gaps or not others:
+        return gaps * WAKING_SECONDS
+    return max(0.0, float(np.quantile([_unexplained(batch) - batch.seconds for batch in others], 0.75)))
 
 
 def _unexplained(batch: Batch) -> float:

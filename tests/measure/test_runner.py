@@ -231,6 +231,23 @@ def test_a_false_clock() -> None:
     assert not isinstance(gone.value, FalseClock), "the account of CPU time is exact: nothing to repeat"
 
 
+def test_waking_between_calls_is_no_lie() -> None:
+    """Calls timed one by one: what baselines compute outside of their clock is not held against it."""
+
+    def each(seconds: float, computed: float) -> Batch:
+        return msgspec.structs.replace(batch(seconds, computed=computed), latencies=(seconds / 8,) * 8)
+
+    eager = each(0.002, 0.0024)
+    check_clock([Round(batches={"candidate": each(0.00107, 0.00149), "eager": eager})] * 8, SETTINGS)
+    check_clock([Round(batches={"candidate": each(0.00107, 0.00149)})] * 8, SETTINGS)
+    for batches in ({"eager": eager}, {}):
+        lying = [Round(batches={"candidate": each(0.0005, 0.0018), **batches})] * 8
+        with pytest.raises(MemberGone, match="0.0005 s for a batch that took 0.0018 s of CPU time"):
+            check_clock(lying, SETTINGS)
+    with pytest.raises(MemberGone, match="of CPU time"):  # back to back nobody sleeps
+        check_clock([Round(batches={"candidate": batch(0.00107, computed=0.00149)})] * 8, SETTINGS)
+
+
 def test_spinning_for_threads_that_wait_is_no_lie() -> None:
     """On a busy machine the main thread computes before its clock starts: its other threads have no core."""
     brief = batch(4.7e-5, unseen=3.5e-3, computed=3.3e-3, waited=3.4e-3, queued=1e-4)
