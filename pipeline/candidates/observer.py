@@ -26,8 +26,9 @@ from pipeline.candidates.messages import Observed, TorchOperation, Where
 from pipeline.candidates.operations import Operations, Watch
 from pipeline.candidates.threads import watch_threads
 from pipeline.candidates.triton_launches import watch_device, watch_interpreter
-from pipeline.checks import surroundings
 from pipeline.checks.pools import fill_pools
+from pipeline.checks.private import private
+from pipeline.checks.running import Running
 
 _initial_seed = torch.initial_seed
 _manual_seed = torch.manual_seed
@@ -50,9 +51,10 @@ class Observer:
         self._profile = Profile()
         self._unfilled = where == "interpreter"
         self._install(where)
-        self._surroundings = surroundings.private()
+        self._surroundings = private("pipeline.checks.surroundings")
+        self._processes = private("pipeline.checks.running")
         self._before = self._surroundings.snapshot()
-        self._running = self._surroundings.running()
+        self._running = self._processes.running()
         self._native = frozenset(native.mapped())
 
     def _install(self, where: Where) -> None:
@@ -98,7 +100,7 @@ class Observer:
     def end(self, outputs: Sequence[torch.Tensor]) -> Observed:
         """What was noticed since `begin`."""
         events = self._profile.end()
-        left = self._surroundings.left_running(self._running)
+        left = self._processes.left_running(self._running)
         seeded = ("torch's random state was seeded",) if _initial_seed() != self._seed else ()
         own = tuple(path for path in native.mapped() if path not in self._native)
         with reading.plainly():
@@ -123,12 +125,12 @@ class Observer:
 
     def settle_pools(self, threads: int) -> None:
         """Libraries' pools of threads start now, and are nobody's left-over later."""
-        before = self._surroundings.running()
+        before = self._processes.running()
         fill_pools(threads, interpreted=self._unfilled)
         self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
-        grown = self._surroundings.left_running(before)
+        grown = self._processes.left_running(before)
         known = self._running
-        self._running = surroundings.Running(
+        self._running = Running(
             threads=known.threads, native=known.native + grown.native, children=known.children
         )
 

@@ -5,21 +5,20 @@ or given other code in Python, PyTorch, Triton or this package, and which global
 was added is fine: libraries import lazily. The judge never runs in this process, so nothing of this reaches
 it; but a candidate that does this is not what it seems.
 
-One file, though a long one: `private` makes a copy of it that no other code can reach, and what it imported
-from a second module of ours could be replaced there.
+One file, though a long one: `private` makes a copy of a module that no other code can reach, and what it
+imported from a second module of ours could be replaced there.
 """
 
 import ctypes
 import gc
-import importlib.util
 import os
 import sys
 import threading
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -57,33 +56,24 @@ class Surroundings(Record, frozen=True, kw_only=True, eq=False):
     """Operators of PyTorch that have other kernels than its own: `aten/softmax/CPU`."""
 
 
-class Running(Record, frozen=True, kw_only=True):
-    """What runs beside the main thread."""
-
-    threads: int
-    """Of Python."""
-    native: int
-    """Of the operating system, those of Python and of thread pools included."""
-    children: int
-    """Processes."""
-
-
-def snapshot() -> Surroundings:
-    """Remember the surroundings; some milliseconds."""
+def snapshot(
+    modules: Sequence[str] = MODULES, classes: Sequence[str] = CLASSES, classes_of: Sequence[str] = CLASSES_OF
+) -> Surroundings:
+    """Remember these surroundings, and always this package's; all that is watched takes some ten ms."""
     collecting = gc.isenabled()
     gc.disable()  # thousands of new references would set off a search through everything else
     try:
-        return _snapshot(collecting=collecting)
+        return _snapshot(_Watched(modules, classes, classes_of), collecting=collecting)
     finally:
         if collecting:
             gc.enable()
 
 
-def _snapshot(*, collecting: bool) -> Surroundings:
-    names = {label: (owner, dict(vars(owner))) for label, owner in _owners()}
+def _snapshot(watched: "_Watched", *, collecting: bool) -> Surroundings:
+    names = {label: (owner, dict(vars(owner))) for label, owner in _owners(watched)}
     labels, functions = zip(*_functions(names), strict=True)
     return Surroundings(
-        modules={name: sys.modules.get(name) for name in MODULES if name in sys.modules},
+        modules={name: sys.modules[name] for name in watched.modules if name in sys.modules},
         names=names,
         inherited=_inherited(names),
         functions=(labels, functions),
@@ -156,58 +146,35 @@ def changed_settings(before: Surroundings) -> tuple[str, ...]:
     return tuple(name for name, value in before.settings.items() if now[name] != value)
 
 
-def running() -> Running:
-    """Count now; compare with an earlier count."""
-    return Running(
-        threads=len(sys._current_frames()) - 1,
-        native=_count("/proc/self/task") - 1,
-        children=len(_children()),
-    )
+class _Watched(NamedTuple):
+    """Names."""
+
+    modules: Sequence[str]
+    classes: Sequence[str]
+    classes_of: Sequence[str]
 
 
-def left_running(before: Running) -> Running:
-    """What runs now and did not before; a pool that shrank counts as nothing."""
-    now = running()
-    return Running(
-        threads=max(now.threads - before.threads, 0),
-        native=max(now.native - before.native, 0),
-        children=max(now.children - before.children, 0),
-    )
-
-
-def private() -> Any:
-    """A copy of this module that no other code knows by name: replacing its functions is not easily done."""
-    assert __spec__ is not None
-    spec = importlib.util.spec_from_file_location(__name__, __spec__.origin)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    module.__dict__["__builtins__"] = dict(vars(sys.modules["builtins"]))
-    spec.loader.exec_module(module)
-    return module
-
-
-def _owners() -> Iterator[tuple[str, Any]]:
+def _owners(watched: _Watched) -> Iterator[tuple[str, Any]]:
     """Every module and class that is watched, with the name that a reader knows it by."""
-    for name in MODULES:
+    for name in watched.modules:
         if name in sys.modules:
             yield name, sys.modules[name]
     own = {name: module for name, module in sys.modules.items() if name.startswith("pipeline.") and module}
     yield from own.items()
     seen: set[int] = set()
-    for label, owner in (*_classes(), *_classes_in(own)):
+    for label, owner in (*_classes(watched), *_classes_in(own)):
         if id(owner) not in seen:
             seen.add(id(owner))
             yield label, owner
 
 
-def _classes() -> Iterator[tuple[str, type]]:
-    for name in CLASSES:
+def _classes(watched: _Watched) -> Iterator[tuple[str, type]]:
+    for name in watched.classes:
         module, _, kind = name.rpartition(".")
         owner = vars(sys.modules[module]).get(kind) if module in sys.modules else None
         if isinstance(owner, type):
             yield name, owner
-    yield from _classes_in({name: sys.modules[name] for name in CLASSES_OF if name in sys.modules})
+    yield from _classes_in({name: sys.modules[name] for name in watched.classes_of if name in sys.modules})
 
 
 def _classes_in(modules: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
@@ -312,21 +279,3 @@ def _overridden() -> frozenset[str]:
     known: set[str] = getattr(torch.library, "_impls", set())
     own = (name for name in known if name.startswith("aten/"))
     return frozenset(name for name in own if name.rpartition("/")[2].startswith(_COMPUTING_KEYS))
-
-
-def _count(folder: str) -> int:
-    try:
-        return len(os.listdir(folder))  # noqa: PTH208
-    except OSError:
-        return 1
-
-
-def _children() -> list[str]:
-    found: list[str] = []
-    try:
-        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208
-            with open(f"/proc/self/task/{thread}/children") as stream:  # noqa: PTH123
-                found += stream.read().split()
-    except OSError:
-        pass
-    return found

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.checks import surroundings
 from pipeline.checks.computing import is_computing
 from pipeline.checks.observation import Noticed
 from pipeline.checks.pools import fill_pools
+from pipeline.checks.private import private
 
 
 class Watch:
@@ -23,9 +23,10 @@ class Watch:
     def __init__(self, launches: Callable[[], int] | None, *, threads: int) -> None:
         self._launches = launches
         fill_pools(threads, interpreted=launches is not None)
-        self._surroundings = surroundings.private()
+        self._surroundings = private("pipeline.checks.surroundings")
+        self._processes = private("pipeline.checks.running")
         self._before = self._surroundings.snapshot()
-        self._running = self._surroundings.running()
+        self._running = self._processes.running()
         self._operations: list[str] = []
         self._launched = 0
 
@@ -41,7 +42,7 @@ class Watch:
 
     def noticed(self, *, inspect: bool, native: bool) -> Noticed:
         """About the last call; `native`: threads of the system count as well as Python's."""
-        left = self._surroundings.left_running(self._running)
+        left = self._processes.left_running(self._running)
         return Noticed(
             launches=None if self._launches is None else self._launched,
             operations=tuple(dict.fromkeys(self._operations)),

@@ -16,6 +16,7 @@ from typing import assert_never
 
 from pipeline.backends.backend import LaunchError
 from pipeline.measure import statistics
+from pipeline.measure.clockwork import Clockwork
 from pipeline.measure.commands import (
     Answer,
     Calibrate,
@@ -93,6 +94,7 @@ class Host:
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
         self._first: First | None = None
+        self._clockwork = Clockwork() if isinstance(set_up.hosted, Candidate) else None
 
     def obey(self, command: Command) -> Answer:
         """Do it; what the callable raises is an answer."""
@@ -125,7 +127,8 @@ class Host:
             traceback.print_exc()
             # torch reports a failed allocation as a RuntimeError.
             starved = isinstance(error, MemoryError) or "allocate memory" in str(error)
-            return Refused(reason=f"{type(error).__name__}: {_one_line(error)}", out_of_memory=starved)
+            reason = f"{type(error).__name__}: {_one_line(error)}"
+            return Refused(reason=reason, why="out_of_memory" if starved else "raised")
 
     def _load(self, seed: int) -> Answer:
         clock = time.perf_counter
@@ -155,22 +158,30 @@ class Host:
         began = time.perf_counter()
         self.call = self.timer.recorded(self.call)
         self.timer.settle(self.call, command.warmup_seconds)
-        calls, seconds = self._calls_of(command.batch_seconds)
+        calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds)
         drift = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
+        # Calls that became faster while they warmed up would be too few by now.
+        calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds, calls)
+        straight = None
+        if command.straight:
+            # A warm cache makes them shorter than those that each find a cold one.
+            straight, _ = self._calls_of(self.timer.straight, command.batch_seconds, calls)
         return Calibrated(
             calls=calls,
             call_seconds=seconds,
+            straight_calls=straight,
             warmup_seconds=time.perf_counter() - began,
             drift=drift,
             host_seconds=self._host_seconds(calls),
         )
 
-    def _calls_of(self, batch_seconds: float) -> tuple[int, float]:
-        """How many calls make a batch, and what one of them takes."""
-        calls = 1
+    def _calls_of(
+        self, batch: Callable[[Call, int], float], batch_seconds: float, calls: int = 1
+    ) -> tuple[int, float]:
+        """How many calls, at least so many, make a batch, and what one of them takes."""
         while True:
             # The faster of two: a batch that something disturbed would be taken for a long one.
-            seconds = min(self.timer.batch(self.call, calls) for _ in range(2))
+            seconds = min(batch(self.call, calls) for _ in range(2))
             if seconds >= batch_seconds or calls >= MOST_CALLS:
                 return calls, seconds / calls
             # Aim a little beyond the goal, in steps that one slow call cannot make absurd.
@@ -209,10 +220,14 @@ class Host:
         return Prepared()
 
     def _call_again(self) -> Answer:
+        replaced = self._clockwork.changes() if self._clockwork else ()
+        if replaced:
+            more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+            return Refused(reason=f"{replaced[0]}{more}: it is timed with that", why="tampered")
         if self._first is not None and self._hosted.checked is not None:
             changed = self._first.difference(self._hosted.checked)
             if changed is not None:
-                return Refused(reason=changed, changed=True)
+                return Refused(reason=changed, why="changed")
         return Unchanged()
 
     def _examine(self, command: Examine) -> Answer:
@@ -222,6 +237,8 @@ class Host:
         return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:
+        if command.straight:
+            return Ran(seconds=self.timer.straight(self.call, command.calls))
         if not command.gaps:
             lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
             return Ran(seconds=self.timer.batch(self.call, command.calls), lead_seconds=lead)

@@ -1,10 +1,11 @@
 """Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or MemberGone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pipeline.measure.batch import Batch
+from pipeline.measure.child import MOST_CALLS
 from pipeline.measure.member import MemberGone
 from pipeline.measure.rounds import CANDIDATE, Round
 from pipeline.records.outcome import Outcome
@@ -15,6 +16,9 @@ COMPUTED_SECONDS = 0.0003  # CPU time that the main thread may use beyond what i
 UNSEEN_SHARE = 0.2  # of a batch, and
 UNSEEN_SECONDS = 0.002  # that may pass outside the child's clock beyond what passes for its baselines
 WAKING_SECONDS = 1e-4  # of CPU for each gap between calls, where no baseline shows it
+
+
+SHORTENED = 0.25  # of a batch's least time; what it takes later
 
 
 class FalseClock(MemberGone):
@@ -30,8 +34,9 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
     The account is exact, but does not see time in which the main thread sleeps, and sees what it computes
     before its clock starts: where other threads of it wait for a core, it spins until they have come. Our
     clock sees all time, with the delays of two messages. The baselines, whose code we trust, show how long
-    these are on this machine at this moment. Flushing a cache is left out of a batch's time, so that nothing
-    can be said of it then.
+    these are on this machine at this moment. Where calls are timed one by one, or on a flushed cache, they
+    sleep and compute between their calls as well; there each batch is followed by one that does not, and that
+    one is looked at.
 
     Raises
     ------
@@ -41,28 +46,49 @@ def check_clock(rounds: Sequence[Round], settings: Profile) -> None:
         Much more time passed than its clock says.
         Or other processes disturbed the candidate in most rounds and hardly any of its baselines.
     """
-    if settings.flush_cache:
-        return
-    ours = [each.batches[CANDIDATE] for each in rounds]
-    theirs = [batch.unseen for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
+    _check(_straight(rounds), waking=0.0)
+    if settings.mode == "server" and not settings.flush_cache:
+        _check([each.batches for each in rounds], waking=_waking(rounds))
+
+
+def too_short(rounds: Sequence[Round], settings: Profile) -> str | None:
+    """Why its batches are no longer what their calls were counted for; None where they are.
+
+    A clock that runs fast while calls are counted makes batches in which it may then hide all that it likes.
+    """
+    ours = [each[CANDIDATE] for each in _straight(rounds)]
+    told = float(np.median([batch.seconds for batch in ours]))
+    if told >= SHORTENED * settings.batch_seconds or ours[0].calls >= MOST_CALLS:
+        return None
+    return (
+        f"its batches take {told:.3g} s by its clock, and {settings.batch_seconds:.3g} s or more when their "
+        "calls were counted: too short to check the clock by"
+    )
+
+
+def _straight(rounds: Sequence[Round]) -> list[Mapping[str, Batch]]:
+    """Of each round the batches by which clocks are checked."""
+    return [each.straight or each.batches for each in rounds]
+
+
+def _check(turns: Sequence[Mapping[str, Batch]], *, waking: float) -> None:
+    """`waking`: CPU seconds in each batch that are no time of a call."""
+    ours = [each[CANDIDATE] for each in turns]
+    theirs = [batch for each in turns for name, batch in each.items() if name != CANDIDATE]
     told = float(np.median([batch.seconds for batch in ours]))
     computed = float(np.median([_unexplained(batch) for batch in ours]))
-    # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
-    unseen = float(np.quantile([batch.unseen for batch in ours], 0.25))
-    usual = float(np.quantile(theirs, 0.75)) if theirs else 0.0
-    waking = _waking(rounds)
     if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told + waking:
         reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
         raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
     # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
     hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
-    others = [_hidden(batch) for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
-    least = max(0.0, float(np.quantile(others, 0.75))) if others else waking
+    least = max(0.0, float(np.quantile(list(map(_hidden, theirs)), 0.75))) if theirs else waking
     if hidden - least > COMPUTED_SECONDS + COMPUTED_SHARE * told:
-        reason = (
-            f"its clock says {told:.3g} s for a batch that was running or ready for {told + hidden:.3g} s"
-        )
-        raise FalseClock(reason)
+        took = f"{told + hidden:.3g} s"
+        raise FalseClock(f"its clock says {told:.3g} s for a batch that was running or ready for {took}")
+    # The lower quartile: other processes delay some messages, a false clock hides time in every batch.
+    unseen = float(np.quantile([batch.unseen for batch in ours], 0.25))
+    usual = float(np.quantile([batch.unseen for batch in theirs], 0.75)) if theirs else 0.0
     if unseen - usual > UNSEEN_SECONDS + UNSEEN_SHARE * told:
         reason = f"its clock says {told:.3g} s for a batch that took {told + unseen:.3g} s"
         raise FalseClock(reason)

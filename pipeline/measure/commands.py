@@ -64,6 +64,8 @@ class Calibrate(Record, frozen=True, kw_only=True, tag="calibrate"):
     warmup_seconds: float
     warmup_seconds_at_most: float
     batch_seconds: float
+    straight: bool
+    """Whether batches by which the clock is checked are counted too, as the timed ones are not such."""
 
 
 class Prepare(Record, frozen=True, kw_only=True, tag="prepare"):
@@ -82,6 +84,8 @@ class Go(Record, frozen=True, kw_only=True, tag="go"):
     """Calls right before them, back to back, timed apart."""
     gaps: tuple[float, ...] = ()
     """Idle seconds before each call, which is timed alone then; none: back to back."""
+    straight: bool = False
+    """Back to back whatever the settings, nothing flushed: for a look at the clock."""
 
 
 class CallAgain(Record, frozen=True, kw_only=True, tag="call_again"):
@@ -121,9 +125,9 @@ class Refused(Record, frozen=True, kw_only=True, tag="refused"):
     """It cannot be loaded or called; the process ends."""
 
     reason: str
-    out_of_memory: bool = False
-    changed: bool = False
-    """It worked, and gives another result now than at its first call."""
+    why: Literal["raised", "out_of_memory", "changed", "tampered"] = "raised"
+    """`changed`: it worked, and gives another result now than at its first call; `tampered`: it replaced what
+    it is timed with."""
 
 
 class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
@@ -131,6 +135,8 @@ class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
 
     calls: int
     call_seconds: float
+    straight_calls: int | None
+    """Calls in a batch by which the clock is checked, where the timed ones are not such."""
     warmup_seconds: float
     drift: float | None
     """Relative change over the last batches of the warm-up, where they still drifted at its end."""
@@ -142,7 +148,7 @@ class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Unchanged(Record, frozen=True, kw_only=True, tag="unchanged"):
-    """It does."""
+    """It does, and what it is timed with is as it was."""
 
 
 class Ran(Record, frozen=True, kw_only=True, tag="ran"):

@@ -117,6 +117,7 @@ class Member:
                 warmup_seconds=settings.warmup_seconds,
                 warmup_seconds_at_most=settings.warmup_seconds_at_most,
                 batch_seconds=settings.batch_seconds,
+                straight=settings.mode == "server" or settings.flush_cache,
             )
             self.calibrated = self._ask(command, Calibrated, self._place.patience)
         self.call_seconds = self.calibrated.call_seconds
@@ -141,22 +142,33 @@ class Member:
         prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
-            before, ours, asking = self._account(), waited_here(), time.thread_time()
-            start = time.perf_counter()
-            ran = self._ask(Go(calls=self.calls, lead=self._lead, gaps=gaps), Ran, self._place.patience)
-            outside = time.perf_counter() - start - sum(gaps)
-            ours = waited_here() - ours
-            asking = time.thread_time() - asking
-            after = self._account()
+            return self._go(Go(calls=self.calls, lead=self._lead, gaps=gaps))
+
+    def straight(self) -> Batch | None:
+        """Calls back to back, to check its clock by; None where the timed batches are such themselves."""
+        if self.calibrated is None or self.calibrated.straight_calls is None:
+            return None
+        with self._turn():
+            return self._go(Go(calls=self.calibrated.straight_calls, straight=True))
+
+    def _go(self, go: Go) -> Batch:
+        """Timed by its clock, and accounted for by ours and the kernel's."""
+        before, ours, asking = self._account(), waited_here(), time.thread_time()
+        start = time.perf_counter()
+        ran = self._ask(go, Ran, self._place.patience)
+        outside = time.perf_counter() - start - sum(go.gaps)
+        ours = waited_here() - ours
+        asking = time.thread_time() - asking
+        after = self._account()
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
             self.stop()
             reason = f"its clock says {seconds + ran.lead_seconds:g} s for a batch that took {outside:g} s"
             raise MemberGone(self.name, Outcome.TAMPERED, reason)
         queued = after.queued - before.queued
-        lead = credible_lead(ran, share=self._lead / self.calls, queued=queued)
+        lead = credible_lead(ran, share=go.lead / go.calls, queued=queued)
         return Batch(
-            calls=self.calls,
+            calls=go.calls,
             seconds=seconds,
             unseen=max(0.0, outside - lead - seconds - ours),
             computed=max(0.0, after.computed - before.computed - lead),
@@ -172,7 +184,7 @@ class Member:
         Raises
         ------
         MemberGone
-            Outcome `nondeterministic`: it does not.
+            Outcome `nondeterministic`: it does not. Outcome `tampered`: it replaced what it is timed with.
         """
         with self._turn():
             self._ask(CallAgain(), Unchanged, self._place.patience)
@@ -240,7 +252,7 @@ class Member:
             return answer
         self.stop()
         if isinstance(answer, Refused):
-            raise MemberGone(self.name, _refusal(answer), answer.reason)
+            raise MemberGone(self.name, _REFUSALS[answer.why], answer.reason)
         raise MemberGone(self.name, Outcome.TAMPERED, f"it answered out of turn: {type(answer).__name__}")
 
     def _gone(self, ended: ChildEnded) -> MemberGone:
@@ -271,16 +283,16 @@ class _Account(Record, frozen=True, kw_only=True):
     """Those of the main thread."""
 
 
-def _refusal(answer: Refused) -> Outcome:
-    if answer.changed:
-        return Outcome.NONDETERMINISTIC
-    return Outcome.OUT_OF_MEMORY if answer.out_of_memory else Outcome.LAUNCH_ERROR
-
-
 def _story(ended: Exit) -> str:
     return ended.detail or ("it ended without an answer" if ended.kind == "ok" else ended.kind)
 
 
+_REFUSALS = {
+    "raised": Outcome.LAUNCH_ERROR,
+    "out_of_memory": Outcome.OUT_OF_MEMORY,
+    "changed": Outcome.NONDETERMINISTIC,
+    "tampered": Outcome.TAMPERED,
+}
 _OUTCOMES = {
     "ok": Outcome.CRASHED,
     "error": Outcome.CRASHED,

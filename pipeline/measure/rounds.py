@@ -26,6 +26,8 @@ class Round(Record, frozen=True, kw_only=True):
     """One batch of each member."""
 
     batches: dict[str, Batch]
+    straight: dict[str, Batch] = {}
+    """Calls back to back by which clocks are checked, where the timed ones are not such."""
     process: int = 0
     """In which of the candidate's processes, from 0."""
     device: Conditions = Conditions()
@@ -41,8 +43,13 @@ def run_rounds(members: Sequence[Member], settings: Profile, monitor: Monitor) -
     while not _enough(rounds, settings, time.monotonic() - began):
         seed = fresh_seed()
         order = numbers.sample(members, len(members))
-        batches = {member.name: member.batch(seed, others=len(members) - 1) for member in order}
-        rounds.append(Round(batches=batches, device=monitor.look()))
+        batches, straight = {}, {}
+        for member in order:
+            batches[member.name] = member.batch(seed, others=len(members) - 1)
+            alike = member.straight()
+            if alike is not None:
+                straight[member.name] = alike
+        rounds.append(Round(batches=batches, straight=straight, device=monitor.look()))
     return rounds
 
 

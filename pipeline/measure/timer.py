@@ -43,7 +43,11 @@ class Timer(Protocol):
         ...
 
     def batch(self, call: Call, calls: int) -> float:
-        """Seconds that so many calls took, back to back."""
+        """Seconds that so many calls took, back to back, each on a flushed cache where that is asked for."""
+        ...
+
+    def straight(self, call: Call, calls: int) -> float:
+        """Seconds that so many calls took, and nothing else between the clock's two readings."""
         ...
 
     def latencies(self, call: Call, gaps: Sequence[float]) -> tuple[float, ...]:

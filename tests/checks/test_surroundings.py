@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 from pipeline.checks import candidate, surroundings
+from pipeline.checks.private import private as copy_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,7 +109,7 @@ OTHERWISE: dict[str, Callable[[], Iterator[None]]] = {
 @pytest.fixture(scope="module")
 def private() -> types.ModuleType:
     """A copy whose own functions do not use what tests replace."""
-    return surroundings.private()
+    return copy_of("pipeline.checks.surroundings")
 
 
 @pytest.mark.parametrize("name", REPLACED)
@@ -196,28 +197,6 @@ def test_settings() -> None:
     assert set(found) - surroundings.HARMLESS == {"torch's default dtype"}
     assert surroundings.changed_settings(before) == ()
     assert before.settings.keys() >= surroundings.HARMLESS
-
-
-def test_threads_and_processes() -> None:
-    """What was left running is counted, also where Python does not list it; what ended is not."""
-    import _thread
-
-    before = surroundings.running()
-    stop = threading.Event()
-    _thread.start_new_thread(stop.wait, ())
-    process = subprocess.Popen(["sleep", "60"])
-    deadline = time.monotonic() + 5
-    while surroundings.left_running(before).threads < 1 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    left = surroundings.left_running(before)
-    stop.set()
-    process.kill()
-    process.wait()
-    assert (left.threads, left.children) == (1, 1)
-    assert left.native >= 1
-    while surroundings.left_running(before).threads and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert surroundings.left_running(before).threads == 0
 
 
 HONEST = """

@@ -57,6 +57,19 @@ def lying(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, dim=-1)
 
 
+def slow(x: torch.Tensor) -> torch.Tensor:
+    """About a millisecond of the processor."""
+    for _ in range(40):
+        torch.softmax(x, dim=-1)
+    return torch.softmax(x, dim=-1)
+
+
+def slow_lying(x: torch.Tensor) -> torch.Tensor:
+    """The same, and slows the clock of its process down by a quarter."""
+    slow(x)
+    return lying(x)
+
+
 def burning(x: torch.Tensor) -> torch.Tensor:
     """Starts a thread that burns a core from then on."""
     if threading.active_count() == 1:

@@ -55,16 +55,18 @@ def settings(**changes: object) -> Profile:
     return msgspec.structs.replace(SETTINGS, **changes)
 
 
-def set_up(name: str) -> SetUp:
+def set_up(name: str, *, flush_cache: bool = False) -> SetUp:
     """Hosts one of `tests.measure.callables`."""
     reference = Reference(function=f"tests.measure.callables:{name}")
-    return SetUp(hosted=reference, problem=PROBLEM, kind="cpu", flush_cache=False)
+    return SetUp(hosted=reference, problem=PROBLEM, kind="cpu", flush_cache=flush_cache)
 
 
-def member(name: str, folder: Path, *, called: str = CANDIDATE, seconds: float = 20.0) -> Member:
+def member(
+    name: str, folder: Path, *, called: str = CANDIDATE, seconds: float = 20.0, flush_cache: bool = False
+) -> Member:
     """A member that hosts one of `tests.measure.callables`."""
     place = Place(log=folder / f"{called}.txt", environment={}, lifetime=seconds, patience=seconds)
-    return Member(called, SERVER, set_up(name), place)
+    return Member(called, SERVER, set_up(name, flush_cache=flush_cache), place)
 
 
 def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> BaselineSets:
@@ -72,7 +74,7 @@ def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> BaselineSe
     compiled = {"eager": "no", "compile": "default", "compile_max_autotune": "max-autotune-no-cudagraphs"}
     function = f"tests.measure.callables:{name}"
     scene = Scene(
-        set_up=set_up(name),
+        set_up=set_up(name, flush_cache=chosen.flush_cache),
         opponents=tuple(
             Opponent(name=each, hosted=Reference(function=function, compiled=compiled[each]))
             for each in chosen.baselines

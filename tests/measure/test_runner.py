@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.measure import runner, summary, verdicts
 from pipeline.measure.batch import Batch
-from pipeline.measure.clock import FalseClock, check_clock
+from pipeline.measure.child import MOST_CALLS
+from pipeline.measure.clock import FalseClock, check_clock, too_short
 from pipeline.measure.commands import Loaded
 from pipeline.measure.lock import device_lock
 from pipeline.measure.member import Member, MemberGone
@@ -40,6 +41,9 @@ class Scripted(Member):
         self.calibrated = None
         self._seconds = iter(seconds)
         self._turns = turns
+
+    def straight(self) -> None:
+        """Its batches are straight themselves."""
 
     def batch(self, seed: int, *, others: int = 1) -> Batch:
         """The next of the given times."""
@@ -180,6 +184,7 @@ def test_earlier_processes_are_kept_where_a_later_one_scatters(
             raise Unstable("wild", rounds)
         return told.pop()(who, rounds, *rest)
 
+    monkeypatch.setattr(summary, "HOPELESS", math.inf)  # what the first one measured is not the subject
     monkeypatch.setattr(runner, "once", second_fails)
     base = baselines("plain", tmp_path)
     chosen = settings(processes_at_least=2, processes_at_most=2)
@@ -231,19 +236,39 @@ def test_a_false_clock() -> None:
     assert not isinstance(gone.value, FalseClock), "the account of CPU time is exact: nothing to repeat"
 
 
+def test_batches_that_became_short() -> None:
+    """A clock that ran fast while calls were counted leaves nothing to check it by: no result."""
+    short = [Round(batches={"candidate": batch(0.0002), "eager": batch(0.02)})] * 8
+    with pytest.raises(Unstable, match=r"0.0002 s by its clock, and 0.001 s or more when their calls were"):
+        once(members(), short, SETTINGS, None)
+    assert too_short([Round(batches={"candidate": batch(0.0003)})] * 8, SETTINGS) is None
+    most = msgspec.structs.replace(batch(0.0002), calls=MOST_CALLS)
+    assert too_short([Round(batches={"candidate": most})] * 8, SETTINGS) is None
+    one_by_one = [Round(batches={"candidate": batch(0.0002)}, straight={"candidate": batch(0.001)})] * 8
+    assert too_short(one_by_one, SETTINGS) is None
+
+
 def test_waking_between_calls_is_no_lie() -> None:
     """Calls timed one by one: what baselines compute outside of their clock is not held against it."""
 
     def each(seconds: float, computed: float) -> Batch:
         return msgspec.structs.replace(batch(seconds, computed=computed), latencies=(seconds / 8,) * 8)
 
+    def check(computed: float, seconds: float = 0.00107, *, straight: float = 0.004, **others: Batch) -> None:
+        """`straight`: CPU seconds of four milliseconds back to back."""
+        ours = {"candidate": each(seconds, computed), **others}
+        back_to_back = {name: batch(0.004, computed=straight) for name in ours}
+        chosen = settings(mode="server", idle_seconds=0.01)
+        check_clock([Round(batches=ours, straight=back_to_back)] * 8, chosen)
+
     eager = each(0.002, 0.0024)
-    check_clock([Round(batches={"candidate": each(0.00107, 0.00149), "eager": eager})] * 8, SETTINGS)
-    check_clock([Round(batches={"candidate": each(0.00107, 0.00149)})] * 8, SETTINGS)
-    for batches in ({"eager": eager}, {}):
-        lying = [Round(batches={"candidate": each(0.0005, 0.0018), **batches})] * 8
+    check(0.00149, eager=eager)
+    check(0.00149)
+    for others in ({"eager": eager}, {}):
         with pytest.raises(MemberGone, match="0.0005 s for a batch that took 0.0018 s of CPU time"):
-            check_clock(lying, SETTINGS)
+            check(0.0018, 0.0005, **others)
+        with pytest.raises(MemberGone, match="0.004 s for a batch that took 0.0053 s of CPU time"):
+            check(0.00149, straight=0.0053, **others)
     with pytest.raises(MemberGone, match="of CPU time"):  # back to back nobody sleeps
         check_clock([Round(batches={"candidate": batch(0.00107, computed=0.00149)})] * 8, SETTINGS)
 
@@ -297,6 +322,28 @@ def test_a_liar_is_caught(tmp_path: Path) -> None:
     finally:
         base.stop()
     assert gone.value.outcome is Outcome.TAMPERED
+
+
+@pytest.mark.parametrize("how", [{"mode": "server", "idle_seconds": 0.002}, {"flush_cache": True}])
+def test_a_liar_is_caught_by_calls_back_to_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, object]
+) -> None:
+    """Sleeping and flushing between calls takes CPU time that no clock counts, in which a false one hides."""
+    monkeypatch.setattr(summary, "HOPELESS", math.inf)  # however noisy the machine: the clock is the subject
+    chosen = settings(batch_seconds=0.004, batches_at_least=8, batches_at_most=8, **how)
+    base = baselines("slow", tmp_path, chosen)
+
+    def measured(name: str) -> Measured:
+        return measure(lambda: member(name, tmp_path, flush_cache=chosen.flush_cache), base, chosen, "cpu")
+
+    try:
+        with pytest.raises(MemberGone, match="of CPU time") as gone:
+            measured("slow_lying")
+        honest = measured("slow")
+    finally:
+        base.stop()
+    assert gone.value.outcome is Outcome.TAMPERED
+    assert all(each.straight.keys() == each.batches.keys() for each in honest.rounds)
 
 
 @pytest.mark.parametrize("false", range(4))

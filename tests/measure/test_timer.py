@@ -47,6 +47,16 @@ def test_a_flush_is_not_timed() -> None:
     assert timed < 0.1 * (time.perf_counter() - start)
 
 
+def test_straight_calls_flush_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By these a clock is checked: nothing but calls is between its two readings."""
+    monkeypatch.setattr(CpuTimer, "_evict", lambda _: time.sleep(0.05))
+    timer = CpuTimer(flush_cache=True)
+    start = time.perf_counter()
+    timed = timer.straight(lambda: time.sleep(0.005), 4)
+    assert time.perf_counter() - start < 0.05
+    assert 0.02 <= timed < 0.05
+
+
 def test_prepared_process(tmp_path: Path) -> None:
     """One pinned thread per core, freed memory used again, and all of it told."""
     found = call("tests.measure.stand_ins:prepared", tmp_path / "log.txt")

@@ -28,7 +28,7 @@ from tests.measure.problems import settings
 
 pytestmark = pytest.mark.alone
 
-RIGHT, CRASHES, REFUSES, IDLE, HANGS, HALF, LATER_HALF = range(7)
+RIGHT, CRASHES, REFUSES, IDLE, HANGS, HALF, LATER_HALF, CLOCK = range(8)
 NEAR = 0.6
 """Share of the roofline of whose double nobody doubts that it is too much."""
 PROVENANCE = Provenance(created="", host="", toolchain={}, code="")
@@ -220,6 +220,16 @@ def test_half_of_the_work_once_it_is_timed(desk: Desk) -> None:
     later, right = (record.result for record in desk.run())
     assert isinstance(later, Failure) and later.outcome is Outcome.NONDETERMINISTIC, later
     assert "1,048,576 of 2,097,152 elements of y otherwise" in later.reason
+    assert isinstance(right, Profiled)
+
+
+def test_a_clock_that_is_patched_once_it_is_timed(desk: Desk) -> None:
+    """Verified in a process in which nothing is timed; by too little for the account of CPU time to show."""
+    for behaviour in (CLOCK, RIGHT):
+        desk.add(behaviour)
+    patched, right = (record.result for record in desk.run())
+    assert isinstance(patched, Failure) and patched.outcome is Outcome.TAMPERED, patched
+    assert patched.reason == "time.perf_counter_ns was replaced: it is timed with that"
     assert isinstance(right, Profiled)
 
 
