@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from pipeline.measure.account import account_of
 from pipeline.measure.batch import Batch
 from pipeline.measure.child import LONG_CALL, TARGET
 from pipeline.measure.commands import (
@@ -31,6 +32,7 @@ from pipeline.measure.commands import (
 )
 from pipeline.measure.costs import Examined
 from pipeline.measure.lead import LEAD_SHARE, credible_lead, settle_seconds
+from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
@@ -90,7 +92,7 @@ class Member:
         self.calibrated: Calibrated | None = None
         self._idle = 0.0
         self._place = place
-        self._kind = set_up.kind
+        self.kind: BackendKind = set_up.kind
         self._session: int | None = None
         self._child: Child = server.start(
             TARGET,
@@ -138,7 +140,7 @@ class Member:
         `others`: how many members had the device since its last batch.
         """
         gaps = gaps_of(seed, self.calls, self._idle) if self._idle else ()
-        alone = not others and self._kind == "cpu"
+        alone = not others and self.kind == "cpu"
         prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)
@@ -153,13 +155,13 @@ class Member:
 
     def _go(self, go: Go) -> Batch:
         """Timed by its clock, and accounted for by ours and the kernel's."""
-        before, ours, asking = self._account(), waited_here(), time.thread_time()
+        before, ours, asking = account_of(self._session), waited_here(), time.thread_time()
         start = time.perf_counter()
         ran = self._ask(go, Ran, self._place.patience)
         outside = time.perf_counter() - start - sum(go.gaps)
         ours = waited_here() - ours
         asking = time.thread_time() - asking
-        after = self._account()
+        after = account_of(self._session)
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
             self.stop()
@@ -203,19 +205,6 @@ class Member:
         except OSError:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _account(self) -> "_Account":
-        """What the kernel's scheduler has counted so far, exact while the process sleeps."""
-        computed = waited = own = 0
-        tasks = f"/proc/{self._session}/task"
-        with contextlib.suppress(OSError):  # it, or a thread of it, has just ended
-            for thread in os.listdir(tasks):  # noqa: PTH208  (twice for each batch, and paths take longer)
-                with contextlib.suppress(OSError), open(f"{tasks}/{thread}/schedstat") as stream:  # noqa: PTH123
-                    ran, queued, _ = map(int, stream.read().split())
-                    waited += queued
-                    if thread == str(self._session):
-                        computed, own = ran, queued
-        return _Account(computed=computed * 1e-9, waited=waited * 1e-9, queued=own * 1e-9)
 
     def stop(self) -> None:
         """End the process."""
@@ -272,15 +261,6 @@ def gaps_of(seed: int, calls: int, mean: float) -> tuple[float, ...]:
     """Idle seconds before each call, the same for every member of a round."""
     numbers = random.Random(seed)
     return tuple(min(numbers.expovariate(1 / mean), LONGEST_GAP * mean) for _ in range(calls))
-
-
-class _Account(Record, frozen=True, kw_only=True):
-    computed: float
-    """CPU seconds of the main thread."""
-    waited: float
-    """Seconds of all threads in the run queues, without running."""
-    queued: float
-    """Those of the main thread."""
 
 
 def _story(ended: Exit) -> str:

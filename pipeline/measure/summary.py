@@ -84,7 +84,7 @@ def once(
     candidate, *others = members
     used = undisturbed(rounds, settings)
     # Where threads waited for a core, its clock may count that and the account not.
-    check_clock(used, settings)
+    check_clock(used, settings, candidate.kind)
     short = too_short(used, settings)
     if short is not None:
         raise Unstable(short, rounds)

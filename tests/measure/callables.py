@@ -70,6 +70,30 @@ def slow_lying(x: torch.Tensor) -> torch.Tensor:
     return lying(x)
 
 
+_taken = 0
+_ended = 0
+
+
+def _sparing_clock() -> int:
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - _taken
+
+
+def lying_after_gaps(x: torch.Tensor) -> torch.Tensor:
+    """As `slow`; has its clock leave out an eighth of each call before which there was an idle gap."""
+    global _taken, _ended  # noqa: PLW0603
+    if time.perf_counter_ns is not _sparing_clock:
+        time.perf_counter_ns = _sparing_clock  # type: ignore[assignment]
+    began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    y = slow(x)
+    idle, _ended = began - _ended, time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    if idle > _A_GAP:
+        _taken += (_ended - began) // 8
+    return y
+
+
+_A_GAP = 500_000  # ns
+
+
 def burning(x: torch.Tensor) -> torch.Tensor:
     """Starts a thread that burns a core from then on."""
     if threading.active_count() == 1:

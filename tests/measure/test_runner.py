@@ -35,6 +35,7 @@ class Scripted(Member):
     def __init__(self, name: str, seconds: Sequence[float], turns: list[tuple[str, int]]) -> None:
         self.name = name
         self.calls = 10
+        self.kind = "cpu"
         self.loaded = Loaded(
             setup_seconds=0.1, first_call_seconds=0.2, first_peak=Peak(), facts={"name": "a device"}
         )
@@ -221,10 +222,10 @@ def test_a_false_clock() -> None:
             }
         )
     ] * 8
-    check_clock(honest, SETTINGS)
+    check_clock(honest, SETTINGS, "cpu")
     false = [Round(batches={"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)})] * 8
     with pytest.raises(MemberGone, match=r"0.001 s for a batch that took 0.01 s$") as gone:
-        check_clock(false, SETTINGS)
+        check_clock(false, SETTINGS, "cpu")
     assert gone.value.outcome is Outcome.TAMPERED
     false = [
         Round(
@@ -232,7 +233,7 @@ def test_a_false_clock() -> None:
         )
     ] * 8
     with pytest.raises(MemberGone, match="0.008 s for a batch that took 0.01 s of CPU time") as gone:
-        check_clock(false, SETTINGS)
+        check_clock(false, SETTINGS, "cpu")
     assert not isinstance(gone.value, FalseClock), "the account of CPU time is exact: nothing to repeat"
 
 
@@ -259,7 +260,7 @@ def test_waking_between_calls_is_no_lie() -> None:
         ours = {"candidate": each(seconds, computed), **others}
         back_to_back = {name: batch(0.004, computed=straight) for name in ours}
         chosen = settings(mode="server", idle_seconds=0.01)
-        check_clock([Round(batches=ours, straight=back_to_back)] * 8, chosen)
+        check_clock([Round(batches=ours, straight=back_to_back)] * 8, chosen, "cpu")
 
     eager = each(0.002, 0.0024)
     check(0.00149, eager=eager)
@@ -270,17 +271,17 @@ def test_waking_between_calls_is_no_lie() -> None:
         with pytest.raises(MemberGone, match="0.004 s for a batch that took 0.0053 s of CPU time"):
             check(0.00149, straight=0.0053, **others)
     with pytest.raises(MemberGone, match="of CPU time"):  # back to back nobody sleeps
-        check_clock([Round(batches={"candidate": batch(0.00107, computed=0.00149)})] * 8, SETTINGS)
+        check_clock([Round(batches={"candidate": batch(0.00107, computed=0.00149)})] * 8, SETTINGS, "cpu")
 
 
 def test_spinning_for_threads_that_wait_is_no_lie() -> None:
     """On a busy machine the main thread computes before its clock starts: its other threads have no core."""
     brief = batch(4.7e-5, unseen=3.5e-3, computed=3.3e-3, waited=3.4e-3, queued=1e-4)
     slow = batch(0.02, unseen=4e-3, computed=0.012, queued=0.012)
-    check_clock([Round(batches={"candidate": brief, "eager": slow})] * 8, SETTINGS)
+    check_clock([Round(batches={"candidate": brief, "eager": slow})] * 8, SETTINGS, "cpu")
     alone = batch(4.7e-5, unseen=3.5e-3, computed=3.3e-3, waited=1e-4, queued=1e-4)
     with pytest.raises(MemberGone, match="4.7e-05 s for a batch that took 0.0033 s of CPU time") as gone:
-        check_clock([Round(batches={"candidate": alone, "eager": slow})] * 8, SETTINGS)
+        check_clock([Round(batches={"candidate": alone, "eager": slow})] * 8, SETTINGS, "cpu")
     assert not isinstance(gone.value, FalseClock)
 
 
@@ -290,11 +291,11 @@ def test_a_false_clock_on_a_busy_machine() -> None:
     honest = [
         Round(batches={"candidate": batch(0.01, unseen=4e-3, computed=0.006, queued=0.008), "eager": slow})
     ] * 8
-    check_clock(honest, SETTINGS)
+    check_clock(honest, SETTINGS, "cpu")
     false = [Round(batches={"candidate": batch(0.0105, unseen=3.5e-3, computed=0.009, queued=0.005),
               "eager": batch(0.02, unseen=1e-3, computed=0.012, queued=0.0085)})] * 8  # fmt: skip
     with pytest.raises(MemberGone, match="0.0105 s for a batch that was running or ready for 0.014 s"):
-        check_clock(false, SETTINGS)
+        check_clock(false, SETTINGS, "cpu")
 
 
 def test_measured(tmp_path: Path) -> None:
@@ -344,6 +345,49 @@ def test_a_liar_is_caught_by_calls_back_to_back(
         base.stop()
     assert gone.value.outcome is Outcome.TAMPERED
     assert all(each.straight.keys() == each.batches.keys() for each in honest.rounds)
+
+
+def test_a_clock_that_is_false_after_gaps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back to back it is true; they use more of the processor than the baselines', beside what they say."""
+    monkeypatch.setattr(summary, "HOPELESS", math.inf)
+    monkeypatch.setattr(runner, "quiet", lambda rounds: rounds)
+    chosen = settings(
+        mode="server",
+        idle_seconds=0.004,
+        batch_seconds=0.004,
+        batches_at_least=12,
+        batches_at_most=12,
+        seconds_per_variant=2.0,
+    )
+    base = baselines("slow", tmp_path, chosen)
+    try:
+        with pytest.raises(MemberGone, match="calls after idle gaps, .* at least|of CPU time") as gone:
+            measure(lambda: member("lying_after_gaps", tmp_path), base, chosen, "cpu")
+    finally:
+        base.stop()
+    assert gone.value.outcome is Outcome.TAMPERED
+
+
+def test_waking_beside_the_baselines() -> None:
+    """What each process needs to wake up is no lie, and what it needs beyond that is one on a CPU alone."""
+
+    def rounds(ours: float, *theirs: float) -> list[Round]:
+        def each(computed: float) -> Batch:
+            plain = batch(0.001, computed=computed)
+            return msgspec.structs.replace(plain, latencies=(0.000125,) * 8)
+
+        others = {f"b{number}": each(computed) for number, computed in enumerate(theirs)}
+        straight = {name: batch(0.004, computed=0.004) for name in ("candidate", *others)}
+        return [Round(batches={"candidate": each(ours), **others}, straight=straight)] * 12
+
+    chosen = settings(mode="server", idle_seconds=0.002)
+    check_clock(rounds(0.00148, 0.0014, 0.0014), chosen, "cpu")
+    check_clock(rounds(0.00148), chosen, "cpu")
+    with pytest.raises(FalseClock, match=r"0.001 s for 8 calls after idle gaps.* at least 0.0001 s of CPU"):
+        check_clock(rounds(0.0015, 0.0014, 0.0014), chosen, "cpu")
+    check_clock(rounds(0.0015, 0.0014, 0.0014), chosen, "cuda")
+    some = [*rounds(0.0015, 0.0014)[:8], *rounds(0.0014, 0.0014)[:4]]
+    check_clock(some, chosen, "cpu")
 
 
 @pytest.mark.parametrize("false", range(4))
