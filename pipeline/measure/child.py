@@ -51,6 +51,7 @@ MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts
 MOST_CALLS = 1_000_000  # in one batch
 LONG_CALL = 0.05  # seconds; cold caches and sleeping workers do not count in it, and calls more would
 WINDOW = 10  # batches that one drift test looks at
+SHRUNK = 0.5  # of a batch's least time; calls that became so fast while they warmed up are counted again
 HOST_CALLS = 200
 HOST_BATCHES = 5
 
@@ -159,9 +160,9 @@ class Host:
         self.call = self.timer.recorded(self.call)
         self.timer.settle(self.call, command.warmup_seconds)
         calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds)
-        drift = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
-        # Calls that became faster while they warmed up would be too few by now.
-        calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds, calls)
+        drift, batch_seconds = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
+        if batch_seconds < SHRUNK * command.batch_seconds:
+            calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds, calls)
         straight = None
         if command.straight:
             # A warm cache makes them shorter than those that each find a cold one.
@@ -188,15 +189,18 @@ class Host:
             growth = 1.2 * batch_seconds / max(seconds, 1e-9)
             calls = min(MOST_CALLS, max(calls + 1, int(calls * min(growth, 100.0))))
 
-    def _warm_up(self, calls: int, call_seconds: float, end: float) -> float | None:
-        """Untimed batches until they do not drift any more; the drift, where that does not happen in time."""
+    def _warm_up(self, calls: int, call_seconds: float, end: float) -> tuple[float | None, float]:
+        """Untimed batches until they do not drift any more.
+
+        The drift, where that does not happen in time, and what a batch takes at last.
+        """
         if call_seconds > LONG_CALL:
-            return None
+            return None, calls * call_seconds
         while True:
             window = [self.timer.batch(self.call, calls) for _ in range(WINDOW)]
             drift = statistics.drift(window)
             if drift is None or time.perf_counter() > end:
-                return drift
+                return drift, min(window)
 
     def _host_seconds(self, calls: int) -> float | None:
         """The fewest of some batches: what disturbs the host only adds."""

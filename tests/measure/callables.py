@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -68,6 +69,26 @@ def slow_lying(x: torch.Tensor) -> torch.Tensor:
     """The same, and slows the clock of its process down by a quarter."""
     slow(x)
     return lying(x)
+
+
+_added = 0
+
+
+def _hurried_clock() -> int:
+    global _added  # noqa: PLW0603
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_name != "_calibrate":
+        frame = frame.f_back
+    if frame.f_code.co_name == "_calibrate":
+        _added += 5_000_000
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) + _added
+
+
+def hurrying(x: torch.Tensor) -> torch.Tensor:
+    """Has its clock run far too fast while its calls are counted, so that a batch of them is one."""
+    if time.perf_counter_ns is not _hurried_clock:
+        time.perf_counter_ns = _hurried_clock  # type: ignore[assignment]
+    return torch.softmax(x, dim=-1)
 
 
 _taken = 0

@@ -119,6 +119,7 @@ def test_warm_up_waits_for_a_time_that_falls(tmp_path: Path) -> None:
     assert hosted.calibrated is not None
     assert hosted.calibrated.drift is None
     assert hosted.calibrated.warmup_seconds > 0.5
+    assert hosted.calls > 1, "counted again: one was as long as a batch at first"
     assert hosted.call_seconds > 0
 
 

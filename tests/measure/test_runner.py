@@ -347,6 +347,16 @@ def test_a_liar_is_caught_by_calls_back_to_back(
     assert all(each.straight.keys() == each.batches.keys() for each in honest.rounds)
 
 
+def test_a_clock_that_is_fast_while_calls_are_counted(tmp_path: Path) -> None:
+    """Batches of one short call could hide all of it in what is allowed for a batch: no result."""
+    base = baselines("plain", tmp_path)
+    try:
+        with pytest.raises(Unstable, match="too short to check the clock by"):
+            measure(lambda: member("hurrying", tmp_path), base, SETTINGS, "cpu")
+    finally:
+        base.stop()
+
+
 def test_a_clock_that_is_false_after_gaps_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Back to back it is true; they use more of the processor than the baselines', beside what they say."""
     monkeypatch.setattr(summary, "HOPELESS", math.inf)
