@@ -44,7 +44,7 @@ class Surroundings(Record, frozen=True, kw_only=True, eq=False):
     names: Mapping[str, tuple[Any, Mapping[str, Any]]]
     """Label of a module or class -> itself and its attributes."""
     inherited: Mapping[str, tuple[frozenset[str], ...]]
-    """Label of a class -> what it has from each of its bases, which an added attribute would hide."""
+    """Label -> what a class has from its bases, a module from Python, and an added name would hide."""
     functions: tuple[tuple[str, ...], tuple[types.FunctionType, ...]]
     """Labels of functions, and themselves,"""
     code: tuple[tuple[Any, ...], ...]
@@ -187,11 +187,15 @@ def _classes_in(modules: Mapping[str, Any]) -> Iterator[tuple[str, type]]:
 
 
 def _inherited(names: Mapping[str, tuple[Any, Mapping[str, Any]]]) -> dict[str, tuple[frozenset[str], ...]]:
-    """`object` is left out: everything may have its own `__init__` or `__eq__`."""
+    """Of a module what is built in. `object` is left out: all may have their own `__init__` or `__eq__`."""
     classes = {label: owner for label, (owner, _) in names.items() if isinstance(owner, type)}
     bases = {base for owner in classes.values() for base in owner.__mro__[1:-1]}
     of = {base: frozenset(vars(base)) - {_LAZY} for base in bases}
-    return {label: tuple(of[base] for base in owner.__mro__[1:-1]) for label, owner in classes.items()}
+    built_in = (frozenset(name for name in vars(sys.modules["builtins"]) if not name.startswith("_")),)
+    return {
+        label: tuple(of[base] for base in owner.__mro__[1:-1]) if label in classes else built_in
+        for label, (owner, _) in names.items()
+    }
 
 
 def _functions(

@@ -10,7 +10,7 @@ import re
 import resource
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
 
@@ -95,7 +95,7 @@ class Host:
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
         self._first: First | None = None
-        self._clockwork = Clockwork() if isinstance(set_up.hosted, Candidate) else None
+        self._clockwork = Clockwork(self.timer) if isinstance(set_up.hosted, Candidate) else None
 
     def obey(self, command: Command) -> Answer:
         """Do it; what the callable raises is an answer."""
@@ -195,7 +195,7 @@ class Host:
         The drift, where that does not happen in time, and what a batch takes at last.
         """
         if call_seconds > LONG_CALL:
-            return None, calls * call_seconds
+            return None, self.timer.batch(self.call, calls)  # once more: a load may have made it look so long
         while True:
             window = [self.timer.batch(self.call, calls) for _ in range(WINDOW)]
             drift = statistics.drift(window)
@@ -226,8 +226,7 @@ class Host:
     def _call_again(self) -> Answer:
         replaced = self._clockwork.changes() if self._clockwork else ()
         if replaced:
-            more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
-            return Refused(reason=f"{replaced[0]}{more}: it is timed with that", why="tampered")
+            return _tampered(replaced)
         if self._first is not None and self._hosted.checked is not None:
             changed = self._first.difference(self._hosted.checked)
             if changed is not None:
@@ -241,13 +240,20 @@ class Host:
         return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:
-        if command.straight:
-            return Ran(seconds=self.timer.straight(self.call, command.calls))
-        if not command.gaps:
-            lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
-            return Ran(seconds=self.timer.batch(self.call, command.calls), lead_seconds=lead)
-        latencies = self.timer.latencies(self.call, command.gaps)
-        return Ran(seconds=sum(latencies), latencies=latencies)
+        lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
+        # Now, as the batch binds the clock that it reads at its end.
+        if self._clockwork is not None and self._clockwork.clock_changed():
+            return _tampered(self._clockwork.changes())
+        if command.gaps:
+            latencies = self.timer.latencies(self.call, command.gaps)
+            return Ran(seconds=sum(latencies), latencies=latencies)
+        batch = self.timer.straight if command.straight else self.timer.batch
+        return Ran(seconds=batch(self.call, command.calls), lead_seconds=lead)
+
+
+def _tampered(replaced: Sequence[str]) -> Refused:
+    more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+    return Refused(reason=f"{replaced[0]}{more}: it is timed with that", why="tampered")
 
 
 def _confine(kind: BackendKind) -> None:

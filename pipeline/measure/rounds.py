@@ -74,7 +74,7 @@ def quiet(rounds: Sequence[Round]) -> list[Round]:
 
 def waiting(each: Round) -> float:
     """The largest share of its batch that a member waited for a core that somebody else had."""
-    return max(batch.disturbed for batch in each.batches.values())
+    return max(batch.disturbed for batch in (*each.batches.values(), *each.straight.values()))
 
 
 def fresh_seed() -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from pipeline.measure import processes
 from pipeline.measure.baselines import Baselines, BaselineSets
-from pipeline.measure.clock import FalseClock
+from pipeline.measure.clock import FalseClock, ShortBatches
 from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.member import Member, MemberGone
@@ -109,21 +109,24 @@ class _Measurement:
                 self._timed()
                 missing = (*examined.unmeasured, *((monitor.absent,) if monitor.absent else ()))
                 return _End(examined, missing)
-            except FalseClock as accusation:
+            except (FalseClock, ShortBatches) as accusation:
                 accusations += 1
-                if accusations == ACCUSATIONS and 2 * len(quiet(rounds)) < len(
-                    undisturbed(rounds, self._share)
-                ):
-                    reason = f"its clock cannot be checked: {accusation.reason}, {BUSY}"
-                    raise Unstable(reason, rounds) from None
                 if accusations == ACCUSATIONS:
-                    raise
+                    raise self._concluded(accusation, rounds) from None
             except MemberGone as gone:
                 if gone.name == CANDIDATE:
                     raise
                 baselines.lost(gone)
             finally:
                 candidate.stop()
+
+    def _concluded(self, accusation: FalseClock | ShortBatches, rounds: list[Round]) -> Exception:
+        """What is said where measurements agree that its clock is false, or that nobody can know."""
+        if isinstance(accusation, ShortBatches):
+            return Unstable(accusation.reason, rounds)
+        if 2 * len(quiet(rounds)) < len(undisturbed(rounds, self._share)):
+            return Unstable(f"its clock cannot be checked: {accusation.reason}, {BUSY}", rounds)
+        return accusation
 
     def _goes_on(self) -> bool:
         """Whether further processes have to be asked.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.measure import monitor, processes, statistics
-from pipeline.measure.clock import check_clock, too_short
+from pipeline.measure.clock import check_clock
 from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.member import Member
@@ -78,6 +78,8 @@ def once(
     ------
     MemberGone
         Its clock is false.
+    ShortBatches
+        Its clock cannot be checked.
     Unstable
         The samples scatter beyond use.
     """
@@ -85,9 +87,6 @@ def once(
     used = undisturbed(rounds, settings)
     # Where threads waited for a core, its clock may count that and the account not.
     check_clock(used, settings, candidate.kind)
-    short = too_short(used, settings)
-    if short is not None:
-        raise Unstable(short, rounds)
     timings = {member.name: _timing(member, used, settings) for member in members}
     timing = timings[CANDIDATE]
     width = statistics.relative_half_width(timing.median)

@@ -95,11 +95,21 @@ REPLACED = {
     "pipeline.checks.candidate.serve": (candidate, "serve"),
     "pipeline.workers.channel.Channel.send": (candidate.Channel, "send"),
 }
+
+
+def with_shadow() -> Iterator[None]:
+    """A name of Python's own, in a module that has none of that name."""
+    candidate.range = fake  # type: ignore[attr-defined]
+    yield
+    del candidate.range  # type: ignore[attr-defined]
+
+
 OTHERWISE: dict[str, Callable[[], Iterator[None]]] = {
     "torch.nn.functional.softmax was given other code or defaults": lambda: with_other_code(
         functional.softmax
     ),
     "a kernel of PyTorch was replaced: aten/trapz.dx/CPU": with_new_kernel,
+    "pipeline.checks.candidate.range was replaced": with_shadow,
     "time was replaced": lambda: with_module("time"),
     "an import hook was added: Finder": with_finder,
     "sys.settrace was set": with_trace,

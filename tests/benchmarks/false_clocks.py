@@ -1,0 +1,153 @@
+"""Are false clocks found, and true ones believed? Writes docs/results/false_clocks.md.
+
+    python -m tests.benchmarks.false_clocks [--repeats 4]
+
+Each callable of `tests.benchmarks.clocks` is measured beside the same callable with a true clock, in
+processes of its own, by the presets that users have. Run it on a quiet machine.
+"""
+
+import argparse
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pipeline.config.cache import current_plan
+from pipeline.measure.baselines import BaselineSets, Scene
+from pipeline.measure.commands import Reference, SetUp
+from pipeline.measure.member import Member, MemberGone, Place
+from pipeline.measure.opponents import Opponent
+from pipeline.measure.rounds import CANDIDATE
+from pipeline.measure.runner import measure
+from pipeline.measure.summary import Unstable
+from pipeline.records.outcome import Outcome
+from pipeline.records.record import read_record
+from pipeline.records.settings import Profile
+from pipeline.records.specs import ProfileSpec
+from pipeline.store.layout import spec_path
+from pipeline.workers.sandbox import ForkServer
+from tests.benchmarks.clocks import CLOCKS
+from tests.benchmarks.machine import where
+from tests.measure.problems import PROBLEM
+
+ROOT = Path(__file__).parents[2]
+TARGET = ROOT / "docs" / "results" / "false_clocks.md"
+MODES: Mapping[str, tuple[str, ...]] = {
+    "profile=standard": ("brief", "long"),
+    "profile=server": ("brief", "long"),
+    "profile=server profile.idle_seconds=0.01": ("brief", "long"),
+    "profile=cold": ("long",),
+}
+"""What is measured how: flushing takes milliseconds for each of thousands of brief calls that make batches."""
+COLUMNS = ("tampered", "no result", "faster", "indistinguishable", "slower")
+Row = tuple[str, str, str]
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.false_clocks", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=4, help="measurements of each")
+    parser.add_argument("--out", type=Path, default=TARGET)
+    options = parser.parse_args()
+    server = ForkServer(preload=("numpy", "torch"))
+    found: dict[Row, Counter[str]] = {}
+    for mode, lengths in MODES.items():
+        settings = _settings(mode)
+        for _ in range(options.repeats):
+            for length in lengths:
+                for clock, said in _measured(server, length, settings):
+                    found.setdefault((mode, length, clock), Counter())[said] += 1
+                    print(mode, length, clock, said, flush=True)
+    server.close()
+    options.out.write_text("\n".join(page(found, options.repeats, where(("torch", "numpy")))) + "\n")
+
+
+def page(found: Mapping[Row, Counter[str]], repeats: int, place: str) -> Iterator[str]:
+    """How often what was said of each."""
+    yield "# False clocks\n"
+    yield f"`python -m tests.benchmarks.false_clocks --repeats {repeats}`. {place}\n"
+    yield EXPLAINED.strip() + "\n"
+    yield f"| settings | call | clock | {' | '.join(COLUMNS)} |"
+    yield f"|---|---|---|{'---:|' * len(COLUMNS)}"
+    for (mode, length, clock), said in found.items():
+        yield f"| `{mode}` | {length} | {_words(clock)} | {' | '.join(str(said[each]) for each in COLUMNS)} |"
+
+
+EXPLAINED = """\
+Softmax of 64 rows by 256 columns, once (`brief`) or 40 times (`long`) a call, each measurement beside itself
+with a true clock in processes of its own. A slow clock leaves out a share of all time; one that is slow after
+gaps leaves out a share of those calls alone before which nothing ran for half a millisecond, so back to back
+it is true. What is right should be indistinguishable, a false clock `tampered`; `faster` is a cheat that
+passes. Verify is left out here, and so is the comparison of what a kernel's process is timed with, which finds
+all of these, patched in Python as they are: the table is about what the accounts of time alone can see.
+"""
+
+
+def _words(clock: str) -> str:
+    kind, _, share = clock.partition("_")
+    return {"true": "true", "slow": f"{share} % slow", "late": f"{share} % slow after gaps"}[kind]
+
+
+def _settings(mode: str) -> Profile:
+    """As a user's command has them, beside the eager baseline alone."""
+    overrides = ("kernel=softmax", "workload=bert_base", "hardware=cpu", *mode.split())
+    with tempfile.TemporaryDirectory(prefix="km-") as folder:
+        store = Path(folder)
+        plan = current_plan((*overrides, "profile.baselines=[eager]"), root=ROOT, store=store)
+        spec = read_record(spec_path(store, "profile", plan.tasks[0].row.profile), ProfileSpec)
+    return spec.settings
+
+
+def _measured(server: ForkServer, length: str, settings: Profile) -> Iterator[tuple[str, str]]:
+    """Each clock once, and what was said of it."""
+    with tempfile.TemporaryDirectory(prefix="km-") as folder:
+        logs = Path(folder)
+
+        def set_up(clock: str) -> SetUp:
+            hosted = Reference(function=f"tests.benchmarks.clocks:{length}_{clock}")
+            return SetUp(hosted=hosted, problem=PROBLEM, kind="cpu", flush_cache=settings.flush_cache)
+
+        true = set_up("true")
+        assert isinstance(true.hosted, Reference)
+        scene = Scene(
+            set_up=true, opponents=(Opponent(name="eager", hosted=true.hosted),), settings=settings,
+            environment={}, inductor_cache=logs / "inductor", logs=logs,
+        )  # fmt: skip
+        place = Place(
+            log=logs / "log.txt", environment={}, lifetime=settings.time_limit, patience=settings.time_limit
+        )
+        baselines = BaselineSets(server, scene)
+        try:
+            for clock in CLOCKS:
+                hosted = set_up(clock)
+                yield (
+                    clock,
+                    _said(
+                        lambda hosted=hosted: Member(CANDIDATE, server, hosted, place), baselines, settings
+                    ),
+                )
+        finally:
+            baselines.stop()
+
+
+def _said(start, baselines: BaselineSets, settings: Profile) -> str:
+    """The verdict, or why there is none.
+
+    Raises
+    ------
+    MemberGone
+        For another reason than its clock.
+    """
+    try:
+        measured = measure(start, baselines, settings, "cpu")
+    except Unstable:
+        return "no result"
+    except MemberGone as gone:
+        if gone.outcome is not Outcome.TAMPERED:
+            raise
+        return "tampered"
+    return measured.comparisons[0].verdict
+
+
+if __name__ == "__main__":
+    main()
