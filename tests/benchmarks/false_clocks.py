@@ -78,8 +78,8 @@ Softmax of 64 rows by 256 columns, once (`brief`) or 40 times (`long`) a call, e
 with a true clock in processes of its own. A slow clock leaves out a share of all time; one that is slow after
 gaps leaves out a share of those calls alone before which nothing ran for half a millisecond, so back to back
 it is true. What is right should be indistinguishable, a false clock `tampered`; `faster` is a cheat that
-passes. Verify is left out here, and so is the comparison of what a kernel's process is timed with, which would
-find all of these, patched in Python as they are: the table is about what the accounts of time alone can see.
+passes. Verify is left out here, and so is the comparison of what a kernel's process is timed with, which
+would find all of these, patched in Python as they are: the table is about what the accounts of time can see.
 """
 
 
