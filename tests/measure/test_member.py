@@ -114,7 +114,7 @@ def test_gaps() -> None:
 def test_warm_up_waits_for_a_time_that_falls(tmp_path: Path) -> None:
     """Calls that become faster for a while are called until they do not any more."""
     hosted = member("warming", tmp_path)
-    hosted.load(1, settings(warmup_seconds_at_most=10.0, batch_seconds=0.005))
+    hosted.load(1, settings(warmup_seconds_at_most=10.0, batch_seconds=0.02))
     hosted.stop()
     assert hosted.calibrated is not None
     assert hosted.calibrated.drift is None

@@ -370,10 +370,13 @@ def measured_one_by_one(name: str, folder: Path, how: dict[str, object]) -> Meas
 
 
 def test_a_clock_that_is_fast_while_calls_are_counted(tmp_path: Path) -> None:
-    """Batches of one short call could hide all of it in what is allowed for a batch: no result."""
+    """Batches of one short call could hide all of it in what is allowed for a batch: no result.
+
+    On a noisy machine what a message takes may look as if it did, which is no result either.
+    """
     base = baselines("plain", tmp_path)
     try:
-        with pytest.raises(Unstable, match="too short to check the clock by"):
+        with pytest.raises((Unstable, MemberGone), match="too short to check the clock by|its clock"):
             measure(lambda: member("hurrying", tmp_path), base, SETTINGS, "cpu")
     finally:
         base.stop()
