@@ -5,8 +5,8 @@ or given other code in Python, PyTorch, Triton or this package, and which global
 was added is fine: libraries import lazily. The judge never runs in this process, so nothing of this reaches
 it; but a candidate that does this is not what it seems.
 
-One file, though a long one: `private` makes a copy of a module that no other code can reach, and what it
-imported from a second module of ours could be replaced there.
+One file: `private` makes a copy of a module that no other code can reach, and what it imported from a second
+module of ours could be replaced there.
 """
 
 import ctypes

@@ -57,24 +57,21 @@ def check_clock(rounds: Sequence[Round], settings: Profile, kind: BackendKind) -
     MemberGone
         Outcome `tampered`: it used more CPU time than its clock says, by an account that no load disturbs.
     FalseClock
-        Much more time passed than its clock says.
+        Much more time passed than its clock says, or it computed more outside of it than its baselines do.
         Or other processes disturbed the candidate in most rounds and hardly any of its baselines.
     ShortBatches
         Its batches are far shorter than when their calls were counted.
     """
-    _check(_straight(rounds), waking=0.0)
-    if settings.mode == "server" and not settings.flush_cache:
-        _check([each.batches for each in rounds], waking=_waking(rounds))
+    straight = [each.straight or each.batches for each in rounds]
+    after_gaps = [each.batches for each in rounds if settings.mode == "server" and not settings.flush_cache]
+    _check(straight, waking=0.0)
+    if after_gaps:
+        _check(after_gaps, waking=_waking(after_gaps))
     if kind == "cpu":  # a GPU's host launches meanwhile, which takes some callables longer than others
-        _check_beside(_straight(rounds))
-        if settings.mode == "server" and not settings.flush_cache:
-            _check_beside([each.batches for each in rounds])
-    _check_length([each[CANDIDATE] for each in _straight(rounds)], settings.batch_seconds)
-
-
-def _straight(rounds: Sequence[Round]) -> list[Mapping[str, Batch]]:
-    """Of each round the batches by which clocks are checked."""
-    return [each.straight or each.batches for each in rounds]
+        _check_beside(straight)
+        if after_gaps:
+            _check_beside(after_gaps)
+    _check_length([each[CANDIDATE] for each in straight], settings.batch_seconds)
 
 
 def _check(turns: Sequence[Mapping[str, Batch]], *, waking: float) -> None:
@@ -130,13 +127,13 @@ def _check_beside(turns: Sequence[Mapping[str, Batch]]) -> None:
         )
 
 
-def _waking(rounds: Sequence[Round]) -> float:
+def _waking(turns: Sequence[Mapping[str, Batch]]) -> float:
     """CPU seconds of falling asleep and waking between calls that are timed one by one, which no clock sees.
 
     The baselines show them: after ten milliseconds of sleep they are several times what they are after two.
     """
-    gaps = len(rounds[0].batches[CANDIDATE].latencies)
-    others = [batch for each in rounds for name, batch in each.batches.items() if name != CANDIDATE]
+    gaps = len(turns[0][CANDIDATE].latencies)
+    others = [batch for each in turns for name, batch in each.items() if name != CANDIDATE]
     if not gaps or not others:
         return gaps * WAKING_SECONDS
     return max(0.0, float(np.quantile(list(map(_outside, others)), 0.75)))

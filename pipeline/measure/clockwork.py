@@ -48,7 +48,7 @@ class Clockwork:
         return (*found, *(f"{type(self._timer).__name__}.{name} was replaced" for name in hiding))
 
     def clock_changed(self) -> bool:
-        """Whether the clock itself was replaced; in less than a microsecond, so right around a batch."""
+        """Whether the clock itself was replaced; in less than a microsecond, so right before a batch."""
         # One by one: nothing here calls what could have been replaced.
         perf_counter_ns, perf_counter, sleep = self._clocks
         return (
