@@ -15,8 +15,8 @@ from pipeline import bundle
 from pipeline.bundles import commands
 from tests.bundles.made_up import bundle_of, make_run
 from tests.end_to_end.checkout import Checkout
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SMOKE = ("experiment=smoke", "hardware=cpu", "kernel=softmax,matmul")
 

@@ -9,8 +9,7 @@ import pytest
 from pipeline import ceilings
 from pipeline.measure import ceilings as measuring
 from tests.measure.stand_ins import DEVICE
-
-ROOT = Path(__file__).parents[1]
+from tests.paths import ROOT
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pipeline.__main__ as front
 from pipeline import completion
 from pipeline.multirun.command import Ended
 from pipeline.records.plan import Plan
-
-ROOT = Path(__file__).parents[1]
+from tests.paths import ROOT
 
 
 def ask(*arguments: str, line: str | None = None) -> str:

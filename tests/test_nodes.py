@@ -11,8 +11,7 @@ from pipeline.config.nodes import Node
 from pipeline.errors import ToolchainError
 from pipeline.records.hardware import Hardware
 from tests.config.project import MACHINE
-
-ROOT = Path(__file__).parents[1]
+from tests.paths import ROOT
 
 
 @pytest.fixture

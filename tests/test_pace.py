@@ -11,8 +11,8 @@ from snakemake.cli import get_argument_parser
 from snakemake.settings.types import MaxJobsPerTimespan
 
 from pipeline.pace import start_at_once
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 LIMITER = "a limiter"
 """Stands for Snakemake's, whose making needs a workflow."""
 SNAKEFILE = """\

@@ -17,8 +17,7 @@ from pipeline.records.record import to_json
 from tests.analyze.sample_run import write_run
 from tests.formats.files import CACHE, T1, written
 from tests.formats.recorded import recorded
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -23,8 +23,8 @@ from pipeline.records.specs import TaskRow
 from pipeline.store.lock import take_lock
 from pipeline.workflow import INTERRUPTED, Workflow, jobs_of, open_workflow, overrides_of, site_of
 from tests.end_to_end.checkout import Checkout
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 STAGES = ("generate", "compile", "verify", "profile")
 ROW = TaskRow(
     task="t",

@@ -13,8 +13,8 @@ from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import digest_bytes
 from tests.agents.making import agent, spec, text_of, trial, variant
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 OWN = "kernels/softmax/softmax.cpp"
 VERSIONS = {
     "coder": ("1", "0e8e531bc8b508f0f699"),

@@ -14,9 +14,9 @@ from pipeline.records.agent import Agent, Price
 from pipeline.records.attempt import AnswerOutcome, Attempt
 from tests.agents.making import NOBODY, agent, kinds, spec, text_of, trial
 from tests.agents.server import Reply, Script, code, failing, serving
+from tests.paths import ROOT
 
 pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
-ROOT = Path(__file__).parents[2]
 START = trial("plain", 800.0)
 
 

@@ -12,8 +12,8 @@ import pipeline.nvml
 from pipeline.analyze import gpu, machine
 from pipeline.records.record import to_json
 from tests.nvml_stand_in import StandIn
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 EPYC = """\
 processor	: 0
 vendor_id	: AuthenticAMD

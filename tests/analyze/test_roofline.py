@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -12,8 +10,9 @@ from pipeline.analyze.roofline import (
 )
 from pipeline.errors import ConfigError
 from pipeline.records.hardware import Hardware, Quantity
+from tests.paths import ROOT
 
-HARDWARE = sorted((Path(__file__).parents[2] / "conf" / "hardware").glob("*.yaml"))
+HARDWARE = sorted((ROOT / "conf" / "hardware").glob("*.yaml"))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from pipeline.records.kernel import Implementation, Tensor, TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.variant import Variant
+from tests.paths import ROOT
 
 SCALE = """
 #include "part.hpp"
@@ -355,8 +356,8 @@ def test_works_in_a_forked_child(root: Path, folder: Path):
         [sys.executable, "-c", script, msgspec.json.encode(result).decode(), str(folder)],
         check=True,
         timeout=60,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 
 

@@ -10,8 +10,8 @@ from pipeline.backends.cpp import Cpp, compiler, precompiled
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from tests.backends.test_cpp import job
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 KERNELS = sorted(ROOT.glob("kernels/*/*.cpp"))
 SOURCE = """
 #include <cmath>

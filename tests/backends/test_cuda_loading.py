@@ -16,6 +16,7 @@ from pipeline.backends.cuda import loading
 from pipeline.backends.registry import backend
 from pipeline.records.kernel import Launch
 from tests.backends.cuda_jobs import declared_job, written_job
+from tests.paths import ROOT
 
 STREAM = 4711
 HARDWARE = {(8, 0): "a100", (8, 9): "rtx4090", (9, 0): "h200", (10, 0): "b200"}
@@ -184,7 +185,7 @@ def test_on_a_device(tmp_path, name):
     if capability not in HARDWARE:
         pytest.skip(f"no target for compute capability {capability}")
     job = declared_job(name, HARDWARE[capability], "float32")
-    root = Path(__file__).parents[2]
+    root = ROOT
     compiled = backend("cuda").compile(job, root, tmp_path)
     launch = backend("cuda").load(job, compiled, root, tmp_path)
     x, y = torch.randn(70, 70, device="cuda"), torch.zeros(70, 70, device="cuda")

@@ -2,7 +2,6 @@
 
 import functools
 import textwrap
-from pathlib import Path
 
 import msgspec
 
@@ -14,8 +13,8 @@ from pipeline.records.kernel import Implementation, Kernel, Tensor
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.variant import Variant
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TARGETS = ("h200", "h100", "a100", "b200", "rtx4090", "mi300x", "mi355x")
 DIMENSIONS = {
     "softmax": {"rows": 512, "cols": 4096},

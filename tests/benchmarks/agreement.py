@@ -43,8 +43,8 @@ from tests.benchmarks import agreement_child
 from tests.benchmarks.agreement_page import DISCUSSION, Row, longer, table
 from tests.benchmarks.chain import run_chain
 from tests.benchmarks.machine import where
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "docs" / "results" / "agreement.md"
 TIME_LIMIT = 1800.0  # seconds for all rounds of one kernel, the other harnesses included
 

@@ -34,8 +34,9 @@ from tests.benchmarks import likwid
 from tests.benchmarks.ceilings_page import INTRODUCTION, Row, gains, table
 from tests.benchmarks.ceilings_rounds import Quantity, Sample, fastest, sampled
 from tests.benchmarks.machine import where
+from tests.paths import ROOT
 
-TARGET = Path(__file__).parents[2] / "docs" / "results" / "ceilings.md"
+TARGET = ROOT / "docs" / "results" / "ceilings.md"
 SERIES = ("copy", "read", "triad")
 COPY_KERNELS = ("copy", "copy_mem")
 TRIAD_KERNELS = ("stream", "stream_mem")

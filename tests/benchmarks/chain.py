@@ -7,8 +7,7 @@ from pathlib import Path
 from pipeline.config.cache import current_plan
 from pipeline.records.plan import PlannedTask
 from pipeline.store.layout import output_path, spec_path
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def run_chain(overrides: str, store: Path) -> tuple[PlannedTask, dict[str, Path]]:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.benchmarks.machine import where
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "docs" / "results" / "false_alarms.md"
 EQUALS = ("pipeline.aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
 KERNELS = "softmax,softmax_backward,rms_norm,rms_norm_backward,matmul,matmul_bias_gelu"

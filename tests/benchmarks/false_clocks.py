@@ -29,8 +29,8 @@ from pipeline.workers.sandbox import ForkServer
 from tests.benchmarks.clocks import CLOCKS
 from tests.benchmarks.machine import where
 from tests.measure.problems import PROBLEM
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TARGET = ROOT / "docs" / "results" / "false_clocks.md"
 MODES: Mapping[str, tuple[str, ...]] = {
     "profile=standard": ("brief", "long"),

@@ -5,13 +5,12 @@ Each benchmark publishes one section: it is printed, and kept under artifacts/be
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks.machine import where
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "artifacts" / "benchmarks"
 PAGE = ROOT / "docs" / "results" / "overhead.md"
 TOOLS = ("snakemake", "torch", "triton")

@@ -21,8 +21,8 @@ from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.store.layout import spec_path
 from tests.benchmarks.chain import run_chain
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 KERNELS = ("softmax", "softmax_backward", "rms_norm", "rms_norm_backward", "matmul", "matmul_bias_gelu")
 TARGETS = ("cpu", "h200")
 

@@ -9,7 +9,6 @@ writes the table with its survivors.
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
 from pipeline.config.cache import current_plan
@@ -17,8 +16,8 @@ from pipeline.config.machine import read_machine
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.store.layout import spec_path
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 STORE = ROOT / "artifacts"
 TARGET = ROOT / "docs" / "results" / "mutation.md"
 EXPERIMENT = "experiment=mutation"

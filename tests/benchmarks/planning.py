@@ -20,7 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 LIMIT = 5.0  # seconds for 1,000 tasks
 GRID = (
     "kernel=softmax,softmax_backward,rms_norm,rms_norm_backward,matmul,matmul_bias_gelu",

@@ -26,8 +26,8 @@ from pipeline.records.record import read_record
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.variant import Variant
 from pipeline.store.layout import spec_path
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SOURCE = "tests/benchmarks/slowed_softmax.cpp"
 WORKLOAD = "bert_base"
 

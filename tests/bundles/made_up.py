@@ -24,8 +24,8 @@ from pipeline.stages.generate import generate
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import new_entry, put_record
 from pipeline.store.layout import output_path, spec_path
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 LINES = ("experiment=smoke", "kernel=softmax", "hardware=cpu")
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-02-01T00:00:00+00:00"
 BINARY = b"\x7fELF" + random.Random(1).randbytes(20_000)  # which no compression makes small

@@ -13,8 +13,8 @@ from pipeline.bundles import bootstrap, libraries, packing
 from pipeline.bundles.libraries import Target, files_of, with_needs
 from pipeline.errors import BundleError
 from pipeline.store.provenance import REVISION, revision
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 

@@ -5,7 +5,6 @@ Each mistake is a Python function in float32 (or another type), judged on the ca
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -21,8 +20,9 @@ from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.settings import Verify
 from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
+from tests.paths import ROOT
 
-CONF = Path(__file__).parents[2] / "conf"
+CONF = ROOT / "conf"
 PRESETS = tuple(sorted(path.stem for path in (CONF / "verify").glob("*.yaml")))
 DIMENSIONS = {
     "softmax": {"rows": 96, "cols": 512},

@@ -9,7 +9,6 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,8 +16,7 @@ from torch.nn import functional
 
 from pipeline.checks import candidate, surroundings
 from pipeline.checks.private import private as copy_of
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def fake(*_arguments: object, **_keywords: object) -> float:

@@ -8,8 +8,8 @@ import yaml
 from pipeline.cluster.site import Placement, Site, read_site, to_site
 from pipeline.config.groups import options
 from pipeline.errors import ConfigError
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflows" / "profiles" / "slurm"
 LEAST = {"compile": {"cpus": 2, "minutes": 10}, "hardware": {}}
 

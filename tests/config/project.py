@@ -12,8 +12,8 @@ from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
 from pipeline.store.layout import spec_path
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 _read = functools.cache(Code)
 
 

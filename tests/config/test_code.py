@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.config import code
 from pipeline.config.code import code_digest
+from tests.paths import ROOT
 
 FILES = {
     "__init__.py": "",
@@ -115,7 +116,7 @@ def test_fields_are_documented_without_consequences() -> None:
 )
 def test_each_stage_has_a_closure(stage: str) -> None:
     """The real stages: their records are in, the front ends are not."""
-    closure = code.Code(Path(__file__).parents[2]).closure(f"pipeline.stages.{stage}")
+    closure = code.Code(ROOT).closure(f"pipeline.stages.{stage}")
     assert "pipeline.records.record" in closure
     assert not {name for name in closure if name.startswith(("pipeline.config", "pipeline.__main__"))}
 

@@ -15,8 +15,8 @@ from pipeline.config.plan import make_plan
 from pipeline.errors import ConfigError
 from pipeline.records.search import Search
 from pipeline.search import registry
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
 ALL = [(group, name) for group in GROUPS for name in options(CONF, group)]
 NOTHING = Overrides(choices={}, values={})

@@ -16,8 +16,7 @@ from pipeline.records.record import from_plain, read_record
 from pipeline.records.specs import AggregateSpec, MutateSpec
 from pipeline.store.layout import spec_path
 from tests.config.project import Project
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def test_one_spec_per_implementation(project: Project) -> None:

@@ -11,9 +11,9 @@ from pipeline.errors import ConfigError
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec
 from pipeline.store.layout import spec_path
+from tests.paths import ROOT
 from tests.replay.recordings import result, t4, written
 
-ROOT = Path(__file__).parents[2]
 RECORDED = ("kernel=recorded", "workload=recorded", "optimization=full", "hardware=recorded", "search=grid")
 SOFTMAX = ("kernel=softmax", "workload=bert_base", "optimization=full", "hardware=recorded", "search=grid")
 

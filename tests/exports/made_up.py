@@ -20,8 +20,7 @@ from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import output_path, spec_path
 from tests.analyze.sample_run import Case, write_run
 from tests.bundles.made_up import Run, make_run
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def ours(root: Path) -> Run:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[3] / "shared" / "recorded"
+from tests.paths import ROOT
+
+FOLDER = ROOT.parent / "shared" / "recorded"
 
 
 def recorded(name: str) -> Path:

@@ -16,6 +16,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from tests.formats.files import T4, measured, written
 from tests.formats.recorded import recorded
+from tests.paths import ROOT
 
 
 def one(**changes: Any) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def test_the_schema_decides() -> None:
 def test_the_schema_is_the_published_one() -> None:
     """Ours is a copy, unchanged."""
     published = recorded("schema/T4_1.0.0_results-schema.json")
-    ours = Path(__file__).parents[2] / "pipeline" / "formats" / "schemas" / "T4-1.0.0-results.json"
+    ours = ROOT / "pipeline" / "formats" / "schemas" / "T4-1.0.0-results.json"
     assert json.loads(ours.read_text()) == json.loads(published.read_text())
 
 

@@ -19,8 +19,8 @@ from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.variant import Variant
 from pipeline.search.formula import evaluate_number
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 NAMES = ("softmax", "rms_norm", "matmul", "matmul_bias_gelu")
 VARIANTS = {
     "softmax": [

@@ -3,14 +3,13 @@
 import ctypes
 import functools
 import platform
-from pathlib import Path
 
 import pytest
 import torch
 
 from pipeline.backends.cpp import compiler
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SOURCE = """
 #include "vector.hpp"
 extern "C" void widen(const vec::Element* from, float* to, std::int64_t count) {

@@ -12,8 +12,7 @@ from pipeline.measure.commands import Go, Load, Loaded, Prepare, Prepared, Ran, 
 from pipeline.records.profiled import Peak
 from pipeline.records.record import to_json
 from tests.measure.problems import set_up
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.multirun.command import check_executors
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 STAND_IN = """#!/bin/sh
 trap 'touch told; exit 0' TERM
 touch started

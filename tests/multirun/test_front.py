@@ -11,8 +11,8 @@ from hydra.core.hydra_config import HydraConfig
 
 from pipeline.multirun import launching
 from pipeline.multirun.front import multirun
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 CELL = ("workload=awkward", "hardware=cpu", "optimization=baseline", "hydra.sweep.dir=sweep")
 NOT_YAML = "\nmistake: [\n"
 

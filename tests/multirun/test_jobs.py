@@ -14,8 +14,9 @@ from pipeline.config.grammar import read_override
 from pipeline.multirun.failures import JobFailed
 from pipeline.multirun.folders import Folders
 from pipeline.multirun.jobs import Returned, SweepJob, SweepJobs
+from tests.paths import ROOT
 
-CONF = Path(__file__).parents[2] / "conf"
+CONF = ROOT / "conf"
 JOBS = [
     ("kernel=softmax", "hardware=cpu"),
     ("kernel=rms_norm", "workload=awkward", "workload.dimensions.tokens=3"),

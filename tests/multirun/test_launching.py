@@ -20,8 +20,8 @@ from pipeline.records.objective import JobResult, Missed, Reached, Unfinished
 from pipeline.records.plan import Sweep
 from pipeline.records.record import read_record
 from tests.config.project import read_once
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 CELL = ("workload=awkward", "optimization=baseline")
 JOBS = [("kernel=softmax", "hardware=cpu", *CELL), ("kernel=softmax", "hardware=h200", *CELL)]
 REACHED = Reached(value=0.5, unit="s")

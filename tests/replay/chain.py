@@ -7,8 +7,7 @@ from pipeline.config.plan import make_plan
 from pipeline.records.specs import TaskRow
 from pipeline.stages import aggregate, compile, generate, profile, report, track, verify
 from pipeline.store.layout import output_path, spec_path
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 class Chain:

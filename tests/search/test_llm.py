@@ -25,8 +25,8 @@ from pipeline.search.variants import variants_of
 from pipeline.search.writer import Workshop
 from tests.agents.making import agent, spec, text_of, trial, variant
 from tests.agents.server import Reply, Script, code, serving
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 PLAIN = "tests/agents/sources/plain.cpp"
 
 

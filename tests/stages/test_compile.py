@@ -22,6 +22,7 @@ from pipeline.records.variant import Generated, Variant
 from pipeline.stages import compile as stage
 from pipeline.store.layout import entry_path
 from pipeline.workers import resources
+from tests.paths import ROOT
 
 PROBLEM = Problem(
     kernel="double",
@@ -215,7 +216,7 @@ def test_settings_of_the_shell_do_not_matter(tmp_path: Path) -> None:
     chosen = msgspec.structs.replace(
         variant("x"), kernel="softmax", implementation="triton", backend="triton", tunables=tunables
     )
-    declared = yaml.safe_load((Path(__file__).parents[2] / "conf/hardware/h200.yaml").read_text())
+    declared = yaml.safe_load((ROOT / "conf/hardware/h200.yaml").read_text())
     limits = {name: int(limit["value"]) for name, limit in declared["limits"].items()}
     spec = CompileSpec(
         parent="generate-0",

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.paths import ROOT
+
 optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 
-ROOT = Path(__file__).parents[2]
 APP = ROOT / "tests" / "sweeping" / "app" / "toy.py"
 OPTUNA = (
     "-m",

@@ -13,6 +13,7 @@ from pipeline.track.client import open_store
 from pipeline.track.ingest import Ingested, ingest
 from pipeline.track.links import HOST, PORT
 from tests.analyze.sample_run import CPP, cases
+from tests.paths import ROOT
 from tests.track import browser
 from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, copy_store, with_a_second_round, write_source
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(browser.missing() is not None, reason=str(browser.missing())),
 ]
 
-SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "screenshots"
+SCREENSHOTS = ROOT / "artifacts" / "screenshots"
 TUNABLES = sorted(CPP)
 KERNELS = ("softmax", "matmul")
 
