@@ -50,14 +50,14 @@ format: $(VENV)/.dev  ## let the formatters write
 	snakefmt Snakefile workflows
 
 ui: $(VENV)/.run  ## the MLflow UI on loopback
-	@python -m pipeline.ui
+	@python -m pipeline.cli.ui
 
 report: $(VENV)/.run  ## (re)make the report of the default experiment
 	@snakemake --cores $(CORES) report
 
 machine-code: $(VENV)/.run  ## docs/results/machine_code.md afresh: one matmul's code for every target
 	@snakemake --cores $(CORES) compile --config overrides=experiment=machine_code
-	@python -m pipeline.machine_code report kernel=matmul workload=llama3_8b_prefill default=true \
+	@python -m pipeline.cli.machine_code report kernel=matmul workload=llama3_8b_prefill default=true \
 		--diff "hardware=h200 $(MATMUL) num_stages=1" "hardware=h200 $(MATMUL) num_stages=3" \
 		--made-by "make machine-code" --out docs/results/machine_code.md
 

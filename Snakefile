@@ -4,7 +4,7 @@ snakemake --cores all                                       the default experime
 snakemake --cores all verify                                up to a stage
 snakemake --cores all --config experiment=smoke             another experiment
 snakemake --cores all --config overrides="kernel=softmax"   a part of it; `python -m pipeline --help` explains
-snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.judge`
+snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.cli.judge`
 """
 
 from pipeline.pace import ends_soon, start_at_once
@@ -27,7 +27,7 @@ onerror:
 
 if "problems" in config:
     # Here, because it brings the composing of configurations, which a plan that is kept does not need.
-    from pipeline.judge import open_judging
+    from pipeline.cli.judge import open_judging
 
     judging = open_judging(config, **asked)
 

@@ -2,7 +2,7 @@
 
 In: a plan and the artifact store, whose lock is held. Out: the store without the files that are not what was
 written, one line for each. Every output of the plan is compared with its seal. Store entries are looked at
-where a later stage will use them; `python -m pipeline.check` looks at all.
+where a later stage will use them; `python -m pipeline.cli.check` looks at all.
 """
 
 import os

@@ -276,5 +276,5 @@ class Workflow:
             return self._tasks[stage][wildcards.key]
         except KeyError:
             path = output_path(ROOT, stage, wildcards.key, int(wildcards.round))
-            hint = "python -m pipeline.plan --paths lists those of this plan"
+            hint = "python -m pipeline.cli.plan --paths lists those of this plan"
             raise ConfigError(f"{path}: no task of this plan makes it ({hint})") from None

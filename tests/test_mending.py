@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import check
+from pipeline.cli import check
 from pipeline.mending import mend
 from pipeline.records.plan import Plan
 from pipeline.store.layout import output_path

@@ -152,7 +152,7 @@ def test_a_file_of_another_plan_is_not_made(checkout: Checkout) -> None:
             "error: kernel=nope: unknown kernel 'nope' (known: liger_",
         ),
         (
-            ["pipeline.plan", "kernel=nope"],
+            ["pipeline.cli.plan", "kernel=nope"],
             "error: kernel=nope: unknown kernel 'nope' (known: liger_",
         ),
         (

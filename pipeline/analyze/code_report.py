@@ -36,7 +36,7 @@ resident blocks are estimates, from registers, shared memory and threads by the 
 Every other number stands below with the file that holds it and a command that prints it, to be run in the
 variant's folder (folders are named after what was compiled with what: after an edit there are others).
 Classes of instructions that no single pattern can count are left out there;
-`python -m pipeline.machine_code show` gives every instruction with its class.
+`python -m pipeline.cli.machine_code show` gives every instruction with its class.
 NVIDIA's tools are those in Triton's wheel:
 
 ```sh

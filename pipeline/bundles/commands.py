@@ -1,4 +1,4 @@
-"""What the commands of `python -m pipeline.bundle` do and print: parsed options in, an exit code out."""
+"""What the commands of `python -m pipeline.cli.bundle` do and print: parsed options in, an exit code out."""
 
 import argparse
 import importlib.util
@@ -40,7 +40,7 @@ def pack(options: argparse.Namespace) -> int:
     print(f"{target.python} on {target.machine}, with", end=" ")
     print(", ".join(f"{name} {version}" for name, version in packed.libraries.items()))
     print(f"there:   python3 {options.out.name} run [--minutes N] [--with-binaries]")
-    print("here:    python -m pipeline.bundle ingest results.kmb")
+    print("here:    python -m pipeline.cli.bundle ingest results.kmb")
     return 0
 
 
@@ -82,7 +82,9 @@ def ingest(options: argparse.Namespace, root: Path) -> int:
         bundle = read_bundle(path)
         checked = check(bundle)
         if not checked.spec.tasks:
-            raise BundleError(f"{path}: no task came to its end there: python -m pipeline.bundle show {path}")
+            raise BundleError(
+                f"{path}: no task came to its end there: python -m pipeline.cli.bundle show {path}"
+            )
         lock = take_lock(root / ".lock")
         try:
             merge = merging.decide(bundle, checked, root, replace=options.replace)

@@ -29,5 +29,5 @@ def check(modules: dict[str, str]) -> None:
     if missing:
         raise BundleError(
             f"this environment lacks {', '.join(missing)}: on a machine with network, "
-            "`python -m pipeline.bundle pack` makes a job that brings what it needs"
+            "`python -m pipeline.cli.bundle pack` makes a job that brings what it needs"
         )

@@ -61,7 +61,7 @@ def _command(hardware: str, site: Site) -> list[str]:
     options = [*site.hardware[hardware].flags(), *account, f"--time={PROBE_MINUTES}", "--ntasks=1"]
     # As the executor's own job steps: within what Slurm gives, no further binding.
     options += ["--cpu-bind=q", f"--job-name=kernelmill-probe-{hardware}"]
-    return ["srun", *options, sys.executable, "-m", "pipeline.nodes", "describe", hardware]
+    return ["srun", *options, sys.executable, "-m", "pipeline.cli.nodes", "describe", hardware]
 
 
 def _answer(command: list[str]) -> str:

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.false_alarms [--comparisons 200] [--each 40] [--slowdowns 40]
 
-Runs `python -m pipeline.aa` and `python -m tests.benchmarks.slowdown` and writes down what they print. Run it
-on a quiet machine.
+Runs `python -m pipeline.cli.aa` and `python -m tests.benchmarks.slowdown` and writes what they print.
+Run it on a quiet machine.
 """
 
 import argparse
@@ -16,9 +16,15 @@ from tests.benchmarks.machine import where
 from tests.paths import ROOT
 
 TARGET = ROOT / "docs" / "results" / "false_alarms.md"
-EQUALS = ("pipeline.aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
+EQUALS = ("pipeline.cli.aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
 KERNELS = "softmax,softmax_backward,rms_norm,rms_norm_backward,matmul,matmul_bias_gelu"
-EACH = ("pipeline.aa", f"kernel={KERNELS}", "workload=awkward,bert_base", "hardware=cpu", "profile=standard")
+EACH = (
+    "pipeline.cli.aa",
+    f"kernel={KERNELS}",
+    "workload=awkward,bert_base",
+    "hardware=cpu",
+    "profile=standard",
+)
 SLOWED = ("tests.benchmarks.slowdown", "--percent", "3", "--profile", "thorough")
 HEADINGS = ("A kernel against itself", "Each kernel against itself")
 REMARKS = """\

@@ -64,7 +64,15 @@ def test_it_plans_where_nothing_of_the_project_is_installed(job: Path, tmp_path:
     elsewhere = [path for path in sys.path if path.endswith("site-packages")]  # without their .pth files
     paths = [str(tmp_path / "project"), str(tmp_path / "lib"), *elsewhere]
     ended = subprocess.run(
-        [sys.executable, "-S", "-m", "pipeline.plan", "experiment=smoke", "kernel=softmax", "hardware=cpu"],
+        [
+            sys.executable,
+            "-S",
+            "-m",
+            "pipeline.cli.plan",
+            "experiment=smoke",
+            "kernel=softmax",
+            "hardware=cpu",
+        ],
         cwd=tmp_path / "project",
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,

@@ -233,9 +233,9 @@ def test_a_gpu_job_asks_for_its_gpu(site: Site, cluster: Slurm, monkeypatch: pyt
     """A node with an H200 is asked what it is; its target's jobs go there, and refuse where it is not."""
     chosen = "overrides=kernel=softmax workload=awkward hardware=h200 optimization=defaults verify=fast"
     StandIn(cluster.gpu, monkeypatch)
-    output = site.module("pipeline.nodes", "probe", "h200")
+    output = site.module("pipeline.cli.nodes", "probe", "h200")
     assert "\nh200: NVIDIA H200 (sm_90), " in output
-    assert "a node" in site.module("pipeline.plan", *chosen.removeprefix("overrides=").split())
+    assert "a node" in site.module("pipeline.cli.plan", *chosen.removeprefix("overrides=").split())
 
     before = set(cluster.jobs("all"))
     site.snakemake("compile", "--config", chosen)
@@ -255,6 +255,9 @@ def test_a_gpu_job_asks_for_its_gpu(site: Site, cluster: Slurm, monkeypatch: pyt
 
 def test_a_probe_that_finds_another_device(site: Site, cluster: Slurm) -> None:
     """Without its GPU the node is no h200: it is not kept, and the message says where to look."""
-    output = site.module("pipeline.nodes", "probe", "h200", check=False)
+    output = site.module("pipeline.cli.nodes", "probe", "h200", check=False)
     assert "the node that the site's options lead to has another device (no GPU, " in output
-    assert site.module("pipeline.nodes", "list") == "no node was asked yet: python -m pipeline.nodes probe\n"
+    assert (
+        site.module("pipeline.cli.nodes", "list")
+        == "no node was asked yet: python -m pipeline.cli.nodes probe\n"
+    )

@@ -35,7 +35,7 @@ def test_results_of_this_machine_replay(tmp_path: Path) -> None:
     )
     measured = medians(checkout, "cpu")
     assert len(measured) >= 3
-    checkout.module("pipeline.space", "export", "--out", "t4")
+    checkout.module("pipeline.cli.space", "export", "--out", "t4")
     (path,) = (checkout.folder / "t4").rglob("softmax-cpp-*_T4.json")
     assert json.loads(path.read_text())["metadata"]["problem"] == [1536, 128]
     text = checkout.module(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipeline.export import declared_kernels
+from pipeline.cli.export import declared_kernels
 from pipeline.exports.card import Tables
 from pipeline.exports.cleaning import Cleaner
 from pipeline.exports.exporting import Wanted, export

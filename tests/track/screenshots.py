@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline import ui
+from pipeline.cli import ui
 from pipeline.track import links
 from tests.track import browser
 from tests.track.mlflow_server import serving

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline import nodes
+from pipeline.cli import nodes
 from pipeline.cluster.site import Site
 from pipeline.config.nodes import Node
 from pipeline.errors import ToolchainError

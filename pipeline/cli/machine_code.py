@@ -1,8 +1,8 @@
 """Look at the machine code of compiled variants: their facts, their code by source line, their differences.
 
-python -m pipeline.machine_code show kernel=matmul hardware=h200 default=true
-python -m pipeline.machine_code diff "hardware=h200 num_stages=1" "hardware=h200 num_stages=3"
-python -m pipeline.machine_code report kernel=matmul default=true --out report.md
+python -m pipeline.cli.machine_code show kernel=matmul hardware=h200 default=true
+python -m pipeline.cli.machine_code diff "hardware=h200 num_stages=1" "hardware=h200 num_stages=3"
+python -m pipeline.cli.machine_code report kernel=matmul default=true --out report.md
 
 A variant is named as the tables name it: by the beginning of its id, by its compile_folder, or by
 key=value words (kernel, workload, hardware, dtype, implementation, default, …, any tunable).
@@ -33,9 +33,9 @@ from pipeline.analyze.named import matching, one, stored
 from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
+from pipeline.cli.printing import print_lines
 from pipeline.config.sources import Sources
 from pipeline.errors import ConfigError, KernelmillError, StoreError
-from pipeline.printing import print_lines
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.store.atomic import write_atomic
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.machine_code",
+        prog="python -m pipeline.cli.machine_code",
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -126,11 +126,11 @@ def _report(options: argparse.Namespace) -> Iterator[str]:
     if failed:
         raise ConfigError(f"{heading(failed[0])}: did not compile, nothing to report")
     subjects = [_subject(options.root, result) for result in found]
-    command = options.made_by or f"python -m pipeline.machine_code {shlex.join(options.arguments)}"
+    command = options.made_by or f"python -m pipeline.cli.machine_code {shlex.join(options.arguments)}"
     example = None
     if options.diff:
         example = Example(
-            command=f"python -m pipeline.machine_code diff {shlex.join(options.diff)}",
+            command=f"python -m pipeline.cli.machine_code diff {shlex.join(options.diff)}",
             lines=tuple(_difference(options.root, *options.diff)),
         )
     page = report(subjects, lambda result: _texts(options.root, result), command=command, example=example)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import export
 from pipeline.analyze.quantities import counted
+from pipeline.cli import export
 from tests.exports.made_up import ours, plain
 
 
@@ -19,7 +19,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert said[0].startswith(f"{out}: {counted(len(plain(out)), 'row')}, 0 pairs, 1 file")
     assert said[-1] == f"card      {out / 'README.md'}"
     card = (out / "README.md").read_text()
-    assert "python -m pipeline.export --root" in card
+    assert "python -m pipeline.cli.export --root" in card
     assert str(tmp_path) not in card
     assert export.main(arguments) == 1
     assert "is there already" in capsys.readouterr().err

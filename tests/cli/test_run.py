@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.__main__ as front
-from pipeline import completion
+import pipeline.cli.run as front
+from pipeline.cli import completion
 from pipeline.multirun.command import Ended
 from pipeline.records.plan import Plan
 from tests.paths import ROOT
@@ -28,7 +28,7 @@ def test_help_names_commands_and_options() -> None:
     text = ask("--help")
     assert text.startswith("Kernelmill: ")
     for word in (
-        "python -m pipeline.plan",
+        "python -m pipeline.cli.plan",
         "kernel: liger_cross_entropy",
         ", matmul, matmul_bias_gelu, ",
         "hardware: a100",

@@ -1,6 +1,6 @@
 """Look at everything under artifacts/: what is not as it was written is removed, for the next run to make.
 
-    python -m pipeline.check [--root artifacts]
+    python -m pipeline.cli.check [--root artifacts]
 
 A run looks at what it uses; this looks at all. In: the store. Out: one line for each damaged thing; exit code
 1 where there was any. Waits for a run in this checkout to end.
@@ -20,7 +20,7 @@ from pipeline.store.seals import is_damaged
 
 def main(arguments: list[str]) -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.check", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pipeline.cli.check", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
     try:

@@ -1,11 +1,11 @@
 """Run an experiment on a machine without network and bring its results home as one file.
 
-python -m pipeline.bundle pack experiment=gpu        here: project and libraries as one file, job.pyz
+python -m pipeline.cli.bundle pack experiment=gpu        here: project and libraries as one file, job.pyz
 python3 job.pyz run                                  there: run it, and write results.kmb
-python -m pipeline.bundle show results.kmb           what it holds
-python -m pipeline.bundle ingest results.kmb         here: into the store, the tables, the report and MLflow
+python -m pipeline.cli.bundle show results.kmb           what it holds
+python -m pipeline.cli.bundle ingest results.kmb  here: into the store, the tables, the report and MLflow
 
-`python -m pipeline.bundle run …` does the same as `job.pyz run` in a checkout with a complete environment.
+`python -m pipeline.cli.bundle run …` does the same as `job.pyz run` in a complete checkout.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.bundle",
+        prog="python -m pipeline.cli.bundle",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,7 +1,7 @@
 """Judge candidates from anywhere: a folder of problems in, `verdicts.csv` out; Snakemake does the work.
 
-python -m pipeline.judge DIR                            verdicts.csv here
-python -m pipeline.judge DIR --out FILE --hardware h200 --verify paranoid
+python -m pipeline.cli.judge DIR                            verdicts.csv here
+python -m pipeline.cli.judge DIR --out FILE --hardware h200 --verify paranoid
 snakemake --cores all judge --config problems=DIR       the same, the table under artifacts/verdicts/
 
 DIR may be a data set of flashinfer-bench as well (definitions/, workloads/, solutions/); its traces are
@@ -41,7 +41,9 @@ _HARDWARE, _VERIFY = "local", "standard"
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.judge", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.judge",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of problems")
     parser.add_argument("--out", type=Path, default=OUT, help=f"the table to write (default: {OUT})")

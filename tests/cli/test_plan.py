@@ -1,11 +1,11 @@
-"""`python -m pipeline.plan` lists tasks, variants and what was left out, and runs nothing."""
+"""`python -m pipeline.cli.plan` lists tasks, variants and what was left out, and runs nothing."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from pipeline import plan
+from pipeline.cli import plan
 from tests.config.project import Project
 
 

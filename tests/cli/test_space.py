@@ -1,4 +1,4 @@
-"""python -m pipeline.space: files, our own spaces, and our results as T4."""
+"""python -m pipeline.cli.space: files, our own spaces, and our results as T4."""
 
 import re
 import time
@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline import space
 from pipeline.analyze.collect import Result, collect
+from pipeline.cli import space
 from pipeline.formats import ours
 from pipeline.formats.ours import own_results
 from pipeline.formats.registry import read_recorded

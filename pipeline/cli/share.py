@@ -1,10 +1,10 @@
 """The shared store by hand: what is there, copy to it, copy from it. A run does both by itself.
 
-python -m pipeline.share status                       what is here, what is there
-python -m pipeline.share push                         all that is here and not there
-python -m pipeline.share pull [OVERRIDE ...]          what is there of a plan, as for python -m pipeline
-python -m pipeline.share pull --all                   everything that is there
-python -m pipeline.share check                        read all, take away what is damaged
+python -m pipeline.cli.share status                       what is here, what is there
+python -m pipeline.cli.share push                         all that is here and not there
+python -m pipeline.cli.share pull [OVERRIDE ...]          what is there of a plan, as for python -m pipeline
+python -m pipeline.cli.share pull --all                   everything that is there
+python -m pipeline.cli.share check                        read all, take away what is damaged
 
 The store is --store or $KERNELMILL_STORE: a path (/shared/kernelmill) or a URL of fsspec (s3://bucket/kernelmill).
 """
@@ -46,7 +46,9 @@ class Item(Record, frozen=True, kw_only=True):
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code: 1 where the store refused."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.share", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.share",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("verb", choices=("status", "push", "pull", "check"))
     parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="pull: as for python -m pipeline")

@@ -1,10 +1,10 @@
 """Export what was found out as a data set, for those who train models: reference, kernel, feedback and trace.
 
-python -m pipeline.export --out dataset                            what verified, in JSON Lines
-python -m pipeline.export --out dataset --format parquet           the same in Parquet
-python -m pipeline.export --out dataset --failures                 with what did not verify, and why
-python -m pipeline.export --out dataset --experiment smoke         one experiment, by its name or key
-python -m pipeline.export --out dataset --declare llm=CC0-1.0      your licence for what you had written
+python -m pipeline.cli.export --out dataset                            what verified, in JSON Lines
+python -m pipeline.cli.export --out dataset --format parquet           the same in Parquet
+python -m pipeline.cli.export --out dataset --failures                 with what did not verify, and why
+python -m pipeline.cli.export --out dataset --experiment smoke         one experiment, by its name or key
+python -m pipeline.cli.export --out dataset --declare llm=CC0-1.0      your licence for what you had written
 
 The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a
 card (README.md). A text without a licence is left out unless --unlicensed is given: docs/data_export.md.
@@ -31,7 +31,9 @@ from pipeline.records.written import Writer
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.export", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.export",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             form=options.format,
             failures=options.failures,
             licensing=licensing,
-            command=shlex.join(["python", "-m", "pipeline.export", *arguments]),
+            command=shlex.join(["python", "-m", "pipeline.cli.export", *arguments]),
         )
         tables = export(wanted, declared_kernels(Path.cwd()), Path.cwd())
     except KernelmillError as error:

@@ -1,6 +1,6 @@
 """Shows what the device in this machine reaches: bandwidth by size, peaks per dtype, latency of a call.
 
-    python -m pipeline.ceilings [HARDWARE] [--again | --afresh] [--root artifacts] [--conf conf]
+    python -m pipeline.cli.ceilings [HARDWARE] [--again | --afresh] [--root artifacts] [--conf conf]
 
 HARDWARE is a name from conf/hardware, `local` if left out. Figures that were measured in the same
 circumstances, here or in another checkout of yours, are taken; `--again` measures now and keeps the better
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.analyze.ceilings_text import Measured, ceilings_text
+from pipeline.cli.printing import print_lines
 from pipeline.errors import ConfigError, KernelmillError
-from pipeline.printing import print_lines
 from pipeline.records.hardware import Hardware
 
 
 def main(arguments: list[str]) -> int:
     """Command line; the table goes to standard output."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.ceilings", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pipeline.cli.ceilings", description=__doc__)
     parser.add_argument("hardware", nargs="?", default="local", help="a name from conf/hardware")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--again", action="store_true", help="measure now; the better figures are kept")
@@ -88,7 +88,7 @@ def _device(name: str, conf: Path) -> tuple[Hardware, str]:
         here = machine.gpu[2] if machine.gpu else machine.cpu.facts.get("model", "a CPU")
         raise ConfigError(
             f"{name}: no {device.hardware.architecture} device on this machine (it has {here}); "
-            "`python -m pipeline.ceilings` measures what is here"
+            "`python -m pipeline.cli.ceilings` measures what is here"
         )
     return device.hardware, fingerprint(device, machine)
 

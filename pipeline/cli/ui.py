@@ -1,6 +1,6 @@
 """Starts the MLflow UI over the embedded store, on loopback, and prints where to look.
 
-    python -m pipeline.ui [--port 5000] [--root artifacts]
+    python -m pipeline.cli.ui [--port 5000] [--root artifacts]
 
 Where results went to an MLflow server, its own UI holds them: its address is printed, nothing is started.
 """
@@ -24,7 +24,7 @@ TASKS_SHOWN = 12
 
 def main(arguments: list[str]) -> int:
     """Command line; on success it becomes the server and does not return."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.ui", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pipeline.cli.ui", description=__doc__)
     parser.add_argument("--port", type=int, default=links.PORT, help="port on loopback")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
@@ -96,7 +96,7 @@ def require_free(port: int) -> None:
         except OSError as error:
             raise TrackingError(
                 f"port {port} on {links.HOST} is taken ({error.strerror}): "
-                f"end what listens there, or `python -m pipeline.ui --port {port + 1}`"
+                f"end what listens there, or `python -m pipeline.cli.ui --port {port + 1}`"
             ) from error
 
 

@@ -1,7 +1,7 @@
 """List what would run: the tasks with their variants, and what was pruned and why. Nothing is executed.
 
-python -m pipeline.plan                                     the default experiment
-python -m pipeline.plan kernel=softmax hardware=cpu         a part of it: as for python -m pipeline
+python -m pipeline.cli.plan                                     the default experiment
+python -m pipeline.cli.plan kernel=softmax hardware=cpu         a part of it: as for python -m pipeline
 """
 
 import argparse
@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
+from pipeline.cli.printing import print_lines
 from pipeline.config.cache import current_plan
 from pipeline.config.nodes import read_nodes
 from pipeline.errors import KernelmillError
-from pipeline.printing import print_lines
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import GenerateSpec
@@ -35,7 +35,7 @@ class Listing(Record, frozen=True, kw_only=True):
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.plan", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.plan", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="as for python -m pipeline")
     form = parser.add_mutually_exclusive_group()

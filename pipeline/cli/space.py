@@ -1,9 +1,9 @@
 """Show a search space: its points, how many are valid, what the rules exclude, and what was measured there.
 
-python -m pipeline.space FILE…                        T1, T4 or cache files of Kernel Tuner, plain or gzip;
+python -m pipeline.cli.space FILE…   T1, T4 or cache files of Kernel Tuner, plain or gzip;
                                                       T1 and results together: what the results cover
-python -m pipeline.space kernel=matmul hardware=cpu   our own spaces: as for python -m pipeline
-python -m pipeline.space export --out FOLDER          our own results under artifacts/ as T4 files
+python -m pipeline.cli.space kernel=matmul hardware=cpu   our own spaces: as for python -m pipeline
+python -m pipeline.cli.space export --out FOLDER          our own results under artifacts/ as T4 files
 """
 
 import argparse
@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipeline.cli.printing import print_lines
 from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError, one_line
 from pipeline.formats.combining import combined
 from pipeline.formats.registry import read_recorded
-from pipeline.printing import print_lines
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record
 from pipeline.records.recorded import RecordedResult, RecordedSpace
@@ -41,7 +41,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _show(arguments: Sequence[str]) -> Iterator[str]:
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.space", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.space",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("what", nargs="+", metavar="FILE|OVERRIDE")
     what = parser.parse_args(arguments).what
@@ -167,7 +169,7 @@ def _export(arguments: Sequence[str]) -> Iterator[str]:
     from pipeline.formats.writing import write_t4
 
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.space export", description="Write our own results as T4 files."
+        prog="python -m pipeline.cli.space export", description="Write our own results as T4 files."
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of artifacts (default: artifacts)")
     parser.add_argument("--experiment", help="only that of this name, or of this key (default: all)")

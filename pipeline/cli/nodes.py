@@ -1,8 +1,8 @@
 """Nodes of a cluster that this checkout's plans count on: ask them what they are, list them, forget them.
 
-python -m pipeline.nodes probe [HARDWARE ...]     all targets of the site, or these
-python -m pipeline.nodes list
-python -m pipeline.nodes forget HARDWARE ...      plans take these from the machine at hand again
+python -m pipeline.cli.nodes probe [HARDWARE ...]     all targets of the site, or these
+python -m pipeline.cli.nodes list
+python -m pipeline.cli.nodes forget HARDWARE ...      plans take these from the machine at hand again
 
 A probe waits in the queue for a node of each target, with the options of its jobs: docs/cluster.md.
 """
@@ -26,7 +26,9 @@ PROFILE = Path("workflows/profiles/slurm")
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.nodes", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.nodes",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     probing = commands.add_parser("probe", help="ask a node of each target, through srun")
@@ -60,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     for node in known.values():
         print(_line(node))
     if not known:
-        print("no node was asked yet: python -m pipeline.nodes probe", file=sys.stderr)
+        print("no node was asked yet: python -m pipeline.cli.nodes probe", file=sys.stderr)
     return 0
 
 

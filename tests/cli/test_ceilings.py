@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import ceilings
+from pipeline.cli import ceilings
 from pipeline.measure import ceilings as measuring
 from tests.measure.stand_ins import DEVICE
 from tests.paths import ROOT
@@ -71,7 +71,7 @@ def test_a_device_that_is_not_here(measured: list[str], capsys: pytest.CaptureFi
     assert run("mi355x") == 1
     error = capsys.readouterr().err
     assert error.startswith("error: mi355x: no gfx950 device on this machine (it has ")
-    assert "`python -m pipeline.ceilings` measures what is here" in error
+    assert "`python -m pipeline.cli.ceilings` measures what is here" in error
     assert measured == []
 
 

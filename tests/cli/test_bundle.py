@@ -1,4 +1,4 @@
-"""`python -m pipeline.bundle`: its command line, and the way there and back as one would go it."""
+"""`python -m pipeline.cli.bundle`: its command line, and the way there and back as one would go it."""
 
 import errno
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import bundle
 from pipeline.bundles import commands
+from pipeline.cli import bundle
 from tests.bundles.made_up import bundle_of, make_run
 from tests.end_to_end.checkout import Checkout
 from tests.paths import ROOT
@@ -22,9 +22,9 @@ SMOKE = ("experiment=smoke", "hardware=cpu", "kernel=softmax,matmul")
 
 
 def command(checkout: Checkout, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of `pipeline.bundle` in a checkout."""
+    """A command of `pipeline.cli.bundle` in a checkout."""
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.bundle", *arguments],
+        [sys.executable, "-m", "pipeline.cli.bundle", *arguments],
         cwd=checkout.folder,
         env=checkout.environment,
         capture_output=True,
@@ -88,14 +88,14 @@ def test_a_full_disk_is_one_line(
 
 def test_libraries_that_are_missing_are_named(tmp_path: Path) -> None:
     """All at once, with the way out, by a Python that has none of them."""
-    command = [sys.executable, "-S", "-m", "pipeline.bundle", "show", "a.kmb"]
+    command = [sys.executable, "-S", "-m", "pipeline.cli.bundle", "show", "a.kmb"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
     assert ended.stderr.startswith("error: this environment lacks msgspec: ")
     command[4:] = ["run", "--out", str(tmp_path / "a.kmb")]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert "lacks msgspec, grimp, hydra-core, numpy, omegaconf" in ended.stderr
-    assert "python -m pipeline.bundle pack" in ended.stderr and ended.stderr.count("\n") == 1
+    assert "python -m pipeline.cli.bundle pack" in ended.stderr and ended.stderr.count("\n") == 1
 
 
 def runs_of(checkout: Checkout) -> dict[str, dict[str, str]]:

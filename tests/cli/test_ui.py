@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import ui
+from pipeline.cli import ui
 from pipeline.records.record import to_json
 from pipeline.records.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
 from pipeline.store.atomic import write_atomic

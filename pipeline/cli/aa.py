@@ -1,6 +1,6 @@
 """A/A test: how often is a kernel called faster or slower than itself? Overrides in, a table out.
 
-python -m pipeline.aa kernel=softmax workload=bert_base hardware=cpu profile=standard --comparisons 200
+python -m pipeline.cli.aa kernel=softmax workload=bert_base hardware=cpu profile=standard --comparisons 200
 
 Each comparison starts both processes afresh, as two runs of a sweep would. One variant of each implementation
 (its default one, where that verified) is compared with itself; whatever is called faster or slower is a false
@@ -57,7 +57,7 @@ class Row(Record, frozen=True, kw_only=True):
 def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pipeline.aa", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m pipeline.cli.aa", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="as for python -m pipeline")
     parser.add_argument("--comparisons", type=int, default=200, help="of each variant (default: 200)")

@@ -1,0 +1,1 @@
+"""Commands: arguments in, one call into a lower room, exit code out."""
