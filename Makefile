@@ -27,7 +27,7 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 	python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not alone and not postgres and not slurm"
 
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
-	@python -m pytest -q -m slurm tests/cluster
+	@python -m pytest -q -m slurm tests/execution/cluster
 
 test-all: $(VENV)/.dev  ## the tests, the slow ones too
 	@python -m pytest -q  # one by one, so that what measures is alone

@@ -1,4 +1,4 @@
-"""Hydra's sweeper `optuna`: the class that Hydra finds, and its settings; the work is in `pipeline.sweeping`.
+"""Hydra's sweeper `optuna`: the class that Hydra finds, and its settings; the work is in `pipeline.execution.sweeping`.
 
 Hydra executes this module at each start, before it registers it (so no `from __future__ import annotations`),
 and finds a plugin only where its class is defined here.
@@ -30,7 +30,7 @@ SAMPLERS = {
 
 @dataclass
 class OptunaSweeperConf:
-    """`hydra.sweeper` with its defaults; `pipeline.sweeping.settings` checks it."""
+    """`hydra.sweeper` with its defaults; `pipeline.execution.sweeping.settings` checks it."""
 
     _target_: str = "hydra_plugins.kernelmill_optuna.OptunaSweeper"
     _recursive_: bool = False  # a sampler that is named by its class is not made by Hydra
@@ -81,7 +81,7 @@ class OptunaSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> Any:
         """Returns what the launcher returned for each batch; an error that the user can fix is one line."""
         from pipeline.errors import KernelmillError
-        from pipeline.sweeping.sweep import HydraSweep
+        from pipeline.execution.sweeping.sweep import HydraSweep
 
         assert self.config is not None and self.hydra_context is not None and self.launcher is not None
         try:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pipeline.config.cache import current_plan
 from pipeline.errors import KernelmillError
+from pipeline.execution.workflow import ROOT
 from pipeline.measure.bench import Bench
 from pipeline.measure.member import MemberGone
 from pipeline.measure.statistics import proportion
@@ -33,7 +34,6 @@ from pipeline.records.verified import VerifyOutput
 from pipeline.stages.profile import Subject, subjects
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import output_path, spec_path
-from pipeline.workflow import ROOT
 
 TAIL = 0.025
 

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.bundles import needs
 from pipeline.errors import KernelmillError
+from pipeline.execution.bundles import needs
 
 ROOT = Path("artifacts")
 _FIXABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pipeline.bundles import commands
+    from pipeline.execution.bundles import commands
 
     match options.command:
         case "pack":

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from pipeline.errors import KernelmillError
-from pipeline.mending import OUTPUTS, mend_entries, remove
+from pipeline.execution.recovery import OUTPUTS, mend_entries, remove
 from pipeline.store.entries import remove_damaged
 from pipeline.store.layout import STAGES
 from pipeline.store.lock import take_lock

@@ -26,12 +26,12 @@ from pipeline.candidates.table import summary, write_table
 from pipeline.config.judging import Judging, plan_judging
 from pipeline.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError, StoreError
-from pipeline.progress import only_progress
+from pipeline.execution.progress import only_progress
+from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
 from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record
 from pipeline.store.lock import take_lock
-from pipeline.workflow import LOCK, ROOT, is_looking, share
 
 CONFIG_KEYS = ("problems", "hardware", "verify", "store")
 OUT = Path("verdicts.csv")

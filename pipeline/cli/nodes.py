@@ -12,13 +12,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.cluster.probing import describe, probe
-from pipeline.cluster.site import read_site
 from pipeline.config.nodes import Node, forget_node, read_nodes, write_node
 from pipeline.errors import KernelmillError
+from pipeline.execution.cluster.probing import describe, probe
+from pipeline.execution.cluster.site import read_site
+from pipeline.execution.workflow import ROOT
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json
-from pipeline.workflow import ROOT
 
 PROFILE = Path("workflows/profiles/slurm")
 

@@ -2,7 +2,7 @@
 
 python -m pipeline [-m] [OVERRIDE ...] [-- SNAKEMAKE ARGUMENT ...]
 
-Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, see pipeline.multirun). A run
+Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, see pipeline.execution.multirun). A run
 is composed by the config layer, with Hydra and in its grammar, so that an error is one line and a list of
 options (`kernel=softmax,matmul`) is one plan.
 """
@@ -17,10 +17,10 @@ from pipeline.config.cache import current_plan
 from pipeline.config.groups import check_project
 from pipeline.environment import let_hydra_raise
 from pipeline.errors import KernelmillError
-from pipeline.multirun.command import check_executors, cores, is_looking, run_snakemake
-from pipeline.summary import show
+from pipeline.execution.multirun.command import check_executors, cores, is_looking, run_snakemake
+from pipeline.execution.summary import show
+from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
 from pipeline.workers.submit import begin
-from pipeline.workflow import INTERRUPTED, ROOT, Workflow
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
 ASKING = (
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     ours, passed_on = _split(arguments)
     asks = any(argument.split("=")[0] in ASKING for argument in ours)
     if any(argument in MULTIRUN for argument in ours) and not asks:
-        from pipeline.multirun.front import multirun  # Hydra, which nothing else here needs
+        from pipeline.execution.multirun.front import multirun  # Hydra, which nothing else here needs
 
         return multirun(ours, passed_on)
     ours = [argument for argument in ours if argument not in MULTIRUN]

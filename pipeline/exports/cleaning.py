@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline import environment
-from pipeline.bundles.privacy import SHORTEST, private_paths, without_paths
+from pipeline.execution.bundles.privacy import SHORTEST, private_paths, without_paths
 
 EVERYWHERE = frozenset({"localhost", "root", "user", "admin", "runner", "ubuntu"})
 """Names that say nothing of a machine or a person, and stand in texts for other things."""

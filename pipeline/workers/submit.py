@@ -1,7 +1,7 @@
 """Run one stage in the warm worker: `python -m pipeline.workers.submit <stage> <arguments of the stage>`.
 
 The same as `python -m pipeline.stages.<stage> <arguments>`, without its second of imports. Starts the zygote
-where there is none; in a job of a cluster there is never one: `pipeline.on_node` runs the stage there. Exits
+where there is none; in a job of a cluster there is never one: `pipeline.execution.on_node` runs the stage there. Exits
 with the stage's exit code; killed, it takes the stage with it.
 
     --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
         # A job of a cluster: its processes end with it, so none of them may serve another one.
-        command = [sys.executable, "-m", "pipeline.on_node", *arguments]
+        command = [sys.executable, "-m", "pipeline.execution.on_node", *arguments]
         os.execve(sys.executable, command, _environment(arguments[0]))
     try:
         if option == AHEAD:

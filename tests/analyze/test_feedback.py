@@ -5,7 +5,7 @@ from pipeline.analyze.feedback import feedback
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval, Profiled, Timing
 from pipeline.records.verified import Verified
-from tests.gym.made_up import judged, measured, result
+from tests.execution.gym.made_up import judged, measured, result
 
 
 def test_a_failure_is_told_with_its_reason():

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.bundles import commands
 from pipeline.cli import bundle
-from tests.bundles.made_up import bundle_of, make_run
+from pipeline.execution.bundles import commands
 from tests.end_to_end.checkout import Checkout
+from tests.execution.bundles.made_up import bundle_of, make_run
 from tests.paths import ROOT
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"

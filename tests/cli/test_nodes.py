@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from pipeline.cli import nodes
-from pipeline.cluster.site import Site
 from pipeline.config.nodes import Node
 from pipeline.errors import ToolchainError
+from pipeline.execution.cluster.site import Site
 from pipeline.records.hardware import Hardware
 from tests.config.project import MACHINE
 from tests.paths import ROOT

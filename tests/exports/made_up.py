@@ -19,7 +19,7 @@ from pipeline.records.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import output_path, spec_path
 from tests.analyze.sample_run import Case, write_run
-from tests.bundles.made_up import Run, make_run
+from tests.execution.bundles.made_up import Run, make_run
 from tests.paths import ROOT
 
 

@@ -21,7 +21,7 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import from_json, to_json
 from pipeline.records.summary import Cell, Winner
 from pipeline.records.verified import Verified, VerifyRecord
-from tests.gym.made_up import profiled
+from tests.execution.gym.made_up import profiled
 from tests.records.test_record import VARIANT
 
 REAL = profiled(low=1.1, value=1.2, high=1.3, seconds=1e-5)

@@ -1,0 +1,17 @@
+"""An environment for those who train models that write kernels; its reward is the trusted verdict."""
+
+from pipeline.execution.gym.adapter import as_gymnasium, task_text
+from pipeline.execution.gym.environment import Info, KernelEnvironment, Step
+from pipeline.execution.gym.observation import Action, Observation
+from pipeline.execution.gym.reward import Rewards
+
+__all__ = [
+    "Action",
+    "Info",
+    "KernelEnvironment",
+    "Observation",
+    "Rewards",
+    "Step",
+    "as_gymnasium",
+    "task_text",
+]

@@ -1,0 +1,280 @@
+"""What the Snakefile asks for: the plan, the files that its rules make, one run per checkout at a time.
+
+Snakemake itself is not imported here. The Snakefile's own process plans and holds the lock; the processes
+that Snakemake starts for single jobs, and those that only look, do not wait for it. With the profile of a
+cluster the config has a site, and every job says where it goes.
+"""
+
+import functools
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from pipeline.config.cache import plan_of_jobs, plan_of_the_run
+from pipeline.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
+from pipeline.errors import REMEDIES, ConfigError, KernelmillError, explained
+from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
+from pipeline.execution.cluster.running import begin_job, check_run
+from pipeline.execution.cluster.site import KEY, Site, to_site
+from pipeline.execution.progress import only_progress
+from pipeline.execution.recovery import mend
+from pipeline.records.plan import Plan, PlannedTask, Sweep
+from pipeline.records.record import read_record
+from pipeline.store.layout import STAGES, output_path, spec_path
+from pipeline.store.lock import take_lock
+from pipeline.store.outputs import bring_outputs
+from pipeline.store.shared import Shared, shared_store
+from pipeline.workers.submit import begin
+
+ROOT = Path("artifacts")
+LOCK = ROOT / ".lock"
+CONFIG_KEYS = ("experiment", "overrides", "sweep", "store")
+LOOKING = (
+    *("--lint", "--report", "--summary", "--detailed-summary", "--list"),
+    *("--dag", "--rulegraph", "--filegraph"),
+)
+"""Options of Snakemake that run nothing."""
+
+INTERRUPTED = "interrupted while planning: run again, what was written is whole"
+
+
+def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Workflow":
+    """Plan for Snakemake's `--config`; takes the checkout's lock where jobs will run.
+
+    An error that the user can fix is one line, and ends the process.
+    """
+    if main and not dryrun:
+        only_progress()
+    looking = dryrun or is_looking()
+    # `python` in the rules is the interpreter that runs Snakemake, also where its environment is not active.
+    prefer_programs_in(Path(sys.executable).parent)
+    jobs_end_with_this()
+    try:
+        jobs = jobs_of(config)
+        site = site_of(config)
+        if site is not None and not main:
+            begin_job(site)
+        shared = share(config)
+        lock = take_lock(LOCK) if main and not looking else None
+        plan = _find_plan(jobs, main=main, warm=not looking and site is None)
+        cluster = Cluster(site, ROOT) if site is not None else None
+        if main and not looking:
+            check_run(plan, cluster, ROOT)
+            if shared is not None:
+                bring(shared, plan)
+        if lock is not None:
+            mend(plan, ROOT)
+    except KernelmillError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail(INTERRUPTED)
+    except OSError as error:
+        if error.errno not in REMEDIES:
+            raise
+        _fail(f"{error.filename or ROOT}: {explained(error)}")
+    return Workflow(plan, lock, cluster)
+
+
+def share(config: Mapping[str, Any]) -> Shared | None:
+    """The shared store of `--config store=…` or $KERNELMILL_STORE, for this process and its jobs.
+
+    Raises
+    ------
+    StoreError
+        The address cannot be used.
+    """
+    if "store" in config:
+        use_shared_store(str(config["store"]))
+    return shared_store()
+
+
+def bring(shared: Shared, plan: Plan) -> None:
+    """Before Snakemake looks what is missing: what others made of this plan already."""
+    brought = bring_outputs(shared, [task.row for task in plan.tasks], ROOT)
+    if brought:
+        print(f"shared store: {brought} stage outputs of this plan were there", file=sys.stderr)
+
+
+def _find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> Plan:
+    """The plan; where it has changed there will be work here, so the warm worker starts meanwhile."""
+    if not main:
+        return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
+    start = begin if warm else lambda: None
+    return plan_of_jobs(jobs, root=Path.cwd(), store=ROOT, before_making=start)
+
+
+def _fail(reason: str) -> NoReturn:
+    print(f"error: {reason}", file=sys.stderr)
+    sys.exit(1)
+
+
+def is_looking() -> bool:
+    """Whether Snakemake was only asked to show something."""
+    return any(argument.startswith(LOOKING) for argument in sys.argv[1:])
+
+
+def jobs_of(config: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """What `--config` asks for, as the overrides of jobs: `sweep=FILE` has many, anything else is one.
+
+    Raises
+    ------
+    ConfigError
+        Another key, a sweep with overrides beside it, or overrides that are neither a string nor a list.
+    StoreError
+        The file is not that of a sweep.
+    """
+    if "sweep" not in config:
+        return (overrides_of(config),)
+    beside = sorted(set(config) - {"sweep", "store", KEY})
+    if beside:
+        raise ConfigError(f"--config sweep=… {beside[0]}=…: a sweep's file says all (its key: jobs)")
+    return read_record(Path(str(config["sweep"])), Sweep).jobs
+
+
+def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """`--config experiment=NAME overrides="…"` as overrides; a list of overrides is taken as it is.
+
+    Raises
+    ------
+    ConfigError
+        Another key, or overrides that are neither a string nor a list.
+    """
+    unknown = sorted(set(config) - {*CONFIG_KEYS, KEY})
+    if unknown:
+        raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
+    value = config.get("overrides", [])
+    if isinstance(value, str):
+        lines = shlex.split(value)
+    elif isinstance(value, list) and all(isinstance(line, str) for line in value):
+        lines = value
+    else:
+        raise ConfigError(f"--config overrides=…: expected 'group=option …', got {value!r}")
+    chosen = [f"experiment={config['experiment']}"] if "experiment" in config else []
+    return (*chosen, *lines)
+
+
+def site_of(config: Mapping[str, Any]) -> Site | None:
+    """The site that a cluster's profile brings along; None on a single machine."""
+    return to_site(config[KEY], f"--config {KEY}") if KEY in config else None
+
+
+class Workflow:
+    """The files of a plan, by stage and key, as rules ask for them."""
+
+    def __init__(self, plan: Plan, lock: TextIO | None = None, cluster: Cluster | None = None) -> None:
+        self.plan = plan
+        self._lock = lock  # held as long as this object lives
+        self._cluster = cluster
+        self._requests = functools.cache(self._make_requests)
+        self._tasks = {stage: {getattr(task.row, stage): task for task in plan.tasks} for stage in STAGES}
+        made = {each.key: str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations}
+        self.mutations = list(made.values())
+        self.reported_mutations = [made[each.key] for each in plan.mutations if each.reported]
+        self.cores = cluster.cores if cluster is not None else os.cpu_count() or 1
+        self.aggregate = str(ROOT / "aggregate" / plan.aggregate / "summary.json")
+        self.aggregate_spec = str(spec_path(ROOT, "aggregate", plan.aggregate))
+        self.report = str(ROOT / "report" / plan.aggregate / "report.html")
+        self.tracked = str(ROOT / "track" / plan.aggregate / "tracked.json")
+
+    def log(self, stage: str) -> str:
+        """Log of a job that there is once in a plan."""
+        return str(ROOT / "logs" / stage / f"{self.plan.aggregate}.log")
+
+    def outputs(self, stage: str) -> list[str]:
+        """All files of a stage."""
+        return [
+            str(output_path(ROOT, stage, key, number))
+            for key, task in self._tasks[stage].items()
+            for number in range(task.row.rounds)
+        ]
+
+    def spec(self, stage: str) -> str:
+        """Pattern of the spec's path."""
+        return str(spec_path(ROOT, stage, "{key}"))
+
+    def history(self, wildcards: Any) -> list[str]:
+        """What compile, verify and profile wrote of the earlier rounds of a search, round by round."""
+        row = self._task("generate", wildcards).row
+        keys = {"compile": row.compile, "verify": row.verify, "profile": row.profile}
+        return [
+            str(output_path(ROOT, stage, key, number))
+            for number in range(int(wildcards.round))
+            for stage, key in keys.items()
+        ]
+
+    def generated(self, wildcards: Any) -> str:
+        """Variants for a compile job."""
+        return self._before("generate", "compile", wildcards)
+
+    def compiled(self, wildcards: Any) -> str:
+        """Binaries for a verify job."""
+        return self._before("compile", "verify", wildcards)
+
+    def compiled_for_profile(self, wildcards: Any) -> str:
+        """Binaries for a profile job."""
+        return self._before("compile", "profile", wildcards)
+
+    def verified(self, wildcards: Any) -> str:
+        """Verdicts for a profile job."""
+        return self._before("verify", "profile", wildcards)
+
+    def compile_threads(self, wildcards: Any) -> int:
+        """One per variant: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
+        return self._threads("compile", wildcards)
+
+    def verify_threads(self, wildcards: Any) -> int:
+        """The same for verify."""
+        return self._threads("verify", wildcards)
+
+    def profile_threads(self, wildcards: Any) -> int:
+        """All cores where the CPU is measured, so that nothing else runs meanwhile."""
+        if self._cluster is not None:
+            return self._threads("profile", wildcards)
+        return (os.cpu_count() or 1) if self._task("profile", wildcards).row.kind == "cpu" else 1
+
+    def profile_gpus(self, wildcards: Any) -> int:
+        """The GPU where one is measured: the profile's `resources: gpu=1` lets one job at a time have it.
+
+        A cluster has many, and hands them out itself.
+        """
+        row = self._task("profile", wildcards).row
+        return int(row.kind != "cpu" and row.device_present and self._cluster is None)
+
+    def on_cluster(self, stage: str) -> dict[str, Callable[[Any], Request]]:
+        """What a job asks of a cluster, each as a function of its wildcards; nothing on a single machine."""
+        if self._cluster is None:
+            return {}
+
+        def request(name: str) -> Callable[[Any], Request]:
+            return lambda wildcards: self._requests(stage, wildcards.key)[name]
+
+        return {name: request(name) for name in RESOURCES}
+
+    def chain(self, stage: str) -> Callable[[Any], str] | None:
+        """Name of a job's Slurm job, which compile, verify and profile of a task and round may share."""
+        if self._cluster is None or not self._cluster.chains:
+            return None
+        return lambda wildcards: f"{self._task(stage, wildcards).row.profile}-round{wildcards.round}"
+
+    def _threads(self, stage: str, wildcards: Any) -> int:
+        task = self._task(stage, wildcards)
+        return self._cluster.threads(stage, task) if self._cluster is not None else max(1, task.proposed)
+
+    def _make_requests(self, stage: str, key: str) -> dict[str, Request]:
+        assert self._cluster is not None
+        return self._cluster.requests(stage, self._tasks.get(stage, {}).get(key))
+
+    def _before(self, stage: str, later: str, wildcards: Any) -> str:
+        key = getattr(self._task(later, wildcards).row, stage)
+        return str(output_path(ROOT, stage, key, int(wildcards.round)))
+
+    def _task(self, stage: str, wildcards: Any) -> PlannedTask:
+        try:
+            return self._tasks[stage][wildcards.key]
+        except KeyError:
+            path = output_path(ROOT, stage, wildcards.key, int(wildcards.round))
+            hint = "python -m pipeline.cli.plan --paths lists those of this plan"
+            raise ConfigError(f"{path}: no task of this plan makes it ({hint})") from None

@@ -1,0 +1,29 @@
+"""What an environment can be made of; every message names what is wrong and what there is."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import ConfigError
+from pipeline.execution.gym import KernelEnvironment
+
+NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"kernel": "sofmax"}, "sofmax"),
+        ({"hardware": "h200"}, "hardware=h200: no such device here, and a reward is measured on it"),
+        ({"implementation": "triton"}, "implementation: got 'triton', expected one of cpp"),
+        ({"baseline": "vendor"}, "baseline: got 'vendor', profile.baselines has "),
+        ({"overrides": ("profile.baselines=[]",)}, "profile.baselines: a reward needs one at least"),
+        ({"workload": "awkward,bert_base"}, "an environment is one task, "),
+    ],
+)
+def test_what_cannot_be_made(tmp_path: Path, names: dict, words: str) -> None:
+    """Before anything is compiled, and nothing is left behind."""
+    if names.get("hardware") == "h200" and Path("/dev/nvidia0").exists():
+        pytest.skip("there is a GPU, perhaps this one")
+    with pytest.raises(ConfigError, match="(?s)" + words):
+        KernelEnvironment(**{**NAMES, **names}, store=tmp_path)
