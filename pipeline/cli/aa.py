@@ -17,13 +17,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.config.cache import current_plan
 from pipeline.errors import KernelmillError
 from pipeline.execution.workflow import ROOT
 from pipeline.measure.bench import Bench
 from pipeline.measure.member import MemberGone
 from pipeline.measure.statistics import proportion
 from pipeline.measure.summary import Unstable
+from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileOutput
 from pipeline.records.outcome import Outcome
 from pipeline.records.plan import PlannedTask

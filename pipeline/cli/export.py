@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import get_args
 
 from pipeline.analyze.quantities import counted
-from pipeline.config.catalogue import Catalogue
-from pipeline.config.compose import composer
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.exports.exporting import Wanted, export
 from pipeline.exports.texts import Licensing
 from pipeline.exports.writers import FORMATS
+from pipeline.plan.catalogue import Catalogue
+from pipeline.plan.compose import composer
 from pipeline.records.kernel import Kernel
 from pipeline.records.written import Writer
 

@@ -23,11 +23,11 @@ from typing import Any, TextIO
 from pipeline.candidates.flashinfer_format import is_data_set
 from pipeline.candidates.flashinfer_traces import write_traces
 from pipeline.candidates.table import summary, write_table
-from pipeline.config.judging import Judging, plan_judging
 from pipeline.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError, StoreError
 from pipeline.execution.progress import only_progress
 from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
+from pipeline.plan.judging import Judging, plan_judging
 from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record

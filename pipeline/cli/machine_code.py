@@ -34,8 +34,8 @@ from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
 from pipeline.cli.printing import print_lines
-from pipeline.config.sources import Sources
 from pipeline.errors import ConfigError, KernelmillError, StoreError
+from pipeline.plan.sources import Sources
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.store.atomic import write_atomic

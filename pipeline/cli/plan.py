@@ -11,9 +11,9 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.cli.printing import print_lines
-from pipeline.config.cache import current_plan
-from pipeline.config.nodes import read_nodes
 from pipeline.errors import KernelmillError
+from pipeline.plan.cache import current_plan
+from pipeline.plan.nodes import read_nodes
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import GenerateSpec

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.cli import completion
-from pipeline.config.cache import current_plan
-from pipeline.config.groups import check_project
 from pipeline.environment import let_hydra_raise
 from pipeline.errors import KernelmillError
 from pipeline.execution.multirun.command import check_executors, cores, is_looking, run_snakemake
 from pipeline.execution.summary import show
 from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
+from pipeline.plan.cache import current_plan
+from pipeline.plan.groups import check_project
 from pipeline.workers.submit import begin
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
@@ -89,7 +89,7 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
 
     import hydra
 
-    from pipeline.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
+    from pipeline.plan.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(CONF.absolute()), config_name=PRIMARY)
     def answer(_: object) -> None:

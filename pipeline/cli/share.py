@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline import environment
-from pipeline.config.cache import current_plan
 from pipeline.errors import KernelmillError, StoreError
+from pipeline.plan.cache import current_plan
 from pipeline.records.record import Record
 from pipeline.store.layout import STAGES, spec_path
 from pipeline.store.outputs import bring_outputs, is_whole

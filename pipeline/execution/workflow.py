@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from pipeline.config.cache import plan_of_jobs, plan_of_the_run
 from pipeline.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
 from pipeline.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
@@ -21,6 +20,7 @@ from pipeline.execution.cluster.running import begin_job, check_run
 from pipeline.execution.cluster.site import KEY, Site, to_site
 from pipeline.execution.progress import only_progress
 from pipeline.execution.recovery import mend
+from pipeline.plan.cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.plan import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
 from pipeline.store.layout import STAGES, output_path, spec_path

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.config.sources import Sources
 from pipeline.errors import ConfigError, StoreError, ToolchainError
 from pipeline.exports.cleaning import Cleaner
+from pipeline.plan.sources import Sources
 from pipeline.records.exported import File, Language, Part, Source
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.record import Record, digest_bytes, digest_parts, read_record

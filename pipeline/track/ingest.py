@@ -22,7 +22,7 @@ from pipeline.track.sweep import Sweep, close_sweep, open_sweep
 from pipeline.track.tasks import read_task
 from pipeline.track.write import Place, workload_dataset
 
-LOCAL = "local"  # hardware that is read from the machine (pipeline/config/machine.py)
+LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/machine.py)
 MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
 ABOUT = {
     MEASURED: "One run per measured variant. The links in the report and in the sweeps open a task's charts.",

@@ -24,15 +24,15 @@ import msgspec
 import numpy as np
 
 from pipeline.backends.backend import CompileJob
-from pipeline.config.catalogue import Catalogue
-from pipeline.config.compose import composer
-from pipeline.config.groups import options
-from pipeline.config.overrides import Overrides
 from pipeline.measure import member
 from pipeline.measure.bench import ROUNDS, Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.rounds import CANDIDATE, CLEAN, Round, waiting
 from pipeline.measure.work import work_of
+from pipeline.plan.catalogue import Catalogue
+from pipeline.plan.compose import composer
+from pipeline.plan.groups import options
+from pipeline.plan.overrides import Overrides
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure
 from pipeline.records.record import read_record

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.backends.cpp.launch import share_openmp
-from pipeline.config.machine import read_machine
 from pipeline.measure import ceilings, ceilings_cpu
 from pipeline.measure.bench import PRELOAD
 from pipeline.measure.ceilings_cpu import Arrays
@@ -29,6 +28,7 @@ from pipeline.measure.lock import device_lock
 from pipeline.measure.matrix_peaks import peak_of
 from pipeline.measure.processor import usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.plan.machine import read_machine
 from pipeline.workers.sandbox import ForkServer
 from tests.benchmarks import likwid
 from tests.benchmarks.ceilings_page import INTRODUCTION, Row, gains, table

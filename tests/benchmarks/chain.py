@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.config.cache import current_plan
+from pipeline.plan.cache import current_plan
 from pipeline.records.plan import PlannedTask
 from pipeline.store.layout import output_path, spec_path
 from tests.paths import ROOT

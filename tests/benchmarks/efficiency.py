@@ -21,8 +21,8 @@ from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.config.cache import current_plan
 from pipeline.environment import forget_compiler_settings
+from pipeline.plan.cache import current_plan
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import CompileSpec, GenerateSpec
 from pipeline.records.variant import Generated

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.config.cache import current_plan
 from pipeline.measure.baselines import BaselineSets, Scene
 from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, MemberGone, Place
@@ -20,6 +19,7 @@ from pipeline.measure.opponents import Opponent
 from pipeline.measure.rounds import CANDIDATE
 from pipeline.measure.runner import measure
 from pipeline.measure.summary import Unstable
+from pipeline.plan.cache import current_plan
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record
 from pipeline.records.settings import Profile

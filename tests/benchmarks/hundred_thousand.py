@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pipeline.config.cache import current_plan
+from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileRecord
 from pipeline.records.profiled import ProfileOutput, ProfileRecord
 from pipeline.records.record import to_json

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.config.cache import current_plan
+from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.plan import PlannedTask
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
-from pipeline.config.cache import current_plan
-from pipeline.config.machine import read_machine
+from pipeline.plan.cache import current_plan
+from pipeline.plan.machine import read_machine
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.store.layout import spec_path

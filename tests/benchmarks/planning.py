@@ -148,8 +148,8 @@ class Clock:
 
 def child(lines: list[str]) -> None:
     """Do all that the front door does until it would start Snakemake, and say what CPU time that took."""
-    from pipeline.config import builds, cache, plan, resolve, spec_files, specs, tasks
     from pipeline.execution.multirun import folders, front, jobs, launching, sweeping
+    from pipeline.plan import builds, cache, plan, resolve, spec_files, specs, tasks
 
     clock = Clock()
     clock.wrap(sweeping, "combinations", "combinations")

@@ -16,10 +16,10 @@ import numpy as np
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.config.cache import current_plan
 from pipeline.measure.bench import Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.roofline import Work
+from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import Compiled
 from pipeline.records.profiled import Comparison
 from pipeline.records.record import read_record

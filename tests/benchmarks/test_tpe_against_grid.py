@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.config.cache import current_plan
+from pipeline.plan.cache import current_plan
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval

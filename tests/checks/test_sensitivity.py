@@ -14,7 +14,7 @@ from pipeline.checks.cases import CaseBook, Prepared
 from pipeline.checks.reference import Oracle, find_function
 from pipeline.checks.shapes import Budget, plan
 from pipeline.checks.tolerance import deviation
-from pipeline.config.compose import composer
+from pipeline.plan.compose import composer
 from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from pipeline.cli import nodes
-from pipeline.config.nodes import Node
 from pipeline.errors import ToolchainError
 from pipeline.execution.cluster.site import Site
+from pipeline.plan.nodes import Node
 from pipeline.records.hardware import Hardware
-from tests.config.project import MACHINE
 from tests.paths import ROOT
+from tests.plan.project import MACHINE
 
 
 @pytest.fixture

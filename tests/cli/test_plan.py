@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import plan
-from tests.config.project import Project
+from tests.plan.project import Project
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.config import builds
-from pipeline.config.machine import Machine
 from pipeline.errors import ConfigError
 from pipeline.execution import on_node
+from pipeline.plan import builds
+from pipeline.plan.machine import Machine
 from pipeline.store.layout import spec_path
-from tests.config.conftest import read_once
-from tests.config.project import CPU, MACHINE, Project
+from tests.plan.conftest import read_once
+from tests.plan.project import CPU, MACHINE, Project
 
 OTHER = msgspec.structs.replace(
     MACHINE,

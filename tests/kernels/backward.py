@@ -15,7 +15,7 @@ import torch
 from pipeline.backends.registry import backend
 from pipeline.checks.reference import Oracle, find_function
 from pipeline.checks.tolerance import deviation
-from pipeline.config.compose import composer
+from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.kernel import Kernel
 from pipeline.records.record import from_plain

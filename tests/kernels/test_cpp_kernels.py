@@ -11,7 +11,7 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
 from pipeline.checks.reference import Oracle, find_function
 from pipeline.checks.tolerance import deviation
-from pipeline.config.compose import composer
+from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Kernel

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pipeline.config.machine import read_machine
-from pipeline.config.plan import make_plan
+from pipeline.plan.machine import read_machine
+from pipeline.plan.plan import make_plan
 from pipeline.records.specs import TaskRow
 from pipeline.stages import aggregate, compile, generate, profile, report, track, verify
 from pipeline.store.layout import output_path, spec_path

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.config.builds import Builds
-from pipeline.config.catalogue import Catalogue
-from pipeline.config.compose import composer
-from pipeline.config.overrides import parse
-from pipeline.config.spec_files import write_spec
 from pipeline.errors import BundleError
 from pipeline.execution.bundles.archive import Bundle
 from pipeline.execution.bundles.jobs import Command, run_all
 from pipeline.execution.bundles.stages import StageCommands
+from pipeline.plan.builds import Builds
+from pipeline.plan.catalogue import Catalogue
+from pipeline.plan.compose import composer
+from pipeline.plan.overrides import parse
+from pipeline.plan.spec_files import write_spec
 from pipeline.records.record import Record
 from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec, key_of

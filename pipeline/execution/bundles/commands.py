@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.analyze.summary_text import summary_text
-from pipeline.config.spec_files import write_spec
 from pipeline.errors import BundleError, KernelmillError
 from pipeline.execution.bundles import text
+from pipeline.plan.spec_files import write_spec
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec, key_of
 from pipeline.records.summary import Summary
@@ -22,10 +22,10 @@ UNFINISHED = 3
 
 def pack(options: argparse.Namespace) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
-    from pipeline.config.machine import read_machine
-    from pipeline.config.material import gather
     from pipeline.execution.bundles.libraries import OF_BACKEND, Target
     from pipeline.execution.bundles.packing import pack as pack_job
+    from pipeline.plan.machine import read_machine
+    from pipeline.plan.material import gather
 
     overrides = tuple(options.overrides)
     (material,) = gather((overrides,), Path.cwd(), read_machine())
@@ -46,9 +46,9 @@ def pack(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace, root: Path) -> int:
     """Plan, run, write the bundle, say what came of it."""
-    from pipeline.config.cache import current_plan
     from pipeline.execution.bundles.running import Runner
     from pipeline.execution.bundles.writing import Request, write
+    from pipeline.plan.cache import current_plan
     from pipeline.store.lock import take_lock
 
     lock = take_lock(root / ".lock")

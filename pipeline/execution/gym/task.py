@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.agents.contract import LANGUAGE
-from pipeline.config.cache import current_plan
-from pipeline.config.machine import read_machine
-from pipeline.config.material import gather
 from pipeline.errors import ConfigError
+from pipeline.plan.cache import current_plan
+from pipeline.plan.machine import read_machine
+from pipeline.plan.material import gather
 from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, read_record

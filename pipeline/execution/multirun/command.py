@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.config.groups import hint
 from pipeline.errors import ConfigError
+from pipeline.plan.groups import hint
 from pipeline.records.record import Record
 from pipeline.workers.keeper import die_with_parent
 

@@ -8,9 +8,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.config.values import Plain
 from pipeline.execution.multirun.jobs import SweepJob, SweepJobs, plain_hydra
 from pipeline.execution.multirun.texts import Texts, list_text
+from pipeline.plan.values import Plain
 from pipeline.store.atomic import unwritable
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from pipeline.config.grammar import read_override
-from pipeline.config.groups import hint
-from pipeline.config.overrides import check_sweep
 from pipeline.environment import let_hydra_raise
 from pipeline.errors import ConfigError, KernelmillError
+from pipeline.plan.grammar import read_override
+from pipeline.plan.groups import hint
+from pipeline.plan.overrides import check_sweep
 
 INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 ARGUMENTS = "hydra.launcher.arguments"
@@ -40,7 +40,7 @@ def _hydra(arguments: Sequence[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
+    from pipeline.plan.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
     def run(_: DictConfig) -> float | None:

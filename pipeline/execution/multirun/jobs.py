@@ -16,10 +16,10 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from pipeline.config.compose import Compositions
-from pipeline.config.grammar import read_override
-from pipeline.config.jobs import JobConfig, job_configs
-from pipeline.config.values import Plain
+from pipeline.plan.compose import Compositions
+from pipeline.plan.grammar import read_override
+from pipeline.plan.jobs import JobConfig, job_configs
+from pipeline.plan.values import Plain
 
 _PLAIN_SUBDIR = "${hydra.job.num}"
 _NAMES = re.compile(r"\$\{\s*([\w.]+)\s*(:?)")

@@ -15,10 +15,6 @@ from hydra.core.utils import JobReturn, env_override
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config.cache import plan_of_jobs, write_sweep
-from pipeline.config.compose import Compositions
-from pipeline.config.groups import hint
-from pipeline.config.overrides import HYDRA
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.execution.multirun.command import (
     REFUSED,
@@ -35,6 +31,10 @@ from pipeline.execution.multirun.results import find_results, objective_text, re
 from pipeline.execution.multirun.sweeping import is_grid
 from pipeline.execution.summary import show
 from pipeline.execution.workflow import ROOT, Workflow
+from pipeline.plan.cache import plan_of_jobs, write_sweep
+from pipeline.plan.compose import Compositions
+from pipeline.plan.groups import hint
+from pipeline.plan.overrides import HYDRA
 from pipeline.records.objective import JobResult, Reached, Unfinished
 from pipeline.records.plan import Plan
 

@@ -7,7 +7,7 @@ import msgspec
 from pipeline.analyze.collect import Result
 from pipeline.analyze.diagnosis import diagnose
 from pipeline.backends.triton import Triton
-from pipeline.config.compose import composer
+from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import from_plain

@@ -5,12 +5,12 @@ import random
 import tempfile
 from pathlib import Path
 
-from pipeline.config.cache import current_plan
 from pipeline.execution.bundles.archive import Bundle, read_bundle
 from pipeline.execution.bundles.manifest import Job
 from pipeline.execution.bundles.running import Ran, Runner
 from pipeline.execution.bundles.stages import log_path
 from pipeline.execution.bundles.writing import Request, Written, write
+from pipeline.plan.cache import current_plan
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.plan import Plan

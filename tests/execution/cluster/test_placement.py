@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.config import builds
 from pipeline.errors import ConfigError
 from pipeline.execution.cluster.placement import RESOURCES, Cluster
 from pipeline.execution.cluster.site import Placement, Site
+from pipeline.plan import builds
 from pipeline.records.plan import Plan, PlannedTask
-from tests.config.conftest import read_once
-from tests.config.project import MACHINE, Project
+from tests.plan.conftest import read_once
+from tests.plan.project import MACHINE, Project
 
 CPU = Placement(cpus=8, minutes=120, partition="cpu", exclusive=True, memory_gib=2)
 GPU = Placement(cpus=4, minutes=60, partition="gpu", gres="gpu:h200:1")

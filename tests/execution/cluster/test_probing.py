@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.config.nodes import Node
 from pipeline.errors import ConfigError, ToolchainError
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import Placement, Site
+from pipeline.plan.nodes import Node
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json
-from tests.config.project import MACHINE
+from tests.plan.project import MACHINE
 
 DECLARED = {
     name: Hardware(name=name, description=name, kind="cuda", architecture="sm_90", limits={})

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from pipeline import environment
-from pipeline.config import builds
-from pipeline.config.nodes import Node, write_node
 from pipeline.errors import ConfigError
 from pipeline.execution.cluster import running
 from pipeline.execution.cluster.placement import Cluster
 from pipeline.execution.cluster.running import begin_job, check_run
 from pipeline.execution.cluster.site import Placement, Site
-from tests.config.conftest import read_once
-from tests.config.project import CPU, MACHINE, Project
+from pipeline.plan import builds
+from pipeline.plan.nodes import Node, write_node
+from tests.plan.conftest import read_once
+from tests.plan.project import CPU, MACHINE, Project
 
 SITE = Site(compile=Placement(cpus=1, minutes=1), hardware={"cpu": Placement(cpus=1, minutes=1)})
 OTHER = msgspec.structs.replace(MACHINE, cpu=msgspec.structs.replace(CPU, facts={**CPU.facts, "cores": "64"}))

@@ -10,10 +10,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from pipeline.config.grammar import read_override
 from pipeline.execution.multirun.failures import JobFailed
 from pipeline.execution.multirun.folders import Folders
 from pipeline.execution.multirun.jobs import Returned, SweepJob, SweepJobs
+from pipeline.plan.grammar import read_override
 from tests.paths import ROOT
 
 CONF = ROOT / "conf"

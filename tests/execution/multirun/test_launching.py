@@ -12,15 +12,15 @@ from hydra.core.utils import JobStatus
 from omegaconf import DictConfig, OmegaConf
 
 from hydra_plugins.kernelmill_launcher import KernelmillLauncher
-from pipeline.config import builds
 from pipeline.execution.multirun import launching
 from pipeline.execution.multirun.command import Ended
 from pipeline.execution.multirun.failures import JobFailed, SweepStopped
+from pipeline.plan import builds
 from pipeline.records.objective import JobResult, Missed, Reached, Unfinished
 from pipeline.records.plan import Sweep
 from pipeline.records.record import read_record
-from tests.config.project import read_once
 from tests.paths import ROOT
+from tests.plan.project import read_once
 
 CELL = ("workload=awkward", "optimization=baseline")
 JOBS = [("kernel=softmax", "hardware=cpu", *CELL), ("kernel=softmax", "hardware=h200", *CELL)]

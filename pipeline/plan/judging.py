@@ -1,0 +1,107 @@
+"""Plan the judging of a folder of problems: its specs are written, nothing of it is run.
+
+In: the folder, a hardware target, a preset of verify. Out: `Judging`: keys and paths for Snakemake, and what
+is wrong with the folder, one line each.
+"""
+
+import re
+from pathlib import Path
+
+from pipeline.candidates.flashinfer import convert, plain_name
+from pipeline.candidates.flashinfer_format import is_data_set
+from pipeline.candidates.folder import complaints, scan
+from pipeline.errors import ConfigError
+from pipeline.plan.builds import Builds
+from pipeline.plan.catalogue import Catalogue
+from pipeline.plan.compose import composer
+from pipeline.plan.groups import check_option, option_file
+from pipeline.plan.machine import Device, Machine, read_machine, resolve
+from pipeline.plan.overrides import Overrides
+from pipeline.plan.resolve import limits_of
+from pipeline.plan.spec_files import write_spec
+from pipeline.plan.validate import to_record
+from pipeline.records.hardware import Hardware, Target
+from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
+from pipeline.records.record import Record, digest
+from pipeline.records.settings import Verify
+from pipeline.records.specs import key_of
+
+
+class Judging(Record, frozen=True, kw_only=True):
+    """What there is to judge."""
+
+    problems: dict[str, ProblemFolder]
+    """By key of judge, in the order of the rows."""
+    verdicts: str
+    """Key of verdicts."""
+    complaints: tuple[str, ...]
+
+
+def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store: Path) -> Judging:
+    """Write the specs of all problems; `root` is the repository, `store` the artifact folder.
+
+    A data set in the format of flashinfer-bench is imported into the store first.
+
+    Raises
+    ------
+    ConfigError
+        The folder holds nothing to judge, or there is no such option.
+    """
+    if is_data_set(folder):
+        name = f"{plain_name(folder.name)}-{digest(str(folder.absolute()))}"
+        folder = convert(folder, store / "imported" / name)
+    problems = scan(folder)
+    machine = read_machine()
+    device, settings = _options(hardware, verify, root / "conf", machine)
+    if device.hardware.kind == "recorded" or device.hardware.recorded is not None:
+        raise ConfigError(
+            f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
+        )
+    target = _target(device.hardware)
+    build = Builds().judge(target)
+    keys: dict[str, ProblemFolder] = {}
+    for problem in problems:
+        spec = JudgeSpec(
+            problem=problem,
+            hardware=hardware,
+            target=target,
+            device_present=device.present,
+            device=_model(device, machine),
+            settings=settings,
+            build=build,
+        )
+        key = key_of(re.sub(r"[^A-Za-z0-9_.-]", "_", problem.name), spec)
+        write_spec(store, "judge", key, spec)
+        keys[key] = problem
+    table = VerdictsSpec(folder=str(folder), keys=tuple(keys))
+    name = key_of("verdicts", table)
+    write_spec(store, "verdicts", name, table)
+    return Judging(
+        problems=keys,
+        verdicts=name,
+        complaints=tuple(line for problem in problems for line in complaints(problem)),
+    )
+
+
+def _options(hardware: str, verify: str, conf: Path, machine: Machine) -> tuple[Device, Verify]:
+    for group, name in (("hardware", hardware), ("verify", verify)):
+        check_option(conf, group, name, f"--{group} {name}")
+    with composer(conf) as hydra:
+        catalogue = Catalogue(hydra, Overrides(choices={}, values={}), conf.parent)
+        declared = catalogue.all_hardware()
+        plain = hydra.option("verify", verify)
+        settings = to_record(plain, Verify, option_file(conf, "verify", verify))
+        return resolve(declared[hardware], declared, machine), settings
+
+
+def _target(hardware: Hardware) -> Target:
+    """What candidates are shown of a device; on the processor they see what is there."""
+    limits = {} if hardware.kind == "cpu" else limits_of(hardware)
+    return Target(kind=hardware.kind, architecture=hardware.architecture, limits=limits)
+
+
+def _model(device: Device, machine: Machine) -> str:
+    """What candidates run on: an absent device is stood in for by the processor."""
+    if device.present and device.hardware.kind != "cpu" and machine.gpu is not None:
+        return machine.gpu[2]
+    return machine.cpu.facts.get("model", machine.cpu.architecture)

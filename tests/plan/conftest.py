@@ -1,0 +1,15 @@
+"""Fixtures of the config layer's tests."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.plan import builds
+from tests.plan.project import Project, read_once
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A small project of one's own; the pipeline's code is read once for all tests."""
+    monkeypatch.setattr(builds, "Code", read_once)
+    return Project(tmp_path / "project")

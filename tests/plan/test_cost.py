@@ -1,0 +1,77 @@
+"""What planning a task costs, in counts (encodings, files, solved spaces): no clock that others disturb."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from pipeline.plan import resolve, specs, tasks
+from pipeline.plan.builds import Builds
+from pipeline.plan.once import Once
+from pipeline.records import record
+from pipeline.search.space import Subspace
+from pipeline.store.many import Files
+from tests.plan.project import Project
+
+JOBS = 60
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, counts: Counter[str], owner: Any, name: str) -> None:
+    """Count the calls of a function."""
+    real = getattr(owner, name)
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        counts[name] += 1
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "workload.dimensions.tokens={}",
+        "+kernel.attributes.shift={}",
+        "profile.batches_at_most={}",
+        "verify.time_limit={}.5",
+    ],
+)
+def test_a_task_more(project: Project, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Four specs are encoded and written once each, and little beside; what tasks share is made once."""
+    counts: Counter[str] = Counter()
+    counted(monkeypatch, counts, record.msgspec.json, "encode")
+    counted(monkeypatch, counts, specs, "spec_file")
+    counted(monkeypatch, counts, Files, "_write")
+    counted(monkeypatch, counts, Subspace, "points")
+    counted(monkeypatch, counts, Builds, "_of_backend")
+    counted(monkeypatch, counts, tasks, "fingerprint")
+    counted(monkeypatch, counts, resolve, "_narrowed")
+    jobs = [("workload=small", "hardware=cpu", line.format(30 + number)) for number in range(JOBS)]
+    plan = project.make_sweep(*jobs).plan
+    assert len(plan.tasks) == JOBS
+    assert counts["spec_file"] == 4 * JOBS
+    assert counts["_write"] <= 4 * JOBS + 5
+    assert counts["encode"] <= 12 * JOBS + 60
+    assert counts["points"] <= 2
+    assert counts["_of_backend"] <= 4
+    assert counts["fingerprint"] == 1
+    assert counts["_narrowed"] <= 2
+
+
+def test_once_by_identity() -> None:
+    """Equal records are two, equal strings one; a function that raises is asked again."""
+    asked: list[object] = []
+    first, second = {"a": 1}, {"a": 1}
+
+    def make(*given: Any) -> int:
+        asked.append(given)
+        if given[-1] == "bad":
+            raise ValueError("again")
+        return len(asked)
+
+    once = Once(make)
+    assert [once(first, "x"), once(second, "x"), once(first, "".join(["x"]))] == [1, 2, 1]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="again"):
+            once(first, "bad")
+    assert len(asked) == 4

@@ -1,0 +1,113 @@
+"""The specs of mutate: one per implementation, whatever the tasks; explanations of survivors."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.backends.registry import backend
+from pipeline.errors import ConfigError
+from pipeline.mutation.mutants import find_mutants
+from pipeline.plan.compose import composer
+from pipeline.plan.groups import options
+from pipeline.plan.mutations import SURVIVORS, explanations
+from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.record import from_plain, read_record
+from pipeline.records.specs import AggregateSpec, MutateSpec
+from pipeline.store.layout import spec_path
+from tests.paths import ROOT
+from tests.plan.project import Project
+
+
+def test_one_spec_per_implementation(project: Project) -> None:
+    """Two workloads are two tasks of one spec; two absent GPUs are interpreted alike."""
+    plan = project.plan()
+    assert [(each.kernel, each.implementation) for each in plan.mutations] == [
+        ("scale", "cpp"),
+        ("scale", "triton"),
+    ]
+    cpp, triton = (
+        read_record(spec_path(project.store, "mutate", each.key), MutateSpec) for each in plan.mutations
+    )
+    assert len(cpp.tasks) == 2
+    assert len(triton.tasks) == 1
+    assert [preset.name for preset in cpp.presets] == ["standard", "fast"]
+    assert len(cpp.tasks[0].space.tunables["UNROLL"].values) > 1
+    assert cpp.tasks[0].verify.parent == ""
+
+
+def test_the_report_waits_only_where_it_is_asked_to(project: Project) -> None:
+    """A score costs minutes, so that most experiments leave it to its own target."""
+    for line, reported in (("mutation.report=false", False), ("mutation.report=true", True)):
+        plan = project.plan(line)
+        assert {each.reported for each in plan.mutations} == {reported}
+        spec = read_record(spec_path(project.store, "aggregate", plan.aggregate), AggregateSpec)
+        assert bool(spec.mutations) is reported
+
+
+def test_the_report_does_not_change_the_score(project: Project) -> None:
+    """Nor do the preset's name and description."""
+    keys = [
+        tuple(each.key for each in project.plan(f"mutation.report={value}").mutations)
+        for value in ("true", "false")
+    ]
+    assert keys[0] == keys[1]
+
+
+def test_an_unknown_preset(project: Project) -> None:
+    """One line, with the file and the known names."""
+    with pytest.raises(
+        ConfigError, match=r"conf/mutation/standard.yaml: presets: unknown verify 'fats' \(known: "
+    ):
+        project.plan("mutation.presets=[fats]")
+
+
+def test_explanations_of_the_folder_and_above(tmp_path: Path) -> None:
+    """What stands beside the source wins; line breaks are spaces."""
+    implementation = Implementation(
+        backend="cpp", source="kernels/a/a.cpp", entry="a", origin="test", licence="none"
+    )
+    (tmp_path / "kernels" / "a").mkdir(parents=True)
+    assert explanations(implementation, tmp_path) == {}
+    (tmp_path / "kernels" / SURVIVORS).write_text("x: above\ny: |\n  two\n  lines\n")
+    (tmp_path / "kernels" / "a" / SURVIVORS).write_text("x: beside\n")
+    assert explanations(implementation, tmp_path) == {"x": "beside", "y": "two lines"}
+    (tmp_path / "kernels" / "a" / SURVIVORS).write_text("- x\n")
+    with pytest.raises(
+        ConfigError, match="kernels/a/survivors.yaml: expected `mutant: why it survives` lines"
+    ):
+        explanations(implementation, tmp_path)
+
+
+def test_every_explained_mutant_exists() -> None:
+    """An explanation of a mutant that can no longer be made is out of date."""
+    explained: set[str] = set()
+    made: set[str] = set()
+    with composer(ROOT / "conf") as composed:
+        kernels = [
+            from_plain(composed.option("kernel", name), Kernel) for name in options(ROOT / "conf", "kernel")
+        ]
+    for kernel in kernels:
+        for implementation in kernel.implementations.values():
+            if implementation.source:
+                explained |= explanations(implementation, ROOT).keys()
+                sources = backend(implementation.backend).sources(implementation, ROOT)
+                made |= {mutant.id for each in find_mutants(sources, ROOT).values() for mutant in each}
+    assert explained - made == set()
+
+
+def test_every_kernel_of_the_repository_has_mutants() -> None:
+    """A new kernel with sources of its own belongs to the experiment."""
+    with composer(ROOT / "conf") as composed:
+        kernels = {
+            name: from_plain(composed.option("kernel", name), Kernel)
+            for name in options(ROOT / "conf", "kernel")
+        }
+    experiment = yaml.safe_load((ROOT / "conf" / "experiment" / "mutation.yaml").read_text())["experiment"]
+    named = {name for grid in experiment["select"] for name in grid["kernel"]}
+    own = {
+        name
+        for name, kernel in kernels.items()
+        if any(each.source for each in kernel.implementations.values())
+    }
+    assert named == own
