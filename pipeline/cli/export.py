@@ -19,9 +19,9 @@ from typing import get_args
 
 from pipeline.analyze.quantities import counted
 from pipeline.errors import ConfigError, KernelmillError
-from pipeline.exports.exporting import Wanted, export
-from pipeline.exports.texts import Licensing
-from pipeline.exports.writers import FORMATS
+from pipeline.interop.exports.exporting import Wanted, export
+from pipeline.interop.exports.texts import Licensing
+from pipeline.interop.exports.writers import FORMATS
 from pipeline.plan.catalogue import Catalogue
 from pipeline.plan.compose import composer
 from pipeline.records.kernel import Kernel

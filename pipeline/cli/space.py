@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pipeline.cli.printing import print_lines
 from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError, one_line
-from pipeline.formats.combining import combined
-from pipeline.formats.registry import read_recorded
+from pipeline.interop.formats.combining import combined
+from pipeline.interop.formats.registry import read_recorded
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record
 from pipeline.records.recorded import RecordedResult, RecordedSpace
@@ -165,8 +165,8 @@ def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
 
 def _export(arguments: Sequence[str]) -> Iterator[str]:
     from pipeline.analyze.quantities import counted
-    from pipeline.formats.ours import own_results
-    from pipeline.formats.writing import write_t4
+    from pipeline.interop.formats.ours import own_results
+    from pipeline.interop.formats.writing import write_t4
 
     parser = argparse.ArgumentParser(
         prog="python -m pipeline.cli.space export", description="Write our own results as T4 files."

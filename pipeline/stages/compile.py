@@ -23,12 +23,12 @@ import msgspec
 from pipeline.backends.backend import CompileJob, Sharing
 from pipeline.backends.registry import backend
 from pipeline.backends.untrusted import compile_untrusted
+from pipeline.interop.replay.rounds import compile_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
-from pipeline.replay.rounds import compile_records
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder

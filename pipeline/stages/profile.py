@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
+from pipeline.interop.replay.rounds import profile_records
 from pipeline.measure import screening
 from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
@@ -27,7 +28,6 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
-from pipeline.replay.rounds import profile_records
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output

@@ -34,12 +34,12 @@ from pipeline.checks.preparation import (
     where_tried,
 )
 from pipeline.checks.shapes import Shape
+from pipeline.interop.replay.rounds import verify_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import VerifyOutput, VerifyRecord
-from pipeline.replay.rounds import verify_records
 from pipeline.search.prune_bound import Grounds
 from pipeline.search.prune_static import is_measured_anyway, judge
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry

@@ -11,8 +11,8 @@ from pipeline.plan.plan import Made, make_plan
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec
 from pipeline.store.layout import spec_path
+from tests.interop.replay.recordings import result, t4, written
 from tests.paths import ROOT
-from tests.replay.recordings import result, t4, written
 
 RECORDED = ("kernel=recorded", "workload=recorded", "optimization=full", "hardware=recorded", "search=grid")
 SOFTMAX = ("kernel=softmax", "workload=bert_base", "optimization=full", "hardware=recorded", "search=grid")

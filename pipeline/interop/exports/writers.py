@@ -1,0 +1,101 @@
+"""Write tables row by row. In: records. Out: a file in JSON Lines or Parquet, never all of it in memory.
+
+Both formats hold the same: Parquet is written from the cleaned JSON of each row.
+"""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+import msgspec
+
+from pipeline.interop.exports.cleaning import Cleaner
+from pipeline.interop.exports.schema import arrow_schema
+from pipeline.records.record import Record
+
+Format = Literal["jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = ("jsonl", "parquet")
+GROUP_BYTES = 16 << 20  # of JSON in one row group
+GROUP_ROWS = 2000
+
+
+class Writer(Protocol):
+    """A table that is being written; a context manager."""
+
+    rows: int
+    """So far."""
+
+    def write(self, record: Record) -> None:
+        """Add one row."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def writer(folder: Path, name: str, kind: type[Record], form: Format, cleaner: Cleaner) -> Writer:
+    """For the table `name` of records of a kind."""
+    path = folder / f"{name}.{form}"
+    return _JsonLines(path, cleaner) if form == "jsonl" else _Parquet(path, kind, cleaner)
+
+
+class _JsonLines:
+    def __init__(self, path: Path, cleaner: Cleaner) -> None:
+        self.rows = 0
+        self._cleaner = cleaner
+        self._stream = path.open("wb")
+
+    def write(self, record: Record) -> None:
+        self._stream.write(self._cleaner.encoded(msgspec.json.encode(record)) + b"\n")
+        self.rows += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+
+class _Parquet:
+    def __init__(self, path: Path, kind: type[Record], cleaner: Cleaner) -> None:
+        import pyarrow.parquet as pq
+
+        self.rows = 0
+        self._cleaner = cleaner
+        self._schema = arrow_schema(kind)
+        self._file = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._lines: list[bytes] = []
+        self._size = 0
+
+    def write(self, record: Record) -> None:
+        line = self._cleaner.encoded(msgspec.json.encode(record))
+        self._lines.append(line)
+        self._size += len(line)
+        self.rows += 1
+        if self._size >= GROUP_BYTES or len(self._lines) >= GROUP_ROWS:
+            self._flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._flush()
+        self._file.close()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if not self._lines:
+            return
+        plain = [msgspec.json.decode(line) for line in self._lines]
+        self._file.write_table(pa.Table.from_pylist(plain, schema=self._schema))
+        self._lines.clear()
+        self._size = 0

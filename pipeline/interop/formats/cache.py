@@ -1,0 +1,188 @@
+"""Kernel Tuner's cache files. In: their text. Out: a RecordedSpace.
+
+A cache grows while Kernel Tuner runs: a file whose run ended early lacks its last two brackets, or ends
+within an entry. Times are milliseconds. The layout: Kernel Tuner's documentation, `process_cache`.
+"""
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import FormatError
+from pipeline.interop.formats import reading
+from pipeline.interop.formats.failures import marked
+from pipeline.interop.formats.units import MILLISECONDS, PER_SECOND
+from pipeline.records.kernel import TunableValue
+from pipeline.records.outcome import Outcome
+from pipeline.records.recorded import RecordedResult, RecordedSpace
+
+IN_A_SECOND = PER_SECOND[MILLISECONDS]
+COSTS = {
+    "compile_time": "compile_seconds",
+    "benchmark_time": "benchmark_seconds",
+    "verification_time": "verify_seconds",
+    "framework_time": "framework_seconds",
+    "strategy_time": "search_seconds",
+}
+"""What they are called there -> here."""
+
+
+def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The object that a text holds, closed where the run that wrote it was cut off, and what was amended."""
+    try:
+        return reading.mapping(json.loads(text), f"{path}: top level"), ()
+    except (ValueError, RecursionError):
+        pass
+    open_end = text.rstrip().removesuffix(",")
+    last = open_end.rfind("}")
+    attempts = (
+        (f"{open_end}}}}}", "the file was not closed: its run ended early"),
+        (
+            f"{open_end[: last + 1]}}}}}",
+            "the file ends within an entry, which is left out: its run ended early",
+        ),
+    )
+    for attempt, note in attempts if '"cache"' in text else ():
+        try:
+            return reading.mapping(json.loads(attempt), f"{path}: top level"), (note,)
+        except (ValueError, RecursionError):
+            continue
+    return reading.parsed(text, path), ()  # raises, with the place
+
+
+def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] = ()) -> RecordedSpace:
+    """A cache file as a space with its results.
+
+    Raises
+    ------
+    FormatError
+        A part is missing or is of another kind.
+    """
+    entries = reading.mapping(reading.part(content, "cache", f"{path}: top level"), f"{path}: cache")
+    names = _names(content, path)
+    objective = content.get("objective", "time")
+    if not isinstance(objective, str):
+        objective = next((str(each) for each in reading.sequence(objective, f"{path}: objective")), "time")
+    results = [
+        _result(
+            reading.mapping(entry, f"{path}: cache['{key}']"), names, objective, f"{path}: cache['{key}']"
+        )
+        for key, entry in entries.items()
+    ]
+    declared = reading.mapping(content.get("tune_params", {}), f"{path}: tune_params")
+    tunables = {name: _declared(declared.get(name, []), f"{path}: tune_params.{name}") for name in names}
+    values, amended = with_values(tunables, (each.tunables for each in results))
+    return RecordedSpace(
+        source=path.name,
+        format="cache",
+        kernel=reading.optional_text(content.get("kernel_name")),
+        device=reading.optional_text(content.get("device_name")),
+        problem=problem_size(content.get("problem_size")),
+        unit=MILLISECONDS,
+        objective=objective,
+        tunables=values,
+        results=tuple(results),
+        notes=(*notes, *(amended if declared else ())),
+    )
+
+
+def problem_size(value: object) -> tuple[int, ...]:
+    """The size of the problem, where it is made of numbers."""
+    sizes = value if isinstance(value, list) else [value]
+    whole = [size for size in sizes if isinstance(size, int) and not isinstance(size, bool)]
+    return tuple(whole) if len(whole) == len(sizes) else ()
+
+
+def with_values(
+    declared: Mapping[str, Sequence[TunableValue]], points: Iterable[Mapping[str, TunableValue]]
+) -> tuple[dict[str, tuple[TunableValue, ...]], tuple[str, ...]]:
+    """The declared values and, after them, those that only the results have; what was so amended."""
+    values = {name: {_identity(value): value for value in known} for name, known in declared.items()}
+    for point in points:
+        for name, value in point.items():
+            values[name].setdefault(_identity(value), value)
+    added = [name for name, known in values.items() if len(known) > len(declared[name])]
+    notes = (f"results have values that are not declared: of {', '.join(added)}",) if added else ()
+    return {name: tuple(known.values()) for name, known in values.items()}, notes
+
+
+def _identity(value: TunableValue) -> tuple[bool, TunableValue]:
+    return isinstance(value, bool), value  # 1 and true are two values of a tunable
+
+
+def median_of(samples: Sequence[float], otherwise: float | None) -> float | None:
+    """Median of the samples, or what is known instead."""
+    return statistics.median(samples) if samples else otherwise
+
+
+def _names(content: Mapping[str, Any], path: Path) -> list[str]:
+    if "tune_params_keys" in content:
+        names = reading.sequence(content["tune_params_keys"], f"{path}: tune_params_keys")
+        return [reading.text(name, f"{path}: tune_params_keys") for name in names]
+    return list(
+        reading.mapping(reading.part(content, "tune_params", f"{path}: top level"), f"{path}: tune_params")
+    )
+
+
+def _declared(values: object, place: str) -> list[TunableValue]:
+    return [reading.tunable_value(value, place) for value in reading.sequence(values, place)]
+
+
+def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, place: str) -> RecordedResult:
+    tunables = {
+        name: reading.tunable_value(reading.part(entry, name, place), f"{place}.{name}") for name in names
+    }
+    common = {
+        field: entry[key] / IN_A_SECOND for key, field in COSTS.items() if reading.is_number(entry.get(key))
+    }
+    stamp = reading.optional_text(entry.get("timestamp"))
+    failure = _failure(entry, objective, place)
+    if failure is not None:
+        outcome, reason = failure
+        return RecordedResult(tunables=tunables, outcome=outcome, reason=reason, timestamp=stamp, **common)
+    samples = tuple(_seconds(entry.get("times") or [], f"{place}.times"))
+    seconds = reading.seconds(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
+    measurements = {
+        key: value
+        for key, value in entry.items()
+        if reading.is_number(value) and key not in tunables and key not in COSTS and key != "time"
+    }
+    return RecordedResult(
+        tunables=tunables,
+        outcome=Outcome.PASSED,
+        samples=samples,
+        seconds=seconds,
+        median_seconds=median_of(samples, seconds),
+        joules=joules(measurements),
+        measurements=measurements,
+        timestamp=stamp,
+        **common,
+    )
+
+
+def joules(measurements: Mapping[str, float]) -> float | None:
+    """Energy of one call: Kernel Tuner's observers give it in joules, under a name that ends so."""
+    return next(
+        (value for key, value in measurements.items() if key == "energy" or key.endswith("_energy")), None
+    )
+
+
+def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outcome, str] | None:
+    if "__error__" in entry:
+        return marked(entry["__error__"]) or (Outcome.LAUNCH_ERROR, str(entry["__error__"]))
+    found = [key for key in (objective, "time") if key in entry]
+    if not found:
+        raise FormatError(f"{place}: expected the key '{objective}', got {reading.listed(entry)}")
+    for key in found:
+        failure = marked(entry[key])
+        if failure is not None:
+            return failure
+        reading.number(entry[key], f"{place}.{key}")
+    return None
+
+
+def _seconds(times: object, place: str) -> Iterable[float]:
+    for value in reading.sequence(times, place):
+        yield reading.seconds(value, place) / IN_A_SECOND

@@ -1,0 +1,83 @@
+"""The output of KTT, the Kernel Tuning Toolkit. In: its JSON. Out: a RecordedSpace.
+
+One duration for each configuration: KTT runs it once. Layout: KTT 2.1, `Metadata` and `Results`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import FormatError
+from pipeline.interop.formats import reading
+from pipeline.interop.formats.cache import with_values
+from pipeline.interop.formats.units import PER_SECOND, unit_of_time
+from pipeline.records.kernel import TunableValue
+from pipeline.records.outcome import Outcome
+from pipeline.records.recorded import RecordedResult, RecordedSpace
+
+STATUSES = {
+    "Ok": Outcome.PASSED,
+    "ComputationFailed": Outcome.LAUNCH_ERROR,
+    "ValidationFailed": Outcome.WRONG_VALUE,
+    "CompilationFailed": Outcome.COMPILE_ERROR,
+    "DeviceLimitsExceeded": Outcome.PRUNED,
+}
+
+
+def recorded_ktt(content: Mapping[str, Any], path: Path) -> RecordedSpace:
+    """A file of results; its tunables have the values that occur.
+
+    Raises
+    ------
+    FormatError
+        A part is missing or is of another kind.
+    """
+    metadata = reading.mapping(reading.part(content, "Metadata", f"{path}: top level"), f"{path}: Metadata")
+    place = f"{path}: Metadata.TimeUnit"
+    unit = unit_of_time(reading.text(reading.part(metadata, "TimeUnit", f"{path}: Metadata"), place), place)
+    entries = reading.sequence(content["Results"], f"{path}: Results")
+    results: list[RecordedResult] = []
+    for number, each in enumerate(entries):
+        place = f"{path}: Results[{number}]"
+        results.append(_result(reading.mapping(each, place), PER_SECOND[unit], place))
+        if results[-1].tunables.keys() != results[0].tunables.keys():
+            expected, got = reading.listed(results[0].tunables), reading.listed(results[-1].tunables)
+            raise FormatError(f"{place}.Configuration: expected {expected} as in Results[0], got {got}")
+    names = results[0].tunables if results else {}
+    values, _ = with_values(dict.fromkeys(names, ()), (each.tunables for each in results))
+    return RecordedSpace(
+        source=path.name,
+        format="KTT",
+        kernel=reading.optional_text(entries[0].get("KernelName")) if entries else None,
+        device=reading.optional_text(metadata.get("Device")),
+        unit=unit,
+        tunables=values,
+        results=tuple(results),
+    )
+
+
+def _result(entry: Mapping[str, Any], per_second: float, place: str) -> RecordedResult:
+    tunables: dict[str, TunableValue] = {}
+    configuration = reading.sequence(reading.part(entry, "Configuration", place), f"{place}.Configuration")
+    for number, each in enumerate(configuration):
+        where = f"{place}.Configuration[{number}]"
+        pair = reading.mapping(each, where)
+        name = reading.text(reading.part(pair, "Name", where), f"{where}.Name")
+        tunables[name] = reading.tunable_value(reading.part(pair, "Value", where), f"{where}.Value")
+    status = reading.text(reading.part(entry, "Status", place), f"{place}.Status")
+    if status not in STATUSES:
+        raise FormatError(f"{place}.Status: expected one of {', '.join(STATUSES)}, got '{status}'")
+    spent = reading.number(entry.get("TotalOverhead", 0), f"{place}.TotalOverhead") / per_second
+    if status != "Ok":
+        outcome = STATUSES[status]
+        return RecordedResult(tunables=tunables, outcome=outcome, reason=status, framework_seconds=spent)
+    total = reading.part(entry, "TotalDuration", place)
+    seconds = reading.seconds(total, f"{place}.TotalDuration") / per_second
+    return RecordedResult(
+        tunables=tunables,
+        outcome=Outcome.PASSED,
+        samples=(seconds,),
+        seconds=seconds,
+        median_seconds=seconds,
+        framework_seconds=spent,
+    )

@@ -1,0 +1,166 @@
+"""T1, the description of a search space and its kernel. In: its JSON. Out: a RecordedSpace without results.
+
+Schema: KernelTuner/kernel_tuner, `T1/1.0.0/input-schema.json`. Values are Python expressions there
+(`[2**i for i in range(6)]`), conditions too: both are evaluated by walking their syntax, never by Python.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import FormatError, FormulaError
+from pipeline.interop.formats import reading
+from pipeline.interop.formats.cache import problem_size
+from pipeline.interop.formats.units import unit_of_time
+from pipeline.interop.formats.values import listed_values
+from pipeline.records.kernel import Constraint, TunableValue
+from pipeline.records.recorded import RecordedArgument, RecordedSpace
+from pipeline.search.formula import names_in
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "uint": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "string": (str,),
+}
+
+
+def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
+    """A T1 file as a space.
+
+    Raises
+    ------
+    FormatError
+        A part is missing or is of another kind, or an expression cannot be evaluated.
+    """
+    place = f"{path}: ConfigurationSpace"
+    space = reading.mapping(reading.part(content, "ConfigurationSpace", f"{path}: top level"), place)
+    tunables: dict[str, tuple[TunableValue, ...]] = {}
+    defaults: dict[str, TunableValue] = {}
+    notes: list[str] = []
+    declared = reading.sequence(reading.part(space, "TuningParameters", place), f"{place}.TuningParameters")
+    for number, each in enumerate(declared):
+        where = f"{place}.TuningParameters[{number}]"
+        parameter = reading.mapping(each, where)
+        name = reading.text(reading.part(parameter, "Name", where), f"{where}.Name")
+        if name in tunables:  # Kernel Tuner takes the last one too
+            notes.append(f"{name} is declared twice: the last declaration counts")
+        tunables[name] = _values(parameter, where, notes)
+        _take_default(name, parameter, tunables[name], (defaults, notes))
+    constants = _constants(content, tunables)
+    kernel = reading.mapping(content.get("KernelSpecification", {}), f"{path}: KernelSpecification")
+    general = reading.mapping(content.get("General", {}), f"{path}: General")
+    return RecordedSpace(
+        source=path.name,
+        format="T1",
+        kernel=reading.optional_text(kernel.get("KernelName") or general.get("BenchmarkName")),
+        device=_device(kernel),
+        language=reading.optional_text(kernel.get("Language")),
+        problem=problem_size(kernel.get("ProblemSize")),
+        arguments=_arguments(kernel, f"{path}: KernelSpecification.Arguments"),
+        unit=unit_of_time(str(general["TimeUnit"]), f"{path}: General.TimeUnit")
+        if "TimeUnit" in general
+        else None,
+        tunables=tunables,
+        defaults=defaults,
+        constraints=_constraints(space, {*tunables, *constants}, place),
+        constants=constants,
+        notes=tuple(notes),
+    )
+
+
+def _values(parameter: Mapping[str, Any], place: str, notes: list[str]) -> tuple[TunableValue, ...]:
+    values = reading.part(parameter, "Values", place)
+    if isinstance(values, str):
+        try:
+            values = listed_values(values)
+        except FormulaError as error:
+            raise FormatError(f"{place}.Values: {error}") from None
+    kind = parameter.get("Type")
+    types = TYPES.get(kind) if isinstance(kind, str) else None
+    if types is None:
+        raise FormatError(f"{place}.Type: expected one of {', '.join(TYPES)}, got {reading.shown(kind)}")
+    found = reading.sequence(values, f"{place}.Values")
+    if not found:
+        raise FormatError(f"{place}.Values: expected at least one value, got none")
+    if kind in ("int", "uint") and any(isinstance(value, float) for value in found):
+        notes.append(f"{parameter['Name']} is declared {kind} and has values with a fraction")
+        types = TYPES["float"]
+    for value in found:
+        fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
+        if not fits or (kind == "uint" and value < 0):
+            raise FormatError(f"{place}.Values: expected values of type {kind}, got {reading.shown(value)}")
+        reading.tunable_value(value, f"{place}.Values")
+    if len({(type(value), value) for value in found}) < len(found):
+        raise FormatError(f"{place}.Values: expected each value once, got {reading.shown(found)}")
+    return tuple(found)
+
+
+def _take_default(
+    name: str,
+    parameter: Mapping[str, Any],
+    values: tuple[TunableValue, ...],
+    into: tuple[dict[str, TunableValue], list[str]],
+) -> None:
+    defaults, notes = into
+    default = parameter.get("Default")
+    if isinstance(default, list) and len(default) == 1:  # gemm's GEMMK
+        default = default[0]
+    for value in values:
+        if value == default and isinstance(value, bool) == isinstance(default, bool):
+            defaults[name] = value
+            return
+    if default is not None:
+        notes.append(f"the default of {name}, {reading.shown(default)}, is not among its values: left out")
+
+
+def _constants(content: Mapping[str, Any], tunables: Mapping[str, object]) -> dict[str, TunableValue]:
+    """Numbers of the benchmark's own settings (`MAX_THREADS`): a condition may name them."""
+    settings = content.get("BenchmarkConfig")
+    return {
+        name: value
+        for name, value in (settings.items() if isinstance(settings, dict) else ())
+        if isinstance(value, bool | int | float | str) and name not in tunables
+    }
+
+
+def _device(kernel: Mapping[str, Any]) -> str | None:
+    device = kernel.get("Device")
+    return reading.optional_text(device.get("Name")) if isinstance(device, dict) else None
+
+
+def _arguments(kernel: Mapping[str, Any], place: str) -> tuple[RecordedArgument, ...]:
+    found = []
+    for number, each in enumerate(reading.sequence(kernel.get("Arguments") or [], place)):
+        argument = reading.mapping(each, f"{place}[{number}]")
+        size = argument.get("Size")
+        found.append(
+            RecordedArgument(
+                name=str(argument.get("Name", number)),
+                type=reading.text(
+                    reading.part(argument, "Type", f"{place}[{number}]"), f"{place}[{number}].Type"
+                ),
+                memory=reading.optional_text(argument.get("MemoryType")),
+                access=reading.optional_text(argument.get("AccessType")),
+                size=size if isinstance(size, int | str) else None,
+            )
+        )
+    return tuple(found)
+
+
+def _constraints(space: Mapping[str, Any], known: set[str], place: str) -> tuple[Constraint, ...]:
+    found = []
+    for number, each in enumerate(reading.sequence(space.get("Conditions") or [], f"{place}.Conditions")):
+        where = f"{place}.Conditions[{number}]"
+        condition = reading.mapping(each, where)
+        rule = reading.text(reading.part(condition, "Expression", where), f"{where}.Expression").strip()
+        try:
+            unknown = sorted(names_in(rule) - known)
+        except FormulaError as error:
+            raise FormatError(f"{where}.Expression: {error}") from None
+        if unknown:
+            names = reading.listed(sorted(known))
+            raise FormatError(f"{where}.Expression: expected names of tunables ({names}), got '{unknown[0]}'")
+        found.append(Constraint(rule=rule, reason=f"condition {number + 1} of the file"))
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""Artifacts to export: a run of our own kernels as the stages leave it, and a large one with failures."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pipeline.cli.export import declared_kernels
+from pipeline.interop.exports.card import Tables
+from pipeline.interop.exports.cleaning import Cleaner
+from pipeline.interop.exports.exporting import Wanted, export
+from pipeline.interop.exports.texts import Licensing, Texts
+from pipeline.records.exported import Row
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.profiled import ProfileOutput
+from pipeline.records.record import read_record, to_json
+from pipeline.records.verified import VerifyOutput
+from pipeline.store.atomic import write_atomic
+from pipeline.store.layout import output_path, spec_path
+from tests.analyze.sample_run import Case, write_run
+from tests.execution.bundles.made_up import Run, make_run
+from tests.paths import ROOT
+
+
+def ours(root: Path) -> Run:
+    """A softmax of this repository, every variant measured."""
+    return make_run(root)
+
+
+def sample(root: Path, cases: list[Case] | None = None) -> Path:
+    """Kernels that are not here, on eight targets, with failures of several kinds."""
+    spec = write_run(root, cases)
+    write_atomic(spec_path(root, "aggregate", "sample-1"), to_json(spec))
+    return root
+
+
+def exported(root: Path, out: Path, **wanted: Any) -> Tables:
+    """Export with the kernels of this repository."""
+    return export(Wanted(root=str(root), out=str(out), **wanted), declared_kernels(ROOT), ROOT)
+
+
+def rows(out: Path) -> list[Row]:
+    """As they were written, each field checked."""
+    return [msgspec.json.decode(line, type=Row) for line in (out / "rows.jsonl").read_bytes().splitlines()]
+
+
+def plain(out: Path, table: str = "rows") -> list[dict]:
+    """The same without types."""
+    return [json.loads(line) for line in (out / f"{table}.jsonl").read_bytes().splitlines()]
+
+
+def fail_first(root: Path, run: Run, reason: str) -> str:
+    """Have the first variant fail in verify for that reason; its id."""
+    path = output_path(root, "verify", run.plan.tasks[0].row.verify, 0)
+    output = read_record(path, VerifyOutput)
+    first, *others = output.records
+    failure = Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+    failed = msgspec.structs.replace(first, result=failure)
+    write_atomic(path, to_json(msgspec.structs.replace(output, records=(failed, *others))))
+    path = output_path(root, "profile", run.plan.tasks[0].row.profile, 0)
+    measured = read_record(path, ProfileOutput)
+    rest = tuple(each for each in measured.records if each.variant.id != first.variant.id)
+    write_atomic(path, to_json(msgspec.structs.replace(measured, records=rest)))
+    return first.variant.id
+
+
+def texts(root: Path, folder: Path = ROOT, **licensing: Any) -> Texts:
+    """Of a store and a checkout."""
+    return Texts(
+        declared_kernels(ROOT),
+        folder=folder,
+        root=root,
+        licensing=Licensing(**licensing),
+        cleaner=Cleaner(ROOT, root),
+    )

@@ -1,0 +1,93 @@
+"""Any file: known by its content, and refused in one line where it is none of the kinds."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import FormatError
+from pipeline.interop.formats.registry import read_recorded
+from tests.interop.formats.files import CACHE, T1, T4, written
+from tests.interop.formats.recorded import recorded
+
+RECORDED = {
+    "convolution_milo_A100": (4362, {"launch_error": 155, "compile_error": 6}, 0.5536e-3),
+    "convolution_milo_MI250X": (4362, {}, 0.65879e-3),
+    "dedispersion_milo_A100": (11130, {}, 68.1166e-3),
+}
+
+
+@pytest.mark.parametrize("suffix", [".json.gz", "_T4.json.gz"])
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_public_results(name: str, suffix: str) -> None:
+    """Number of results, failures by kind, best time: as their README says, from either format."""
+    space = read_recorded(recorded(f"{name}{suffix}"))
+    count, failures, best = RECORDED[name]
+    assert len(space.results) == count
+    outcomes = [result.outcome.value for result in space.results]
+    assert {each: outcomes.count(each) for each in set(outcomes) - {"passed"}} == failures
+    seconds = [result.seconds for result in space.results if result.seconds is not None]
+    assert min(seconds) == pytest.approx(best, rel=1e-5)
+    assert len(seconds) == count - sum(failures.values())
+
+
+def test_t4_and_cache_file_say_the_same() -> None:
+    """Both formats of one measurement become the same results, what T4 lacks apart."""
+    cache = read_recorded(recorded("convolution_milo_A100.json.gz"))
+    t4 = read_recorded(recorded("convolution_milo_A100_T4.json.gz"))
+    for one, other in zip(cache.results, t4.results, strict=True):
+        assert (one.tunables, one.outcome, one.samples) == (other.tunables, other.outcome, other.samples)
+        assert (one.seconds, one.compile_seconds) == (other.seconds, other.compile_seconds)
+
+
+def test_the_content_tells_the_kind(tmp_path: Path) -> None:
+    """Not the name of the file."""
+    for content, kind in ((T1, "T1"), (T4, "T4"), (CACHE, "cache")):
+        assert read_recorded(written(tmp_path, content, "whatever")).format == kind
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "text"),
+    [
+        (
+            {"a": 1},
+            "f",
+            "top level: expected one of the keys 'ConfigurationSpace' (T1, a search space); 'results'",
+        ),
+        ([1], "f", "top level: expected an object, got [1]"),
+        ("", "f", "line 1 column 1: expected JSON, got an error: Expecting value"),
+        ('{"a": 1,\n "b" 2}', "f", "line 2 column 6: expected JSON, got an error: Expecting ':' delimiter"),
+        ("[" * 100_000, "f", "expected JSON, got "),
+        (
+            '{"results": [], "a": "\\ud83d\\ude00 \\ud800"}',
+            "f",
+            "expected text, got half a character: \\ud800",
+        ),
+        (f'{{"a": {"1" * 5_000}}}', "f", "expected JSON, got a number of more than 4,300 digits"),
+        ('{"cache": tru', "f", "line 1 column 11: expected JSON, got an error"),
+    ],
+)
+def test_other_files(content: object, name: str, text: str, tmp_path: Path) -> None:
+    """One line that names the file and what is there."""
+    file = written(tmp_path, content, name)
+    with pytest.raises(FormatError) as caught:
+        read_recorded(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """Missing, a folder, a gzip file cut off or damaged, bytes that are no text."""
+    whole = written(tmp_path, T4, "whole.gz").read_bytes()
+    (tmp_path / "cut.gz").write_bytes(whole[:-20])
+    (tmp_path / "damaged.gz").write_bytes(whole[:30] + b"\0\0\0\0" + whole[34:])
+    (tmp_path / "bytes").write_bytes(b'{"a": "\xff"}')
+    for name, text in (
+        ("missing", "No such file or directory"),
+        (".", "Is a directory"),
+        ("cut.gz", "damaged gzip file"),
+        ("damaged.gz", "damaged gzip file"),
+        ("bytes", "expected UTF-8 text, got 0xff at byte 7"),
+    ):
+        with pytest.raises(FormatError, match=text):
+            read_recorded(tmp_path / name)
