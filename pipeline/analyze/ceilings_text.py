@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.analyze.quantities import rate, seconds
-from pipeline.analyze.roofline import per_second
 from pipeline.measure.device_ceilings import (
     DeviceCeilings,
     Level,
@@ -12,6 +10,8 @@ from pipeline.measure.device_ceilings import (
     level_bandwidth,
     level_of,
 )
+from pipeline.performance.quantities import rate, seconds
+from pipeline.performance.roofline import per_second
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import Record
 

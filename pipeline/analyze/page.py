@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeline.analyze import quantities
-from pipeline.analyze.bound.error_table import WORDS
 from pipeline.analyze.columns import COLUMNS
 from pipeline.analyze.mutants import scores
 from pipeline.analyze.page_data import page_data
@@ -28,9 +26,11 @@ from pipeline.analyze.page_sections import (
     verification,
     winner_findings,
 )
+from pipeline.performance import quantities
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Winner
 from pipeline.records.tracked import Tracked
+from pipeline.report.error_table import WORDS
 
 if TYPE_CHECKING:
     import jinja2

@@ -9,8 +9,8 @@ import msgspec
 
 from pipeline.analyze.columns.measurement import CACHES
 from pipeline.analyze.page_inputs import Links, Tables
-from pipeline.analyze.quantities import baseline
-from pipeline.analyze.roofline import compute_peak, estimate_roofline_seconds, peak_rates
+from pipeline.performance.quantities import baseline
+from pipeline.performance.roofline import compute_peak, estimate_roofline_seconds, peak_rates
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import Winner
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.analyze.quantities import counted, digits, seconds, share
+from pipeline.performance.quantities import counted, digits, seconds, share
 from pipeline.records.profiled import Verdict
 from pipeline.records.record import read_record
 from pipeline.records.summary import NotMeasured, Summary, Winner

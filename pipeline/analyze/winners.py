@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pipeline.analyze.collect import Result
 from pipeline.analyze.columns import ColumnType
 from pipeline.analyze.columns.who import author
-from pipeline.analyze.roofline import estimate_roofline_seconds
 from pipeline.analyze.tables import row_table
 from pipeline.measure.verdicts import NEAR, RESOLUTION
+from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval, Profiled
 from pipeline.records.summary import Cell, Compared, NotMeasured, Winner

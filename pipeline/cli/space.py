@@ -164,9 +164,9 @@ def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
 
 
 def _export(arguments: Sequence[str]) -> Iterator[str]:
-    from pipeline.analyze.quantities import counted
     from pipeline.interop.formats.ours import own_results
     from pipeline.interop.formats.writing import write_t4
+    from pipeline.performance.quantities import counted
 
     parser = argparse.ArgumentParser(
         prog="python -m pipeline.cli.space export", description="Write our own results as T4 files."

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.analyze.collect import Result
-from pipeline.analyze.diagnosis import diagnose
+from pipeline.performance.diagnosis import diagnose
 from pipeline.records.brief import Brief
 from pipeline.records.compiled import CompileOutput
 from pipeline.records.history import Trial

@@ -1,15 +1,15 @@
 """Pruning by the analytic bound. In: what compiled, the task, what was measured before. Out: reasons.
 
-The bound is an estimate of the least time of a call (`pipeline.analyze.bound`). Measured ceilings count where
+The bound is an estimate of the least time of a call (`pipeline.performance.bound`). Measured ceilings count where
 an earlier round has them, else the target's declared peaks. A variant whose bound cannot be known stays.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.analyze.bound.least import Rates, Work, bound
-from pipeline.analyze.bound.of_variant import Device, launch_of, reachable_flops
-from pipeline.analyze.roofline import latency_seconds, peak_rates
+from pipeline.performance.bound.least import Rates, Work, bound
+from pipeline.performance.bound.of_variant import Device, launch_of, reachable_flops
+from pipeline.performance.roofline import latency_seconds, peak_rates
 from pipeline.records.compiled import Compiled, CompileRecord
 from pipeline.records.profiled import Profiled, ProfileOutput
 from pipeline.records.pruning import Bounded, Prune, Reach, Scale

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from pipeline.analyze import page
-from pipeline.analyze.quantities import counted
+from pipeline.performance.quantities import counted
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary

@@ -9,9 +9,9 @@ import datetime
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.analyze.bound.of_result import ceiling_bound, declared_bound
 from pipeline.analyze.collect import Result
-from pipeline.analyze.diagnosis import diagnose
+from pipeline.performance.bound.of_result import ceiling_bound, declared_bound
+from pipeline.performance.diagnosis import diagnose
 from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.analyze import quantities
+from pipeline.performance import quantities
 from pipeline.records.record import Record, to_json
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Links, TaskLinks

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.analyze import quantities
+from pipeline.performance import quantities
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.profiled import Interval
 from pipeline.records.record import read_record

@@ -14,10 +14,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.analyze.bound.error import Error, Pair, error_of
-from pipeline.analyze.bound.geometry import Block, Geometry, geometry
-from pipeline.analyze.bound.least import Bound, Rates, Work, bound
-from pipeline.analyze.quantities import digits, seconds
+from pipeline.performance.bound.error import Error, Pair, error_of
+from pipeline.performance.bound.geometry import Block, Geometry, geometry
+from pipeline.performance.bound.least import Bound, Rates, Work, bound
+from pipeline.performance.quantities import digits, seconds
 from pipeline.records.record import Record
 
 Configuration = dict[str, int]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analyze.quantities import counted
 from pipeline.cli import export
+from pipeline.performance.quantities import counted
 from tests.interop.exports.made_up import ours, plain
 
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from pipeline.analyze.bound.geometry import Geometry
-from pipeline.analyze.bound.least import Bound
-from pipeline.analyze.bound.of_result import (
+from pipeline.analyze.collect import Result
+from pipeline.analyze.columns.column import Column, ColumnType
+from pipeline.performance.bound.geometry import Geometry
+from pipeline.performance.bound.least import Bound
+from pipeline.performance.bound.of_result import (
     ceiling_bound,
     declared_bandwidth_share,
     declared_bound,
     geometry_of,
 )
-from pipeline.analyze.collect import Result
-from pipeline.analyze.columns.column import Column, ColumnType
-from pipeline.analyze.roofline import estimate_bound, estimate_roofline_seconds
+from pipeline.performance.roofline import estimate_bound, estimate_roofline_seconds
 
 
 def _bound(

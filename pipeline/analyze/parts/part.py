@@ -15,11 +15,8 @@ import msgspec
 
 from pipeline.analyze.ablation import ablation_table, find_ablations
 from pipeline.analyze.attempts import agent_uses, attempts_table
-from pipeline.analyze.bound.error import find_errors
-from pipeline.analyze.bound.error_table import error_table
 from pipeline.analyze.collect import Collected, collect, read_files
 from pipeline.analyze.counters import counters_table
-from pipeline.analyze.diagnosis.table import diagnoses_table
 from pipeline.analyze.effects import effects_table, find_effects
 from pipeline.analyze.facts import choose, facts_table
 from pipeline.analyze.pruning import find_prunings, pruning_table
@@ -27,9 +24,12 @@ from pipeline.analyze.rounds import find_rounds, rounds_table
 from pipeline.analyze.summarize import Tally, tally
 from pipeline.analyze.tables import outcomes_table, pruned_table, samples_table, variants_table
 from pipeline.analyze.winners import find_winners
+from pipeline.performance.bound.error import find_errors
 from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import AgentUse, NotMeasured, Winner
+from pipeline.report.diagnosis_table import diagnoses_table
+from pipeline.report.error_table import error_table
 from pipeline.store.kept import drop_kept, find_kept, keep
 from pipeline.store.layout import entry_path
 

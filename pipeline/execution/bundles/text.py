@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.analyze.quantities import counted
 from pipeline.analyze.summary_text import summary_text
 from pipeline.execution.bundles.closing import Closed
 from pipeline.execution.bundles.contents import part_of
 from pipeline.execution.bundles.manifest import Manifest, TaskEnd
+from pipeline.performance.quantities import counted
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, Tracked, TrackOutput

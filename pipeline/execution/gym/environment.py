@@ -15,13 +15,13 @@ import msgspec
 
 from pipeline.agents.reading import foreign_file
 from pipeline.analyze.collect import Result
-from pipeline.analyze.diagnosis import diagnose
-from pipeline.analyze.feedback import feedback
 from pipeline.errors import ConfigError
 from pipeline.execution.gym.chain import Chain, Judged, cores
 from pipeline.execution.gym.observation import Action, Observation, start_of
 from pipeline.execution.gym.reward import Rewards, comparison
 from pipeline.execution.gym.task import Task, Wanted, task_of
+from pipeline.performance.diagnosis import diagnose
+from pipeline.performance.feedback import feedback
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Interval, Verdict

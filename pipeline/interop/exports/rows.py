@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.analyze.collect import Result
-from pipeline.analyze.diagnosis import diagnose
-from pipeline.analyze.feedback import feedback
 from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.interop.exports.reading import Told
 from pipeline.interop.exports.texts import Texts
 from pipeline.interop.exports.traces import trace_of
 from pipeline.interop.exports.values import facts, setting, settings, sizes, static_fact
+from pipeline.performance.diagnosis import diagnose
+from pipeline.performance.feedback import feedback
 from pipeline.records.attempt import Attempt
 from pipeline.records.compiled import CompileRecord
 from pipeline.records.diagnosed import Finding

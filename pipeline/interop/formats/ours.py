@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from pipeline.analyze.collect import Collected, Result, collect
-from pipeline.analyze.quantities import counted
 from pipeline.interop.formats.cache import with_values
+from pipeline.performance.quantities import counted
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
 from pipeline.records.recorded import RecordedResult, RecordedSpace

@@ -1,0 +1,115 @@
+"""What the diagnoses look at: a result and its declaration in, one record with all facts at hand out."""
+
+import math
+from collections.abc import Callable, Iterator
+
+from pipeline.analyze.collect import Result
+from pipeline.performance.bound.geometry import Geometry
+from pipeline.performance.bound.least import Bound
+from pipeline.performance.bound.of_result import (
+    ceiling_bound,
+    declared_bandwidth_share,
+    declared_bound,
+    geometry_of,
+)
+from pipeline.records.compiled import StaticFacts
+from pipeline.records.diagnosed import Evidence, Finding
+from pipeline.records.hardware import BackendKind
+from pipeline.records.kernel import Tunable, TunableValue
+from pipeline.records.problem import Problem
+from pipeline.records.profiled import Profiled
+from pipeline.records.record import Record
+from pipeline.records.specs import GenerateSpec
+
+ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4}
+
+
+class Case(Record, frozen=True, kw_only=True):
+    """One variant; None and empty mean that it is not known."""
+
+    kind: BackendKind
+    architecture: str | None
+    dtype: str
+    unit: str
+    facts: StaticFacts
+    limits: dict[str, int]
+    matrix_gain: float | None = None
+    """Declared peak of the matrix units over that of the vector units, for the workload's dtype."""
+    launch: Geometry | None = None
+    bandwidth_share: float | None = None
+    """Estimate: of the declared bandwidth, what the loads in flight sustain."""
+    declared: Bound | None = None
+    """Estimate from declared peaks."""
+    ceiling: Bound | None = None
+    """Estimate from measured ceilings."""
+    profiled: Profiled | None = None
+    rows_bytes: int | None = None
+    """Greatest common divisor of the lengths of all tensors' rows, in bytes."""
+    tunables: dict[str, TunableValue] = {}
+    space: dict[str, Tunable] = {}
+
+    @property
+    def bound(self) -> Bound | None:
+        """The one that knows more: from what was measured, if anything was."""
+        return self.ceiling or self.declared
+
+    @property
+    def arithmetic_bound(self) -> bool:
+        """Whether operations take longer than bytes, as far as one can know: then what slows them counts."""
+        return self.bound is not None and self.bound.side == "compute"
+
+    def count(self, name: str) -> int | None:
+        """Static count of a class of instructions; None where no mix was read, 0 where it has none of it."""
+        return self.facts.instructions.get(name, 0) if self.facts.instructions else None
+
+
+Diagnosis = Callable[[Case], Iterator[Finding]]
+
+
+def case_of(result: Result, declared: GenerateSpec | None = None) -> Case:
+    """Everything that is known of a variant that compiled."""
+    assert result.compiled is not None
+    task = result.task
+    implementation = declared.implementations.get(result.variant.implementation) if declared else None
+    return Case(
+        kind=task.kind,
+        architecture=result.architecture,
+        dtype=result.task.dtype,
+        unit=task.unit,
+        facts=result.compiled.facts,
+        limits=task.limits,
+        matrix_gain=_matrix_gain(result),
+        launch=geometry_of(result),
+        bandwidth_share=declared_bandwidth_share(result),
+        declared=declared_bound(result),
+        ceiling=ceiling_bound(result),
+        profiled=result.profiled,
+        rows_bytes=_rows_bytes(declared.problem) if declared else None,
+        tunables=result.variant.tunables,
+        space=implementation.tunables if implementation else {},
+    )
+
+
+def evidence(**values: tuple[float | None, str]) -> tuple[Evidence, ...]:
+    """`name=(value, unit)`, in the order given; what is not known is left out."""
+    return tuple(
+        Evidence(name=name, value=float(value), unit=unit)
+        for name, (value, unit) in values.items()
+        if value is not None
+    )
+
+
+def _matrix_gain(result: Result) -> float | None:
+    peaks = result.task.peaks
+    matrix, vector = peaks.get(f"matrix_{result.task.dtype}"), peaks.get("vector_float32")
+    return matrix.value / vector.value if matrix and vector and matrix.unit == vector.unit else None
+
+
+def _rows_bytes(problem: Problem) -> int | None:
+    """Tensors of one row's worth of bytes or less are left out: their loads are too few to count."""
+    rows = [
+        problem.shape(name)[-1] * ITEM_BYTES[tensor.dtype]
+        for name, tensor in problem.tensors.items()
+        if len(tensor.shape) > 1 and tensor.dtype in ITEM_BYTES
+    ]
+    return math.gcd(*rows) if rows else None
