@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.analyze.ceilings_text import Measured, ceilings_text
 from pipeline.cli.printing import print_lines
 from pipeline.errors import ConfigError, KernelmillError
 from pipeline.records.hardware import Hardware
+from pipeline.report.ceilings_text import Measured, ceilings_text
 
 
 def main(arguments: list[str]) -> int:

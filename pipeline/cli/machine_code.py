@@ -14,11 +14,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pipeline.analyze.code_difference import differences
-from pipeline.analyze.code_lines import line_counts
-from pipeline.analyze.code_report import Example, Subject, report
-from pipeline.analyze.code_sources import SourceTexts
-from pipeline.analyze.code_text import (
+from pipeline.backends.listings import read_listings
+from pipeline.backends.machine_code.listing import Listing
+from pipeline.backends.registry import backend
+from pipeline.cli.printing import print_lines
+from pipeline.errors import ConfigError, KernelmillError, StoreError
+from pipeline.plan.sources import Sources
+from pipeline.records.record import read_record
+from pipeline.records.specs import CompileSpec
+from pipeline.report.code_difference import differences
+from pipeline.report.code_lines import line_counts
+from pipeline.report.code_report import Example, Subject, report
+from pipeline.report.code_sources import SourceTexts
+from pipeline.report.code_text import (
     difference_lines,
     fact_differences,
     facts_lines,
@@ -28,16 +36,8 @@ from pipeline.analyze.code_text import (
     line_differences,
     listing_lines,
 )
-from pipeline.analyze.collect import Result
-from pipeline.analyze.named import matching, one, stored
-from pipeline.backends.listings import read_listings
-from pipeline.backends.machine_code.listing import Listing
-from pipeline.backends.registry import backend
-from pipeline.cli.printing import print_lines
-from pipeline.errors import ConfigError, KernelmillError, StoreError
-from pipeline.plan.sources import Sources
-from pipeline.records.record import read_record
-from pipeline.records.specs import CompileSpec
+from pipeline.report.collect import Result
+from pipeline.report.named import matching, one, stored
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import spec_path
 from pipeline.store.sources import root_of

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from pipeline.analyze.summary_text import summary_text
 from pipeline.execution.workflow import Workflow
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.report.summary_text import summary_text
 
 
 def show(workflow: Workflow) -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from pipeline.analyze.collect import Result
 from pipeline.performance.quantities import seconds
 from pipeline.records.diagnosed import Finding
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import Comparison, Profiled
 from pipeline.records.verified import Verified
+from pipeline.report.collect import Result
 
 
 def feedback(result: Result, findings: Sequence[Finding] = ()) -> tuple[str, ...]:

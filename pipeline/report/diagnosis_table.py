@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.analyze.collect import Result
-from pipeline.analyze.columns import ColumnType, configuration
-from pipeline.analyze.tables import row_table
 from pipeline.performance.diagnosis import diagnose
 from pipeline.records.diagnosed import Finding
 from pipeline.records.record import to_json
 from pipeline.records.specs import GenerateSpec
+from pipeline.report.collect import Result
+from pipeline.report.columns import ColumnType, configuration
+from pipeline.report.tables import row_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

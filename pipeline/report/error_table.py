@@ -4,10 +4,10 @@ import collections
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.analyze.columns import ColumnType
-from pipeline.analyze.tables import row_table
 from pipeline.performance.bound.error import TaskError
 from pipeline.performance.quantities import counted, digits
+from pipeline.report.columns import ColumnType
+from pipeline.report.tables import row_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

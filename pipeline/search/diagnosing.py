@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.analyze.collect import Result
 from pipeline.performance.diagnosis import diagnose
 from pipeline.records.brief import Brief
 from pipeline.records.compiled import CompileOutput
@@ -14,6 +13,7 @@ from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record
 from pipeline.records.specs import GenerateSpec, TaskRow
 from pipeline.records.verified import VerifyOutput
+from pipeline.report.collect import Result
 from pipeline.search.formula import evaluate_number
 from pipeline.search.history import ROUND_FILES
 from pipeline.search.space import constants_of

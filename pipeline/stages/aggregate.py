@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.analyze.attempts import together
-from pipeline.analyze.facts import facts_markdown
-from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
-from pipeline.analyze.parts import Part, groups, join_tables, parts_of
-from pipeline.analyze.summarize import summarize
-from pipeline.analyze.tables import pruned_table, to_csv, to_parquet
-from pipeline.analyze.winners import winners_table
 from pipeline.performance.quantities import counted
 from pipeline.records.record import digest_bytes, read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Summary, Winner
+from pipeline.report.attempts import together
 from pipeline.report.error_table import error_lines
+from pipeline.report.facts import facts_markdown
+from pipeline.report.mutants import collect_mutants, mutants_markdown, mutants_table
+from pipeline.report.parts import Part, groups, join_tables, parts_of
+from pipeline.report.summarize import summarize
+from pipeline.report.tables import pruned_table, to_csv, to_parquet
+from pipeline.report.winners import winners_table
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import reseal, write_sealed

@@ -10,12 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.analyze.page import render_page
-from pipeline.analyze.page_inputs import Links, Tables
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.report.page import render_page
+from pipeline.report.page_inputs import Links, Tables
 from pipeline.store.seals import write_sealed
 from pipeline.workers import command
 

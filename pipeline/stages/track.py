@@ -14,12 +14,12 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.analyze import page
 from pipeline.performance.quantities import counted
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
+from pipeline.report import page
 from pipeline.store.seals import write_sealed
 from pipeline.track.client import Store, exclusive, open_store, shown_uri, understandable
 from pipeline.track.client import prepare as prepare_client

@@ -4,9 +4,9 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pipeline.analyze.collect import Result
 from pipeline.records.record import Record
 from pipeline.records.specs import TaskRow
+from pipeline.report.collect import Result
 from pipeline.track import names
 from pipeline.track.runs import Run
 from pipeline.track.views import Explained

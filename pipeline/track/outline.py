@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.analyze.collect import Result, collect, read_files
 from pipeline.records.record import Record, digest, digest_bytes
 from pipeline.records.specs import AggregateSpec
+from pipeline.report.collect import Result, collect, read_files
 from pipeline.store.kept import find_kept, keep
 from pipeline.store.layout import spec_path
 from pipeline.track.explain import Axes, axes_of

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pipeline.analyze.searched import configuration
 from pipeline.records.profiled import Interval
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from pipeline.records.search import Search, StrategyName
+from pipeline.report.searched import configuration
 from pipeline.search.simulate import Recording, simulate
 from pipeline.search.space import space_of
 from pipeline.store.atomic import write_atomic

@@ -10,11 +10,11 @@ import platform
 import subprocess
 import sys
 
-from pipeline.analyze.mutants import collect_mutants, mutants_markdown, mutants_table
 from pipeline.plan.cache import current_plan
 from pipeline.plan.machine import read_machine
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
+from pipeline.report.mutants import collect_mutants, mutants_markdown, mutants_table
 from pipeline.store.layout import spec_path
 from tests.paths import ROOT
 

@@ -56,7 +56,7 @@ PARTS = {
 
 def made(root: Path, variants: int, tasks: int) -> None:
     """Stage outputs, store entries, spec and tables of so many measured variants."""
-    from tests.analyze.sample_run import write_run
+    from tests.report.sample_run import write_run
 
     per_task = variants // tasks
     space = {
@@ -79,7 +79,7 @@ def made(root: Path, variants: int, tasks: int) -> None:
 
 
 def _collected(spec: AggregateSpec, root: Path) -> tuple[Any, ...]:
-    from pipeline.analyze import collect
+    from pipeline.report import collect
 
     return collect.collect(spec, root).results
 

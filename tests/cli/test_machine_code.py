@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.cli import machine_code
-from tests.analyze.code_run import write_code
+from tests.report.code_run import write_code
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.analyze.collect import Result, collect
 from pipeline.cli import space
 from pipeline.interop.formats import ours
 from pipeline.interop.formats.ours import own_results
 from pipeline.interop.formats.registry import read_recorded
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import to_json
-from tests.analyze.sample_run import write_run
+from pipeline.report.collect import Result, collect
 from tests.interop.formats.files import CACHE, T1, written
 from tests.interop.formats.recorded import recorded
 from tests.paths import ROOT
+from tests.report.sample_run import write_run
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

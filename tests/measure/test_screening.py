@@ -8,7 +8,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import ProfileRecord
 from pipeline.records.search import Search, SuccessiveHalving, shorter
 from pipeline.records.settings import Profile
-from tests.analyze.sample_run import PROVENANCE
+from tests.report.sample_run import PROVENANCE
 from tests.search.synthetic import SPACE, easy, trial
 from tests.stages.test_profile import SPEC
 

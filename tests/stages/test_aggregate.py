@@ -3,7 +3,7 @@ import pytest
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.stages import aggregate
-from tests.analyze.sample_run import cases, write_run
+from tests.report.sample_run import cases, write_run
 
 TABLES = ("variants", "samples", "winners", "outcomes", "pruned", "effects", "static_facts")
 

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.analyze.collect import Result, collect
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
 from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
+from pipeline.report.collect import Result, collect
 from pipeline.stages import aggregate
 from pipeline.store.layout import entry_path
 from pipeline.store.seals import SEAL
 from pipeline.track.ingest import Source
-from tests.analyze.sample_run import Case, write_run
+from tests.report.sample_run import Case, write_run
 
 TRACKING = Tracking(name="mlflow", description="", enabled=True, uri="embedded", experiment="kernelmill")
 SPACE = {"unroll": (1, 2, 4), "vectorize": (False, True)}

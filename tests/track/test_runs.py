@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.analyze.collect import Result
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import digest_bytes, digest_parts
+from pipeline.report.collect import Result
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import read_task
-from tests.analyze.costs import with_costs
+from tests.report.costs import with_costs
 from tests.track.small_run import compiled, measured, results_of, write_source
 
 

@@ -12,8 +12,8 @@ import pytest
 from pipeline.track.client import open_store
 from pipeline.track.ingest import Ingested, ingest
 from pipeline.track.links import HOST, PORT
-from tests.analyze.sample_run import CPP, cases
 from tests.paths import ROOT
+from tests.report.sample_run import CPP, cases
 from tests.track import browser
 from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, copy_store, with_a_second_round, write_source

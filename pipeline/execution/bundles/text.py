@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.analyze.summary_text import summary_text
 from pipeline.execution.bundles.closing import Closed
 from pipeline.execution.bundles.contents import part_of
 from pipeline.execution.bundles.manifest import Manifest, TaskEnd
@@ -13,6 +12,7 @@ from pipeline.performance.quantities import counted
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, Tracked, TrackOutput
+from pipeline.report.summary_text import summary_text
 from pipeline.store.layout import STAGES
 
 MIB = 1 << 20

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.analyze.collect import Result, is_default
 from pipeline.environment import that_end_with_this
 from pipeline.errors import WorkerError
 from pipeline.records.compiled import CompileOutput
@@ -23,6 +22,7 @@ from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import CompileSpec, TaskRow
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import VerifyOutput
+from pipeline.report.collect import Result, is_default
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import spec_path
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.analyze.collect import Collected, Result, collect
 from pipeline.errors import StoreError
 from pipeline.records.attempt import Attempt
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec, GenerateSpec, TaskRow, VerifySpec
+from pipeline.report.collect import Collected, Result, collect
 from pipeline.store.layout import STAGES, output_path, spec_path
 
 

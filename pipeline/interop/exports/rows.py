@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.analyze.collect import Result
 from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.interop.exports.reading import Told
 from pipeline.interop.exports.texts import Texts
@@ -33,6 +32,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import ProfileRecord
 from pipeline.records.record import digest
 from pipeline.records.verified import Verified, VerifyRecord
+from pipeline.report.collect import Result
 
 STAGES: tuple[StageName, ...] = ("compile", "verify", "profile")
 VERIFIED = frozenset({Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING, Outcome.SCREENED})

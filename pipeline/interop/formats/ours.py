@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.analyze.collect import Collected, Result, collect
 from pipeline.interop.formats.cache import with_values
 from pipeline.performance.quantities import counted
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from pipeline.records.specs import AggregateSpec
+from pipeline.report.collect import Collected, Result, collect
 
 
 def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:

@@ -8,11 +8,11 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from pipeline.analyze.collect import Result
 from pipeline.performance.bound.of_result import ceiling_bound, declared_bound
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
+from pipeline.report.collect import Result
 
 Basis = Literal["declared_peaks", "declared_peaks_and_launch", "measured_ceilings"]
 

@@ -1,10 +1,10 @@
 """What limits a variant, derived only from facts at hand: a result in, findings out."""
 
-from pipeline.analyze.collect import Result
 from pipeline.performance.diagnosis.case import case_of
 from pipeline.performance.diagnosis.registry import DIAGNOSES
 from pipeline.records.diagnosed import Finding
 from pipeline.records.specs import GenerateSpec
+from pipeline.report.collect import Result
 
 
 def diagnose(result: Result, declared: GenerateSpec | None = None) -> tuple[Finding, ...]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 
-from pipeline.analyze.collect import Result
 from pipeline.performance.bound.geometry import Geometry
 from pipeline.performance.bound.least import Bound
 from pipeline.performance.bound.of_result import (
@@ -20,6 +19,7 @@ from pipeline.records.problem import Problem
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec
+from pipeline.report.collect import Result
 
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4}
 

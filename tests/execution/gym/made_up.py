@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pipeline.analyze.collect import Result
 from pipeline.execution.gym.chain import Judged
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
@@ -12,6 +11,7 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyRecord, WhereRun
+from pipeline.report.collect import Result
 
 PROVENANCE = Provenance(created="2026-01-01T00:00:00+00:00", host="h", toolchain={"torch": "2"}, code="c")
 STAGES = ("compile", "verify", "profile")

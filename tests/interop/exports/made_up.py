@@ -18,9 +18,9 @@ from pipeline.records.record import read_record, to_json
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
 from pipeline.store.layout import output_path, spec_path
-from tests.analyze.sample_run import Case, write_run
 from tests.execution.bundles.made_up import Run, make_run
 from tests.paths import ROOT
+from tests.report.sample_run import Case, write_run
 
 
 def ours(root: Path) -> Run:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from pipeline.analyze.collect import Result
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.hardware import Quantity
 from pipeline.records.profiled import Interval, Profiled, ProfileRecord, Timing
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant
-from tests.analyze.sample_run import PROVENANCE
+from pipeline.report.collect import Result
+from tests.report.sample_run import PROVENANCE
 
 GPU_LIMITS = {
     "warp_size": 32,

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from pipeline.analyze.columns import COLUMNS
 from pipeline.performance.bound.of_result import (
     ceiling_bound,
     declared_bandwidth_share,
@@ -11,6 +10,7 @@ from pipeline.performance.bound.of_result import (
     geometry_of,
 )
 from pipeline.performance.roofline import estimate_roofline_seconds
+from pipeline.report.columns import COLUMNS
 from tests.performance.bound.results import GPU_PEAKS, LATENCY, cpu_task, facts, profiled, result, task
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pipeline.analyze.collect import Result
 from pipeline.performance.diagnosis import diagnose
 from pipeline.records.diagnosed import Finding
 from pipeline.records.kernel import Implementation, Tensor, Tunable
@@ -10,6 +9,7 @@ from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.search import Search
 from pipeline.records.specs import Build, GenerateSpec
+from pipeline.report.collect import Result
 
 MATRIX = ("M", "N")
 SPACE = {

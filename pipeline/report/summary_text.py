@@ -1,0 +1,141 @@
+"""The winners for the terminal: a Summary in, a table of at most 120 columns out.
+
+python -m pipeline.report.summary_text artifacts/aggregate/<experiment>/summary.json
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.performance.quantities import counted, digits, seconds, share
+from pipeline.records.profiled import Verdict
+from pipeline.records.record import read_record
+from pipeline.records.summary import NotMeasured, Summary, Winner
+
+WIDTH = 118
+NAME_WIDTH = 18  # three names, two intervals and a time then fit the width
+_SIGNS: dict[Verdict, str] = {"faster": "+", "slower": "-", "indistinguishable": "="}
+_NAMES = ("kernel", "workload", "hardware")
+
+
+def summary_text(summary: Summary) -> str:
+    """Counts, winners, and what could not be measured, in plain text."""
+    measured = [winner for winner in summary.winners if isinstance(winner, Winner)]
+    missing = [winner for winner in summary.winners if isinstance(winner, NotMeasured)]
+    parts = [_counts(summary)]
+    if measured:
+        parts.append("\n".join(_measured_table(measured)))
+    if missing:
+        parts.append("\n".join(_missing_table(missing)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(summary: Summary) -> str:
+    done = {stage: counts.get("passed", 0) for stage, counts in _plain(summary).items()}
+    where = f"\nmade on {summary.origin.line}" if summary.origin else ""
+    where += "".join(
+        f"\nrecorded measurements, not made here: {line}"
+        for line in dict.fromkeys(
+            each.recorded for each in summary.winners if isinstance(each, Winner) and each.recorded
+        )
+    )
+    return (
+        f"{summary.experiment}: {counted(summary.tasks, 'task')}, {counted(summary.variants, 'variant')} · "
+        f"{done.get('compile', 0):,} compiled, {done.get('verify', 0):,} verified, "
+        f"{done.get('profile', 0):,} measured{where}"
+    )
+
+
+def _plain(summary: Summary) -> dict[str, dict[str, int]]:
+    return {
+        stage: {str(outcome): count for outcome, count in counts.items()}
+        for stage, counts in summary.stages.items()
+    }
+
+
+def _measured_table(winners: Sequence[Winner]) -> list[str]:
+    names = list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared))
+    heading = [*_NAMES, "time", *(f"vs {name}" for name in names), "roofline"]
+    rows = [_measured_row(winner, names) for winner in winners]
+    lines = _aligned([heading, *rows], right=range(3, len(heading)))
+    body = _interleaved(lines[2:], [_note(winner) for winner in winners])
+    legend = "+ faster  - slower  = indistinguishable  (interval of the speed-up, paired by batch)"
+    return [*lines[:2], *body, legend]
+
+
+def _measured_row(winner: Winner, names: Sequence[str]) -> list[str]:
+    compared = {entry.baseline: entry for entry in winner.compared}
+    cell = winner.cell
+    row = [_name(cell.kernel), _name(cell.workload), _name(cell.hardware), seconds(winner.seconds.value)]
+    for name in names:
+        entry = compared.get(name)
+        if entry is None:
+            row.append("absent")
+            continue
+        ratio = entry.speedup
+        row.append(
+            f"{digits(ratio.value)}x ({digits(ratio.low)}-{digits(ratio.high)}) {_SIGNS[entry.verdict]}"
+        )
+    return [*row, "–" if winner.roofline_share is None else share(winner.roofline_share)]
+
+
+def _note(winner: Winner) -> str:
+    tail = f" · {winner.measured} of {counted(winner.variants, 'variant')} measured"
+    if winner.tied:
+        tail += f", {winner.tied} tied"
+    if winner.weak:
+        tail += f", WEAK CHECK: {' '.join(winner.weak)} would pass"
+    tunables = " ".join(f"{name}={value}" for name, value in winner.tunables.items())
+    by = f" ({winner.written_by})" if winner.written_by else ""
+    return _cut(f"  {winner.implementation}{by}: {tunables or 'no tunables'}", WIDTH - len(tail)) + tail
+
+
+def _missing_table(winners: Sequence[NotMeasured]) -> list[str]:
+    """Targets that share kernel, workload and reason share a row."""
+    groups: dict[tuple[str, str, str, str], list[NotMeasured]] = {}
+    for winner in winners:
+        place = "" if winner.where in (None, "cpu", "cuda", "hip") else winner.where
+        key = (winner.cell.kernel, winner.cell.workload, winner.reason, place)
+        groups.setdefault(key, []).append(winner)
+    rows, notes = [], []
+    for (kernel, workload, reason, place), group in groups.items():
+        compiled, proposed = sum(cell.compiled for cell in group), sum(cell.variants for cell in group)
+        verified = f"{sum(cell.verified for cell in group)}{f' in {place}' if place else ''}"
+        rows.append([_name(kernel), _name(workload), reason, f"{compiled}/{proposed}", verified])
+        notes.append(_cut(f"  {' '.join(cell.cell.hardware for cell in group)}"))
+    lines = _aligned([["kernel", "workload", "not measured", "compiled", "verified"], *rows], right=())
+    return [*lines[:2], *_interleaved(lines[2:], notes)]
+
+
+def _interleaved(lines: Sequence[str], notes: Sequence[str]) -> list[str]:
+    return [line for pair in zip(lines, notes, strict=True) for line in pair]
+
+
+def _aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> list[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(widths[place]) if place in right else cell.ljust(widths[place])
+            for place, cell in enumerate(row)
+        ]
+        lines.append(_cut("  ".join(cells).rstrip()))
+    return [lines[0], "-" * min(WIDTH, sum(widths) + 2 * len(widths) - 2), *lines[1:]]
+
+
+def _name(name: str) -> str:
+    """Cut to its column; of `workload[tokens=4]` the part that tells it from its neighbours stays."""
+    base, bracket, label = name.partition("[")
+    if len(name) <= NAME_WIDTH or not bracket:
+        return _cut(name, NAME_WIDTH)
+    short = _cut(base, max(4, NAME_WIDTH - len(label) - 1)) + bracket + label
+    # Of long values the ends differ: those of files, in a sweep over recorded measurements.
+    return short if len(short) <= NAME_WIDTH else f"…{short[1 - NAME_WIDTH :]}"
+
+
+def _cut(line: str, width: int = WIDTH) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(summary_text(read_record(Path(sys.argv[1]), Summary)))
