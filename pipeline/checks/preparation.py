@@ -12,10 +12,10 @@ from pipeline.checks.interpreter import INTERPRETERS
 from pipeline.checks.shapes import Budget, Dimensions, Shape, plan
 from pipeline.errors import FormulaError
 from pipeline.records.compiled import Compiled
+from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
 from pipeline.records.specs import VerifySpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import WhereRun
-from pipeline.search.formula import ELEMENT_BYTES, evaluate, evaluate_number
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.checks.cases import Case, CaseBook

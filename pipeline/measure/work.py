@@ -4,8 +4,8 @@ import math
 import re
 
 from pipeline.measure.roofline import Work
+from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.records.specs import ProfileSpec
-from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
 
 
 def work_of(spec: ProfileSpec) -> Work:

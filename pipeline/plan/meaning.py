@@ -10,6 +10,7 @@ from pipeline.plan.calls import CALLING, call_problems, gradient_problems
 from pipeline.plan.groups import hint
 from pipeline.plan.search_meaning import search_problems
 from pipeline.records.experiment import Experiment
+from pipeline.records.formula import names_in
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import DERIVED, Cost, Implementation, Kernel, Tensor, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
@@ -17,7 +18,6 @@ from pipeline.records.record import Record
 from pipeline.records.search import Search
 from pipeline.records.settings import BASELINES
 from pipeline.records.workload import Workload
-from pipeline.search.formula import names_in
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),

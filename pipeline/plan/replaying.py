@@ -14,6 +14,7 @@ from pipeline.errors import ConfigError, FormatError
 from pipeline.interop.formats.combining import combined
 from pipeline.interop.formats.registry import read_recorded
 from pipeline.plan.resolve import Impossible, limits_of, problem_of
+from pipeline.records.formula import names_in
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Implementation, Kernel, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
@@ -21,7 +22,6 @@ from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest_bytes
 from pipeline.records.recorded import RecordedFile, RecordedSpace
 from pipeline.records.workload import Workload
-from pipeline.search.formula import names_in
 from pipeline.search.space import constants_of
 
 RECORDED = "recorded"

@@ -7,13 +7,13 @@ import msgspec
 from pipeline.backends.registry import backend
 from pipeline.errors import ConfigError, FormulaError
 from pipeline.plan.once import Once
+from pipeline.records.formula import evaluate_number, names_in
 from pipeline.records.hardware import BackendKind, Hardware, Target
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, digest
 from pipeline.records.workload import Workload
-from pipeline.search.formula import evaluate_number, names_in
 from pipeline.search.space import Subspace, Tunables, subspace
 
 

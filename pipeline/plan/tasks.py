@@ -30,6 +30,7 @@ from pipeline.plan.spec_files import SpecFiles
 from pipeline.plan.specs import Chain, SpecMaker, Specs, Task
 from pipeline.plan.transfer import starts
 from pipeline.records.brief import Brief
+from pipeline.records.formula import evaluate_number
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.plan import PlannedTask
@@ -38,7 +39,6 @@ from pipeline.records.pruning import Bounded
 from pipeline.records.record import Record, digest
 from pipeline.records.search import Search, Start
 from pipeline.records.specs import TaskRow
-from pipeline.search.formula import evaluate_number
 from pipeline.search.registry import diagnosis, writer
 from pipeline.search.space import constants_of
 

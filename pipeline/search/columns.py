@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import FormulaError
+from pipeline.records.formula import FUNCTIONS, names_of, syntax_tree, unknown_function
 from pipeline.records.kernel import TunableValue
-from pipeline.search.formula import FUNCTIONS, names_of, syntax_tree, unknown_function
 
 Column = npt.NDArray[Any]
 Truth = npt.NDArray[np.bool_]

@@ -8,13 +8,13 @@ import msgspec
 from pipeline.performance.diagnosis import diagnose
 from pipeline.records.brief import Brief
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.formula import evaluate_number
 from pipeline.records.history import Trial
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record
 from pipeline.records.specs import GenerateSpec, TaskRow
 from pipeline.records.verified import VerifyOutput
 from pipeline.report.collect import Result
-from pipeline.search.formula import evaluate_number
 from pipeline.search.history import ROUND_FILES
 from pipeline.search.space import constants_of
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.records.history import Trial
 from pipeline.records.search import Gp
-from pipeline.sampling.samplers import Sampler
 from pipeline.search.lattice import Field
 from pipeline.search.learned import lessons, single_objective
 from pipeline.search.optuna_study import Plan, Values, ask
+from pipeline.search.sampling.samplers import Sampler
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget
 

@@ -10,16 +10,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.agents.answers import Answers
-from pipeline.agents.client import Client, check_package
-from pipeline.agents.rounds import Draft, write_round
-from pipeline.agents.scene import Scene, read_text
-from pipeline.agents.secret import key_of
 from pipeline.errors import ConfigError
 from pipeline.records.agent import Agent
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.search.agents.answers import Answers
+from pipeline.search.agents.client import Client, check_package
+from pipeline.search.agents.rounds import Draft, write_round
+from pipeline.search.agents.scene import Scene, read_text
+from pipeline.search.agents.secret import key_of
 from pipeline.search.diagnosing import diagnosed
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from pipeline.records.history import Trial
 from pipeline.records.search import Nsga2, ObjectiveName
-from pipeline.sampling.samplers import Sampler
 from pipeline.search.lattice import Field
 from pipeline.search.learned import penalty
 from pipeline.search.optuna_study import Plan, Values, ask
+from pipeline.search.sampling.samplers import Sampler
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from pipeline.errors import ConfigError
 from pipeline.records.history import Trial
 from pipeline.records.record import Record, digest
-from pipeline.sampling import samplers
-from pipeline.sampling.samplers import Direction, Sampler
-from pipeline.sampling.space import Choice, Parameter, Scalar, Space, Steps
 from pipeline.search.allocation import shares
 from pipeline.search.lattice import Field, Vector
+from pipeline.search.sampling import samplers
+from pipeline.search.sampling.samplers import Direction, Sampler
+from pipeline.search.sampling.space import Choice, Parameter, Scalar, Space, Steps
 from pipeline.search.space import Point
 
 if TYPE_CHECKING:

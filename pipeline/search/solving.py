@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.errors import FormulaError
+from pipeline.records.formula import names_in
 from pipeline.records.kernel import TunableValue
 from pipeline.search import counting
 from pipeline.search.columns import Column, Truth, column, holds
 from pipeline.search.counting import Factor, Rows, Solutions, TooWide
-from pipeline.search.formula import names_in
 
 BLOCK = 2**16  # points that are looked at together
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipeline.records.formula import ELEMENT_BYTES
 from pipeline.records.kernel import Constraint, Implementation, Tunable, TunableValue
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
@@ -17,7 +18,6 @@ from pipeline.records.record import Record
 from pipeline.records.recorded import RecordedSpace
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Pruned
-from pipeline.search.formula import ELEMENT_BYTES
 
 if TYPE_CHECKING:
     from pipeline.search.counting import Rows

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from pipeline.records.history import Trial
 from pipeline.records.search import Tpe
-from pipeline.sampling.samplers import Sampler
 from pipeline.search.lattice import Field
 from pipeline.search.learned import single_objective
 from pipeline.search.optuna_study import Plan, ask
+from pipeline.search.sampling.samplers import Sampler
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget
 

@@ -15,11 +15,11 @@ from pipeline.checks.reference import Oracle, find_function
 from pipeline.checks.shapes import Budget, plan
 from pipeline.checks.tolerance import deviation
 from pipeline.plan.compose import composer
+from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.settings import Verify
-from pipeline.search.formula import ELEMENT_BYTES, evaluate_number
 from tests.paths import ROOT
 
 CONF = ROOT / "conf"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.server import ADVICE, SOURCES, Reply, Script, code, failing, serving
 from tests.end_to_end.checkout import Checkout
+from tests.search.agents.server import ADVICE, SOURCES, Reply, Script, code, failing, serving
 
 pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
 CANARY = "sk-canary-4711"

@@ -13,12 +13,12 @@ from pipeline.checks.reference import Oracle, find_function
 from pipeline.checks.tolerance import deviation
 from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled
+from pipeline.records.formula import evaluate_number
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.variant import Variant
-from pipeline.search.formula import evaluate_number
 from tests.paths import ROOT
 
 NAMES = ("softmax", "rms_norm", "matmul", "matmul_bias_gelu")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pipeline.search.formula import ELEMENT_BYTES, evaluate
+from pipeline.records.formula import ELEMENT_BYTES, evaluate
 from tests.backends.triton_jobs import DIMENSIONS, ROOT, TARGETS, kernel, target
 
 # float32 results differ from float64 by roundings of the sum as well; the others by their own rounding.

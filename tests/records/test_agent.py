@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.records.attempt import AnswerOutcome, Attempt, total
-from tests.agents.making import agent
+from tests.search.agents.making import agent
 
 
 @pytest.mark.parametrize(

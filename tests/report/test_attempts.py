@@ -7,7 +7,7 @@ from pipeline.records.variant import Generated
 from pipeline.report.attempts import agent_uses, attempts_table, together
 from pipeline.report.collect import Collected
 from pipeline.search.diagnosing import _row as row_of
-from tests.agents.making import agent, spec
+from tests.search.agents.making import agent, spec
 
 CODER = Template(name="coder", version="7", digest="d")
 ANSWERED = Asked(

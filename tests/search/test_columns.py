@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pipeline.errors import FormulaError
+from pipeline.records.formula import evaluate
 from pipeline.records.kernel import TunableValue
 from pipeline.search.columns import column, holds
-from pipeline.search.formula import evaluate
 
 VALUES: dict[str, tuple[TunableValue, ...]] = {
     "a": (0, 1, 2, 3, 16, -5),

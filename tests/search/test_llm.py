@@ -23,11 +23,11 @@ from pipeline.search.space import space_of
 from pipeline.search.strategy import Budget
 from pipeline.search.variants import variants_of
 from pipeline.search.writer import Workshop
-from tests.agents.making import agent, spec, text_of, trial, variant
-from tests.agents.server import Reply, Script, code, serving
 from tests.paths import ROOT
+from tests.search.agents.making import agent, spec, text_of, trial, variant
+from tests.search.agents.server import Reply, Script, code, serving
 
-PLAIN = "tests/agents/sources/plain.cpp"
+PLAIN = "tests/search/agents/sources/plain.cpp"
 
 
 def workshop(made: GenerateSpec, store: Path) -> Workshop:

@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from pipeline.errors import FormulaError
+from pipeline.records.formula import evaluate, names_in
 from pipeline.records.kernel import Constraint, TunableValue
 from pipeline.search import counting, drawing
-from pipeline.search.formula import evaluate, names_in
 from pipeline.search.solving import Solver
 from pipeline.search.space import Space, Subspace
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from pipeline.errors import FormulaError
+from pipeline.records.formula import evaluate, names_in
 from pipeline.records.kernel import Constraint, Implementation, Tunable
 from pipeline.records.optimization import Optimization
-from pipeline.search.formula import evaluate, names_in
 from pipeline.search.space import Subspace, narrow, subspace
 
 FULL = Optimization(name="full", description="")

@@ -13,7 +13,6 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from pipeline.agents.reading import foreign_file
 from pipeline.errors import ConfigError
 from pipeline.execution.gym.chain import Chain, Judged, cores
 from pipeline.execution.gym.observation import Action, Observation, start_of
@@ -28,6 +27,7 @@ from pipeline.records.record import Record
 from pipeline.records.variant import Variant
 from pipeline.records.written import Author, Proposal, WrittenSource
 from pipeline.report.collect import Result
+from pipeline.search.agents.reading import foreign_file
 from pipeline.search.variants import variants_of
 
 AUTHOR = Author(writer="candidates", name="environment")

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from pipeline.agents.contract import contract_of
-from pipeline.agents.scene import read_text
-from pipeline.agents.showing import device_lines, promise_lines
 from pipeline.execution.gym.task import Task
 from pipeline.records.brief import Brief
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
+from pipeline.search.agents.contract import contract_of
+from pipeline.search.agents.scene import read_text
+from pipeline.search.agents.showing import device_lines, promise_lines
 
 
 class Action(Record, frozen=True, kw_only=True):

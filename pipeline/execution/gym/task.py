@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.agents.contract import LANGUAGE
 from pipeline.errors import ConfigError
 from pipeline.plan.cache import current_plan
 from pipeline.plan.machine import read_machine
@@ -13,6 +12,7 @@ from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
+from pipeline.search.agents.contract import LANGUAGE
 from pipeline.search.space import Subspace, space_of
 from pipeline.store.layout import spec_path
 

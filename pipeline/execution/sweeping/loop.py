@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.errors import SweepError
 from pipeline.execution.sweeping.settings import Limits
-from pipeline.sampling.study import Answer, Exploration, Failed
+from pipeline.search.sampling.study import Answer, Exploration, Failed
 
 Launch = Callable[[Sequence[Sequence[str]], int], Sequence[Answer]]
 """Runs one batch: the overrides of each job that are not fixed, and the number of the first job."""

@@ -25,7 +25,7 @@ from hydra.errors import HydraException
 
 from pipeline.errors import ConfigError
 from pipeline.records.record import Record
-from pipeline.sampling.space import Choice, Interval, Parameter, Scalar, Space, Steps
+from pipeline.search.sampling.space import Choice, Interval, Parameter, Scalar, Space, Steps
 
 TAGS = ("int", "log")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from pipeline.sampling.study import Evaluated
+from pipeline.search.sampling.study import Evaluated
 
 FILE = "optimization_results.yaml"
 SHOWN = 5  # of several that no other one beats; the file has all

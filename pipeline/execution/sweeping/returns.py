@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 
-from pipeline.sampling.study import Answer, Failed, Measured
+from pipeline.search.sampling.study import Answer, Failed, Measured
 
 
 def answer_of(job: JobReturn, objectives: int) -> Answer:

@@ -18,10 +18,10 @@ from pipeline.execution.sweeping.overrides import Swept, read_space
 from pipeline.execution.sweeping.results import result_lines, write_results
 from pipeline.execution.sweeping.returns import answer_of
 from pipeline.execution.sweeping.settings import Sweep, read_settings
-from pipeline.sampling.opening import Purpose, exploration
-from pipeline.sampling.samplers import Direction, drawn_at_random, require_optuna
-from pipeline.sampling.storage import shown
-from pipeline.sampling.study import Answer, Exploration
+from pipeline.search.sampling.opening import Purpose, exploration
+from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
+from pipeline.search.sampling.storage import shown
+from pipeline.search.sampling.study import Answer, Exploration
 
 
 class HydraSweep:

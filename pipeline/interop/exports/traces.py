@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pipeline.agents.answers import STAGE
 from pipeline.errors import StoreError
 from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.records.attempt import Answer, Asked, Attempt
@@ -11,6 +10,7 @@ from pipeline.records.exported import (
     Trace,
 )
 from pipeline.records.record import read_record
+from pipeline.search.agents.answers import STAGE
 from pipeline.store.entries import RECORD
 from pipeline.store.layout import entry_path
 

@@ -13,9 +13,9 @@ from pipeline.interop.formats import reading
 from pipeline.interop.formats.cache import problem_size
 from pipeline.interop.formats.units import unit_of_time
 from pipeline.interop.formats.values import listed_values
+from pipeline.records.formula import names_in
 from pipeline.records.kernel import Constraint, TunableValue
 from pipeline.records.recorded import RecordedArgument, RecordedSpace
-from pipeline.search.formula import names_in
 
 TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),

@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import ConfigError
 from pipeline.execution.gym import Action, KernelEnvironment
 from pipeline.records.outcome import Outcome
-from tests.agents.server import SOURCES
+from tests.search.agents.server import SOURCES
 from tests.stages.test_written import PYTHON, TIMER
 
 NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}

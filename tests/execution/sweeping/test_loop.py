@@ -5,8 +5,8 @@ import pytest
 from pipeline.errors import SweepError
 from pipeline.execution.sweeping.loop import explore
 from pipeline.execution.sweeping.settings import Limits
-from pipeline.sampling.study import Failed, Measured
-from tests.sampling.toy import COUNTED, NUMBERS, opened, quadratic
+from pipeline.search.sampling.study import Failed, Measured
+from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic
 
 pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.execution.sweeping.overrides import read_space
-from pipeline.sampling.space import Choice, Interval, Steps
+from pipeline.search.sampling.space import Choice, Interval, Steps
 
 GROUPS = {"workload": ("decode", "prefill", "vit")}
 

@@ -6,7 +6,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 
 from pipeline.execution.sweeping.returns import answer_of
-from pipeline.sampling.study import Failed, Measured
+from pipeline.search.sampling.study import Failed, Measured
 
 
 @pytest.mark.parametrize(

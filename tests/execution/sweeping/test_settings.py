@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.errors import ConfigError
 from pipeline.execution.sweeping.settings import read_settings
-from pipeline.sampling.samplers import Sampler
+from pipeline.search.sampling.samplers import Sampler
 
 
 def test_defaults() -> None:

@@ -8,7 +8,7 @@ from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.interop.exports.traces import trace_of
 from pipeline.records.attempt import Answer, AnswerOutcome, Asked, Attempt, Request
 from pipeline.store.entries import new_entry, put_record
-from tests.agents.making import NOBODY, request
+from tests.search.agents.making import NOBODY, request
 
 
 def attempt_of(asked: Request) -> Attempt:

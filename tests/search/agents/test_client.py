@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from pipeline.agents.client import MISSING, Client, NoAnswer
-from pipeline.agents.secret import Key, key_of
 from pipeline.errors import AgentError
 from pipeline.records.attempt import Answer
 from pipeline.records.record import to_json
-from tests.agents.making import NOBODY, agent, request
-from tests.agents.server import Reply, Script, failing, serving
+from pipeline.search.agents.client import MISSING, Client, NoAnswer
+from pipeline.search.agents.secret import Key, key_of
+from tests.search.agents.making import NOBODY, agent, request
+from tests.search.agents.server import Reply, Script, failing, serving
 
 CANARY = "sk-canary-0815"
 

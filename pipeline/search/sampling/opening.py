@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import ConfigError
 from pipeline.records.record import Record, digest
-from pipeline.sampling import samplers
-from pipeline.sampling.samplers import Direction, Sampler
-from pipeline.sampling.space import Space
-from pipeline.sampling.storage import held, open_storage, shown, understandable
-from pipeline.sampling.study import INTERRUPTED, REASON, REPEATS, Exploration, states, tell
+from pipeline.search.sampling import samplers
+from pipeline.search.sampling.samplers import Direction, Sampler
+from pipeline.search.sampling.space import Space
+from pipeline.search.sampling.storage import held, open_storage, shown, understandable
+from pipeline.search.sampling.study import INTERRUPTED, REASON, REPEATS, Exploration, states, tell
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage

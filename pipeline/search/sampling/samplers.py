@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.errors import ConfigError, ToolchainError
 from pipeline.records.record import Record
-from pipeline.sampling.space import Choice, Interval, Space
+from pipeline.search.sampling.space import Choice, Interval, Space
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.agents.answers import Answers
-from pipeline.agents.client import Client
-from pipeline.agents.rounds import Draft, write_round
-from pipeline.agents.scene import Scene
-from pipeline.agents.secret import Key
 from pipeline.errors import AgentError
 from pipeline.records.agent import Agent, Price
 from pipeline.records.attempt import AnswerOutcome, Attempt
-from tests.agents.making import NOBODY, agent, kinds, spec, text_of, trial
-from tests.agents.server import Reply, Script, code, failing, serving
+from pipeline.search.agents.answers import Answers
+from pipeline.search.agents.client import Client
+from pipeline.search.agents.rounds import Draft, write_round
+from pipeline.search.agents.scene import Scene
+from pipeline.search.agents.secret import Key
 from tests.paths import ROOT
+from tests.search.agents.making import NOBODY, agent, kinds, spec, text_of, trial
+from tests.search.agents.server import Reply, Script, code, failing, serving
 
 pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
 START = trial("plain", 800.0)

@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from pipeline.errors import ConfigError, ToolchainError
-from pipeline.sampling import samplers
-from pipeline.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
-from pipeline.sampling.samplers import COUNTED as COUNTING
-from pipeline.sampling.space import Choice, Interval, Space, Steps
-from tests.sampling.toy import COUNTED, MIXED, NUMBERS, opened, quadratic, run
+from pipeline.search.sampling import samplers
+from pipeline.search.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
+from pipeline.search.sampling.samplers import COUNTED as COUNTING
+from pipeline.search.sampling.space import Choice, Interval, Space, Steps
+from tests.search.sampling.toy import COUNTED, MIXED, NUMBERS, opened, quadratic, run
 
 pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 

@@ -1,6 +1,6 @@
 """An OpenAI-compatible endpoint on this machine that answers from a script: for tests and for docs/llm.md.
 
-python -m tests.agents.server --script softmax --port 8399
+python -m tests.search.agents.server --script softmax --port 8399
 """
 
 import argparse
@@ -185,7 +185,7 @@ def completion(reply: Reply, request: dict) -> bytes:
 
 def main() -> None:
     """Serve until interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m tests.agents.server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.search.agents.server", description=__doc__)
     parser.add_argument("--script", choices=sorted(SCRIPTS), default="softmax")
     parser.add_argument("--port", type=int, default=8399)
     options = parser.parse_args()

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.agents.prompts import FOLDER, SUFFIX, data, line, render
-from pipeline.agents.scene import Scene
-from pipeline.agents.showing import REASON_AT_MOST, trial_lines
 from pipeline.records.attempt import AnswerOutcome, Attempt
 from pipeline.records.diagnosed import Finding, FindingCode
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import digest_bytes
-from tests.agents.making import agent, spec, text_of, trial, variant
+from pipeline.search.agents.prompts import FOLDER, SUFFIX, data, line, render
+from pipeline.search.agents.scene import Scene
+from pipeline.search.agents.showing import REASON_AT_MOST, trial_lines
 from tests.paths import ROOT
+from tests.search.agents.making import agent, spec, text_of, trial, variant
 
 OWN = "kernels/softmax/softmax.cpp"
 VERSIONS = {

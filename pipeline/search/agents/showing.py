@@ -7,12 +7,12 @@ carry that file's content off this machine.
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.agents.prompts import line
 from pipeline.records.attempt import Attempt
 from pipeline.records.brief import Brief
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
+from pipeline.search.agents.prompts import line
 
 REASON_AT_MOST = 500  # characters
 HISTORY_AT_MOST = 12  # attempts

@@ -10,17 +10,17 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.agents.answers import Answers
-from pipeline.agents.choosing import choose
-from pipeline.agents.client import NoAnswer
-from pipeline.agents.prompts import Prompt, cut, render
-from pipeline.agents.reading import Unusable, read_change, read_source
-from pipeline.agents.scene import Scene
 from pipeline.errors import AgentError
 from pipeline.records.agent import Agent
 from pipeline.records.attempt import Answer, AnswerOutcome, Asked, Attempt, Message, Request, Role
 from pipeline.records.history import Trial
 from pipeline.records.record import Record, digest_bytes
+from pipeline.search.agents.answers import Answers
+from pipeline.search.agents.choosing import choose
+from pipeline.search.agents.client import NoAnswer
+from pipeline.search.agents.prompts import Prompt, cut, render
+from pipeline.search.agents.reading import Unusable, read_change, read_source
+from pipeline.search.agents.scene import Scene
 
 MENDABLE = frozenset(
     {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipeline.agents.reading import Unusable, read_change, read_source
 from pipeline.records.attempt import Answer
-from tests.agents.making import request
+from pipeline.search.agents.reading import Unusable, read_change, read_source
+from tests.search.agents.making import request
 
 
 def answer(text: str, finish: str | None = "stop", refusal: str | None = None) -> Answer:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipeline.agents.choosing import best_of, choose
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
-from tests.agents.making import agent, children, trial
+from pipeline.search.agents.choosing import best_of, choose
+from tests.search.agents.making import agent, children, trial
 
 FAST, MIDDLE, SLOW = trial("fast", 10.0), trial("middle", 20.0), trial("slow", 40.0)
 WRONG = trial("wrong", outcome=Outcome.WRONG_VALUE, stage="verify")

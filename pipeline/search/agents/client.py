@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipeline.agents.protocol import Completion, read_completion
-from pipeline.agents.secret import Key
 from pipeline.errors import AgentError
 from pipeline.records.agent import Agent
 from pipeline.records.attempt import Answer, AnswerOutcome, Request
 from pipeline.records.record import Record
+from pipeline.search.agents.protocol import Completion, read_completion
+from pipeline.search.agents.secret import Key
 
 if TYPE_CHECKING:
     import openai

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pipeline.sampling.space import Choice, Interval, Space, Steps
+from pipeline.search.sampling.space import Choice, Interval, Space, Steps
 
 BLOCK = Choice(name="BLOCK_M", values=(16, 32, 64), texts=("16", "32", "64"))
 WARPS = Steps(name="warps", first=1, count=8)

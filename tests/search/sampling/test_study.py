@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ConfigError, StoreError
-from pipeline.sampling.samplers import Sampler
-from pipeline.sampling.space import Choice, Interval, Space, Steps
-from pipeline.sampling.storage import shown
-from pipeline.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, Measured
-from tests.sampling.toy import COUNTED, NUMBERS, opened, quadratic, run
+from pipeline.search.sampling.samplers import Sampler
+from pipeline.search.sampling.space import Choice, Interval, Space, Steps
+from pipeline.search.sampling.storage import shown
+from pipeline.search.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, Measured
+from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic, run
 
 optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 

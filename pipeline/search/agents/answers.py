@@ -7,8 +7,8 @@ to read. A round that is run again asks only what was not answered before.
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.agents.client import Client, NoAnswer
 from pipeline.records.attempt import Answer, Request
+from pipeline.search.agents.client import Client, NoAnswer
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 
 STAGE = "answers"

@@ -4,10 +4,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.agents.choosing import best_of
-from pipeline.agents.contract import Contract, contract_of
-from pipeline.agents.prompts import cut
-from pipeline.agents.showing import device_lines, history_lines, promise_lines, trial_lines
 from pipeline.errors import StoreError
 from pipeline.records.agent import Agent
 from pipeline.records.attempt import Attempt
@@ -15,6 +11,10 @@ from pipeline.records.brief import Brief
 from pipeline.records.history import Trial
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Variant
+from pipeline.search.agents.choosing import best_of
+from pipeline.search.agents.contract import Contract, contract_of
+from pipeline.search.agents.prompts import cut
+from pipeline.search.agents.showing import device_lines, history_lines, promise_lines, trial_lines
 
 REFERENCE_AT_MOST = 6_000  # characters
 EXEMPLAR_AT_MOST = 8_000

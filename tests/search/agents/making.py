@@ -15,7 +15,7 @@ from pipeline.records.profiled import Interval
 from pipeline.records.search import Search
 from pipeline.records.specs import Build, GenerateSpec
 from pipeline.records.variant import Variant
-from tests.agents.server import SOURCES
+from tests.search.agents.server import SOURCES
 
 NOBODY = "http://127.0.0.1:9/v1"
 
