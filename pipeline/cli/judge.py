@@ -20,9 +20,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.candidates.flashinfer_format import is_data_set
-from pipeline.candidates.flashinfer_traces import write_traces
-from pipeline.candidates.table import summary, write_table
 from pipeline.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.errors import ConfigError, KernelmillError, StoreError
 from pipeline.execution.progress import only_progress
@@ -32,6 +29,9 @@ from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, V
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record
 from pipeline.store.lock import take_lock
+from pipeline.verify.candidates.flashinfer_format import is_data_set
+from pipeline.verify.candidates.flashinfer_traces import write_traces
+from pipeline.verify.candidates.table import summary, write_table
 
 CONFIG_KEYS = ("problems", "hardware", "verify", "store")
 OUT = Path("verdicts.csv")

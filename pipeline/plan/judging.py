@@ -7,9 +7,6 @@ is wrong with the folder, one line each.
 import re
 from pathlib import Path
 
-from pipeline.candidates.flashinfer import convert, plain_name
-from pipeline.candidates.flashinfer_format import is_data_set
-from pipeline.candidates.folder import complaints, scan
 from pipeline.errors import ConfigError
 from pipeline.plan.builds import Builds
 from pipeline.plan.catalogue import Catalogue
@@ -25,6 +22,9 @@ from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Verify
 from pipeline.records.specs import key_of
+from pipeline.verify.candidates.flashinfer import convert, plain_name
+from pipeline.verify.candidates.flashinfer_format import is_data_set
+from pipeline.verify.candidates.folder import complaints, scan
 
 
 class Judging(Record, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ import msgspec
 import yaml
 
 from pipeline.errors import ConfigError
-from pipeline.mutation.mutants import LANGUAGES
 from pipeline.plan.builds import Builds
 from pipeline.plan.catalogue import Settings
 from pipeline.plan.specs import Specs
@@ -20,6 +19,7 @@ from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest
 from pipeline.records.settings import Verify
 from pipeline.records.specs import MutateSpec, MutateTask
+from pipeline.verify.mutation.mutants import LANGUAGES
 
 SURVIVORS = "survivors.yaml"
 

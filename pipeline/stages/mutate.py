@@ -16,13 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.backends.registry import backend
-from pipeline.checks.interpreter import INTERPRETERS
-from pipeline.checks.preparation import job_of, where_run
-from pipeline.mutation.compiling import Compiler
-from pipeline.mutation.grounds import Ground, Grounds, cover
-from pipeline.mutation.live import live_lines
-from pipeline.mutation.mutants import find_mutants, spread
-from pipeline.mutation.trying import Bench, Servers, describe
 from pipeline.records.mutated import EFFORT, Mutant, MutantRecord, MutateOutput
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import digest, read_record, to_json
@@ -33,6 +26,13 @@ from pipeline.store.entries import bring_entries, find_entry, new_entry, put_rec
 from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import write_sealed
+from pipeline.verify.checks.interpreter import INTERPRETERS
+from pipeline.verify.checks.preparation import job_of, where_run
+from pipeline.verify.mutation.compiling import Compiler
+from pipeline.verify.mutation.grounds import Ground, Grounds, cover
+from pipeline.verify.mutation.live import live_lines
+from pipeline.verify.mutation.mutants import find_mutants, spread
+from pipeline.verify.mutation.trying import Bench, Servers, describe
 from pipeline.workers import command
 from pipeline.workers.sandbox import ForkServer
 
@@ -161,7 +161,7 @@ class _Run:
 
     def try_all(self, orders: list[tuple[Mutant, ...]], repository: Path, workers: int) -> None:
         """The kernel itself first; then threads, each with a compiling process and an operator of its own."""
-        from pipeline.checks import candidate  # noqa: F401  (with torch, before the fork: it costs no child anything)
+        from pipeline.verify.checks import candidate  # noqa: F401  (with torch, before the fork: it costs no child anything)
 
         with (
             ForkServer(preload=backend(self._spec.backend).preload) as compiling,

@@ -7,9 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.candidates.table import write_table
 from pipeline.records.judged import JudgeOutput, VerdictsSpec
 from pipeline.records.record import read_record
+from pipeline.verify.candidates.table import write_table
 from pipeline.workers import command
 
 

@@ -9,8 +9,6 @@ import torch
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.checks.reference import Oracle, find_function
-from pipeline.checks.tolerance import deviation
 from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled
 from pipeline.records.formula import evaluate_number
@@ -19,6 +17,8 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.variant import Variant
+from pipeline.verify.checks.reference import Oracle, find_function
+from pipeline.verify.checks.tolerance import deviation
 from tests.paths import ROOT
 
 NAMES = ("softmax", "rms_norm", "matmul", "matmul_bias_gelu")

@@ -15,11 +15,11 @@ from pipeline.records.record import to_json
 from pipeline.records.specs import VerifySpec
 from pipeline.search.prune_bound import NO_FORMULA, NO_RATES, NOTHING_MEASURED, scale_of
 from pipeline.search.prune_static import judge
-from tests.checks.build import spec as verify_spec
-from tests.checks.build import variant
 from tests.performance.bound.results import GPU_LIMITS, GPU_PEAKS, cpu_task, profiled
 from tests.performance.bound.results import facts as gpu_facts
 from tests.report.sample_run import PROVENANCE
+from tests.verify.checks.build import spec as verify_spec
+from tests.verify.checks.build import variant
 
 CPU = Target(kind="cpu", architecture="x86-64-v4", limits={"vector_bits": 512})
 GPU = Target(kind="cuda", architecture="sm_90", limits=GPU_LIMITS)

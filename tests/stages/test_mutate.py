@@ -5,15 +5,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.mutation import mutants
-from pipeline.mutation.cpp_operators import OPERATORS
 from pipeline.records.kernel import Tunable
 from pipeline.records.mutated import MutantRecord, MutateOutput, Mutation
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import MutateSpec, MutateTask
 from pipeline.stages import mutate
-from tests.checks.build import IMPLEMENTATION, SETTINGS, spec
+from pipeline.verify.mutation import mutants
+from pipeline.verify.mutation.cpp_operators import OPERATORS
+from tests.verify.checks.build import IMPLEMENTATION, SETTINGS, spec
 
 TUNABLES = {
     "LANES": Tunable(values=(8,), default=8),

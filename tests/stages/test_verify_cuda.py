@@ -16,7 +16,7 @@ from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.store.layout import entry_path
 from tests.backends.cuda_jobs import ROOT, kernel, target
-from tests.checks.build import BUILD, PROVENANCE, SETTINGS, spec, variant
+from tests.verify.checks.build import BUILD, PROVENANCE, SETTINGS, spec, variant
 
 SOFTMAX = "kernels/softmax/softmax.cu"
 CHANGES = {

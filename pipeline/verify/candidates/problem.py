@@ -1,0 +1,192 @@
+"""A problem in the format of KernelBench, run by its judge. In: its file. Out: models and their inputs.
+
+`Model`, `get_inputs()` and `get_init_inputs()` as KernelBench has them; `get_input_groups()`,
+`get_tolerance()` and `check_grad` where the problem defines them. What it does wrong is one line
+(`ProblemError`).
+"""
+
+import inspect
+import itertools
+import random
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from pipeline.errors import KernelmillError
+from pipeline.records.record import Record
+from pipeline.verify.candidates.sizes import Source
+
+_NUMBERS = itertools.count()
+
+
+class ProblemError(KernelmillError):
+    """A problem cannot be judged on; says what is wrong with it."""
+
+
+class Tolerance(Record, frozen=True, kw_only=True):
+    """A bound that the problem declares beside the derived one."""
+
+    rtol: float
+    atol: float
+    reason: str
+    """Empty where the problem gives none."""
+
+
+class Problem:
+    """One problem; every method runs the problem's own code."""
+
+    def __init__(self, path: Path) -> None:
+        self._source = Source(path)
+        self.sizes = self._source.sizes
+        self.declared = self.variant({})
+        self.tolerance = self._tolerance()
+        self.check_gradients = bool(getattr(self.declared.module, "check_grad", False))
+
+    def variant(self, sizes: Mapping[str, int]) -> "Variant":
+        """The problem with other sizes."""
+        module = _guarded(
+            "importing it",
+            lambda: self._source.module(sizes, f"kernelmill_problem_{next(_NUMBERS)}"),
+        )
+        for name in ("Model", "get_inputs"):
+            if not callable(getattr(module, name, None)):
+                raise ProblemError(f"no {name}, expected class Model and function get_inputs")
+        return Variant(module)
+
+    def _tolerance(self) -> Tolerance | None:
+        function = getattr(self.declared.module, "get_tolerance", None)
+        if function is None:
+            return None
+        return _tolerance(_guarded("get_tolerance()", function), inspect.getdoc(function) or "")
+
+
+class Variant:
+    """The problem with one choice of sizes."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self.module = module
+
+    def init_arguments(self, seed: int) -> list[Any]:
+        """Positional arguments of `Model`, drawn under a seed."""
+        function = getattr(self.module, "get_init_inputs", None)
+        if function is None:
+            return []
+        given = _guarded("get_init_inputs()", lambda: _seeded(seed, function))
+        return _positional(given, self.module.Model.__init__, "get_init_inputs()")
+
+    def inputs(self, seed: int) -> list[Any]:
+        """Positional arguments of `forward`, drawn under a seed."""
+        given = _guarded("get_inputs()", lambda: _seeded(seed, self.module.get_inputs))
+        return [_detached(each) for each in _positional(given, self.module.Model.forward, "get_inputs()")]
+
+    def groups(self, seed: int) -> list[list[Any]] | None:
+        """The problem's own groups of inputs; None where it defines none."""
+        function = getattr(self.module, "get_input_groups", None)
+        if function is None:
+            return None
+        found = _guarded("get_input_groups()", lambda: _seeded(seed, function))
+        if not isinstance(found, list | tuple) or not found:
+            raise ProblemError(f"get_input_groups(): got {_kind(found)}, expected a list of argument lists")
+        forward = self.module.Model.forward
+        return [
+            [_detached(each) for each in _positional(group, forward, f"get_input_groups()[{number}]")]
+            for number, group in enumerate(found)
+        ]
+
+    def model(self, seed: int, arguments: Sequence[Any]) -> torch.nn.Module:
+        """`Model(*arguments)` under a seed, in the training mode that it begins in."""
+        model = _guarded("Model(*get_init_inputs())", lambda: seeded(seed, self.module.Model, *arguments))
+        if not isinstance(model, torch.nn.Module):
+            raise ProblemError(f"Model: got {_kind(model)}, expected a torch.nn.Module")
+        return model
+
+
+def seeded(seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call under a seed of all random states, as the candidate's process does when it constructs."""
+    random.seed(seed)
+    numpy.random.seed(seed % (1 << 32))
+    torch.manual_seed(seed)
+    return function(*arguments)
+
+
+def _seeded(seed: int, function: Callable[..., Any]) -> Any:
+    with torch.no_grad():
+        return seeded(seed, function)
+
+
+def _guarded(what: str, work: Callable[[], Any]) -> Any:
+    """What the problem's code raises becomes one line."""
+    try:
+        return work()
+    except ProblemError:
+        raise
+    except MemoryError as error:
+        raise ProblemError(f"{what}: out of memory") from error
+    except (Exception, SystemExit) as error:
+        raise ProblemError(f"{what} raises {describe(error)}") from error
+
+
+def describe(error: BaseException) -> str:
+    """An exception as one short line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")[:300]
+
+
+def _positional(given: Any, function: Callable[..., Any], what: str) -> list[Any]:
+    """A list, a tuple, one tensor or a dict of keywords as positional arguments."""
+    if isinstance(given, list | tuple):
+        return list(given)
+    if isinstance(given, torch.Tensor):
+        return [given]
+    if not isinstance(given, dict):
+        raise ProblemError(f"{what}: got {_kind(given)}, expected a list of arguments")
+    try:
+        bound = inspect.signature(function).bind(None, **given)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"{what}: does not fit Model: {error}") from error
+    bound.apply_defaults()
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise ProblemError(f"{what}: {names} can only be given by name, expected positional arguments")
+    return list(bound.args[1:])
+
+
+def _detached(value: Any) -> Any:
+    """The same with plain tensors in the place of parameters."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, list):
+        return [_detached(each) for each in value]
+    if type(value) is tuple:
+        return tuple(_detached(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _detached(each) for key, each in value.items()}
+    return value
+
+
+def _tolerance(given: Any, documented: str) -> Tolerance:
+    """A dict, a pair with or without a reason, or one number for both."""
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        parts: dict[str, Any] = {"rtol": given, "atol": given}
+    elif isinstance(given, list | tuple) and 2 <= len(given) <= 3:
+        parts = dict(zip(("rtol", "atol", "reason"), given, strict=False))
+    elif isinstance(given, dict):
+        parts = given
+    else:
+        raise ProblemError(f"get_tolerance(): got {_kind(given)}, expected rtol, atol and a reason")
+    numbers = {}
+    for name in ("rtol", "atol"):
+        value = parts.get(name, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ProblemError(f"get_tolerance(): {name} is {value!r}, expected a number of at least 0")
+        numbers[name] = float(value)
+    reason = " ".join(str(parts.get("reason") or documented).split())
+    return Tolerance(rtol=numbers["rtol"], atol=numbers["atol"], reason=reason)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__

@@ -1,0 +1,40 @@
+"""Equal inputs give equal outputs: in a second call, and later at other addresses after other work."""
+
+import torch
+
+from pipeline.records.outcome import Outcome
+from pipeline.verify.checks.buffers import integers
+from pipeline.verify.checks.observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.tolerance import deviation
+from pipeline.verify.checks.value import describe
+
+
+def check_determinism(observation: Observation) -> Judgement:
+    """Bitwise where the kernel claims it (any NaN equals any other), else within the bound."""
+    if observation.first is None:
+        return NotApplicable()
+    total = compared = 0
+    for name, output in observation.outputs.items():
+        different = differing(output, observation.first[name])
+        total, compared = total + different, compared + output.numel()
+        if different == 0:
+            continue
+        if observation.deterministic:
+            return observation.fail(
+                Outcome.NONDETERMINISTIC,
+                f"{name}: {different} of {output.numel()} differ from the first call",
+            )
+        found = deviation(output, observation.prepared.expected[name])
+        if not found.passed:
+            return observation.fail(Outcome.NONDETERMINISTIC, describe(name, found, observation))
+    return Passed(differing=total, compared=compared)
+
+
+def differing(one: torch.Tensor, other: torch.Tensor) -> int:
+    """How many elements have other bits; NaNs count as equal."""
+    if torch.equal(integers(one), integers(other)):
+        return 0
+    different = integers(one) != integers(other)
+    if one.is_floating_point():
+        different &= ~(one.isnan() & other.isnan())
+    return int(different.sum())

@@ -1,0 +1,68 @@
+"""The gate fails closed: passed is what every check has judged and let pass, nothing else.
+
+In: observations of one variant's calls. Out: a failure as soon as there is one, and at the end what each
+check did.
+"""
+
+import time
+from collections.abc import Mapping
+
+from pipeline.records.outcome import Failure
+from pipeline.records.verified import CheckResult
+from pipeline.verify.checks.observation import Check, NotApplicable, Observation, Passed
+from pipeline.verify.checks.registry import CHECKS
+
+
+class GateBug(RuntimeError):
+    """A check did not answer as it must, or never ran: a bug of the pipeline, never a pass."""
+
+
+class Gate:
+    """Judges one variant; make a new one for each."""
+
+    def __init__(self, checks: Mapping[str, Check] = CHECKS) -> None:
+        if not checks:
+            raise GateBug("a gate without checks would let everything pass")
+        self._checks = dict(checks)
+        self._passed = dict.fromkeys(checks, 0)
+        self._seconds = dict.fromkeys(checks, 0.0)
+        self._failed = False
+        self.worst_share = 0.0
+        self.worst_error = 0.0
+        self.differing = 0
+        self.compared = 0
+
+    def judge(self, observation: Observation) -> Failure | None:
+        """Ask every check about one call; the first failure ends it."""
+        for name, check in self._checks.items():
+            started = time.perf_counter()
+            judgement = check(observation)
+            self._seconds[name] += time.perf_counter() - started
+            if isinstance(judgement, Failure):
+                self._failed = True
+                return judgement
+            if isinstance(judgement, Passed):
+                self._passed[name] += 1
+                self.worst_share = max(self.worst_share, judgement.share)
+                self.worst_error = max(self.worst_error, judgement.error)
+                self.differing += judgement.differing
+                self.compared += judgement.compared
+            elif not isinstance(judgement, NotApplicable):
+                self._failed = True
+                raise GateBug(
+                    f"check '{name}' answered {judgement!r}, expected Passed, NotApplicable or Failure"
+                )
+        return None
+
+    def results(self) -> tuple[CheckResult, ...]:
+        """What each check did so far."""
+        return tuple(
+            CheckResult(check=name, cases=self._passed[name], seconds=self._seconds[name])
+            for name in self._checks
+        )
+
+    def require_all(self, calls: int) -> None:
+        """Raise GateBug unless no check failed, and each that applies let at least one call pass."""
+        idle = [name for name, count in self._passed.items() if count == 0]
+        if self._failed or calls == 0 or idle:
+            raise GateBug(f"{calls} calls judged, failed: {self._failed}, checks that never passed: {idle}")

@@ -1,0 +1,13 @@
+"""Nothing was written outside of the tensors: guard bands and the slack between padded rows are untouched."""
+
+from pipeline.records.outcome import Outcome
+from pipeline.verify.checks.observation import Judgement, Observation, Passed
+
+
+def check_guards(observation: Observation) -> Judgement:
+    """Look at the memory around every tensor."""
+    for slot in observation.layout.slots:
+        trespass = observation.arena.trespass(slot, observation.patterns)
+        if trespass is not None:
+            return observation.fail(Outcome.OUT_OF_BOUNDS, trespass)
+    return Passed()
