@@ -51,7 +51,7 @@ def _measured(options: argparse.Namespace) -> Measured:
     from pipeline.measure.circumstances import circumstances
     from pipeline.measure.device_ceilings import DeviceCeilings
     from pipeline.measure.lock import device_lock
-    from pipeline.workers.sandbox import ForkServer
+    from pipeline.sandbox.sandbox import ForkServer
 
     measure: Callable[[ForkServer, ceilings.Device], DeviceCeilings] = ceilings.measured
     if options.again or options.afresh:

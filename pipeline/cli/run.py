@@ -20,7 +20,7 @@ from pipeline.execution.summary import show
 from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
 from pipeline.plan.cache import current_plan
 from pipeline.plan.groups import check_project
-from pipeline.workers.submit import begin
+from pipeline.sandbox.submit import begin
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
 ASKING = (

@@ -23,11 +23,11 @@ from pipeline.execution.recovery import mend
 from pipeline.plan.cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.plan import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
+from pipeline.sandbox.submit import begin
 from pipeline.store.layout import STAGES, output_path, spec_path
 from pipeline.store.lock import take_lock
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.shared import Shared, shared_store
-from pipeline.workers.submit import begin
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"

@@ -13,8 +13,8 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import AbsentBaseline
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
-from pipeline.workers import resources
-from pipeline.workers.sandbox import ForkServer
+from pipeline.sandbox import resources
+from pipeline.sandbox.sandbox import ForkServer
 
 COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
 LIFETIME = 86400.0  # seconds: they serve every variant of the task

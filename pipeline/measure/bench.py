@@ -28,7 +28,7 @@ from pipeline.records.profiled import Memory, Profiled, Unmeasured
 from pipeline.records.record import to_json
 from pipeline.records.settings import Profile
 from pipeline.records.specs import ProfileSpec
-from pipeline.workers.sandbox import ForkServer
+from pipeline.sandbox.sandbox import ForkServer
 
 PRELOAD = ("numpy", "torch")
 OTHER = "other"  # the baseline of `Bench.against`

@@ -20,10 +20,10 @@ from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.shared_ceilings import forget, share, shared, shared_path
 from pipeline.records.hardware import BackendKind
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
 from pipeline.store.owners import scratch_folder
 from pipeline.store.seals import discard, is_damaged, unseal, write_sealed
-from pipeline.workers.channel import Channel
-from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
 
 TARGET = "pipeline.measure.ceilings:serve"
 TIME_LIMIT = 180.0  # seconds; it takes about 4

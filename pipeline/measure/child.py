@@ -43,8 +43,8 @@ from pipeline.measure.memory import peak_of
 from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
 from pipeline.measure.unchanged import First
 from pipeline.records.hardware import BackendKind
-from pipeline.workers.channel import Channel
-from pipeline.workers.confine import confine
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.confine import confine
 
 TARGET = "pipeline.measure.child:serve"
 MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts

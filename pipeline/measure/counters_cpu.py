@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 from pipeline.records.profiled import Counters, Unmeasured
 from pipeline.records.record import Record
-from pipeline.workers import kernel
+from pipeline.sandbox import kernel
 
 TOOL = "perf_event"
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")

@@ -7,8 +7,8 @@ branch for them: only there, because they also double what a fork costs, and can
 from pathlib import Path
 
 from pipeline.environment import warm_worker
-from pipeline.workers.requests import fork_server
-from pipeline.workers.sandbox import ForkServer
+from pipeline.sandbox.requests import fork_server
+from pipeline.sandbox.sandbox import ForkServer
 
 PREPARE = "pipeline.measure.inductor:load"
 HEADERS = "precompiled_headers"

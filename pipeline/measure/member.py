@@ -36,9 +36,9 @@ from pipeline.records.hardware import BackendKind
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Profile
-from pipeline.workers import resources
-from pipeline.workers.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
-from pipeline.workers.waiting import waited_here
+from pipeline.sandbox import resources
+from pipeline.sandbox.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
+from pipeline.sandbox.waiting import waited_here
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
 SERVER_CALLS = 8  # in one batch, each after an idle gap

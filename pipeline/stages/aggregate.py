@@ -33,10 +33,10 @@ from pipeline.report.parts import Part, groups, join_tables, parts_of
 from pipeline.report.summarize import summarize
 from pipeline.report.tables import pruned_table, to_csv, to_parquet
 from pipeline.report.winners import winners_table
+from pipeline.sandbox import command
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import reseal, write_sealed
-from pipeline.workers import command
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,20 +22,20 @@ import msgspec
 
 from pipeline.backends.backend import CompileJob, Sharing
 from pipeline.backends.registry import backend
-from pipeline.backends.untrusted import compile_untrusted
 from pipeline.interop.replay.rounds import compile_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record
 from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
+from pipeline.sandbox import command, resources
+from pipeline.sandbox.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
+from pipeline.sandbox.untrusted import compile_untrusted
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
 from pipeline.store.sources import require_sources, root_of
-from pipeline.workers import command, resources
-from pipeline.workers.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
 
 TIME_LIMIT = 120.0  # seconds for one variant; template-heavy code takes some tens
 MEMORY_LIMIT = 8 << 30  # bytes for one worker

@@ -20,6 +20,7 @@ from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
 from pipeline.records.written import Proposal, SourceRecord, Unfit
+from pipeline.sandbox import command
 from pipeline.search.history import ROUND_FILES, read_history
 from pipeline.search.prune_bound import scale_of
 from pipeline.search.registry import diagnosis, remarks, strategy, writer
@@ -30,7 +31,6 @@ from pipeline.search.variants import variants_of
 from pipeline.search.writer import Workshop
 from pipeline.store.layout import output_path
 from pipeline.store.outputs import put_output
-from pipeline.workers import command
 
 HISTORY = "CompileOutput, VerifyOutput and ProfileOutput of each earlier round"
 

@@ -21,11 +21,11 @@ from pipeline.errors import KernelmillError
 from pipeline.records.judged import CandidateFile, JudgedWhere, JudgeOutput, JudgeRecord, JudgeSpec, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json
+from pipeline.sandbox import command, resources
+from pipeline.sandbox.sandbox import ForkServer
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import write_sealed
-from pipeline.workers import command, resources
-from pipeline.workers.sandbox import ForkServer
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.verify.candidates.casebook import CaseBook

@@ -21,6 +21,8 @@ from pipeline.records.optimization import Optimization
 from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import MutateSpec, MutateTask
 from pipeline.records.variant import Variant
+from pipeline.sandbox import command
+from pipeline.sandbox.sandbox import ForkServer
 from pipeline.search.space import constants_of, subspace
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.owners import scratch_folder
@@ -33,8 +35,6 @@ from pipeline.verify.mutation.grounds import Ground, Grounds, cover
 from pipeline.verify.mutation.live import live_lines
 from pipeline.verify.mutation.mutants import find_mutants, spread
 from pipeline.verify.mutation.trying import Bench, Servers, describe
-from pipeline.workers import command
-from pipeline.workers.sandbox import ForkServer
 
 
 def main(arguments: list[str]) -> int:

@@ -28,6 +28,7 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.sandbox import command, resources
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
@@ -35,7 +36,6 @@ from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import discard
 from pipeline.store.sources import require_sources, root_of
-from pipeline.workers import command, resources
 
 if TYPE_CHECKING:
     from pipeline.measure.bench import Bench

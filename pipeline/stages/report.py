@@ -16,8 +16,8 @@ from pipeline.records.summary import Summary
 from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.report.page import render_page
 from pipeline.report.page_inputs import Links, Tables
+from pipeline.sandbox import command
 from pipeline.store.seals import write_sealed
-from pipeline.workers import command
 
 
 def main(arguments: list[str]) -> int:

@@ -20,6 +20,7 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.report import page
+from pipeline.sandbox import command
 from pipeline.store.seals import write_sealed
 from pipeline.track.client import Store, exclusive, open_store, shown_uri, understandable
 from pipeline.track.client import prepare as prepare_client
@@ -27,7 +28,6 @@ from pipeline.track.idempotency import Ledger
 from pipeline.track.ingest import Ingested, Source, ingest
 from pipeline.track.patience import patiently
 from pipeline.track.sweep import attach_report
-from pipeline.workers import command
 
 
 def main(arguments: list[str]) -> int:

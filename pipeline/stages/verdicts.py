@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pipeline.records.judged import JudgeOutput, VerdictsSpec
 from pipeline.records.record import read_record
+from pipeline.sandbox import command
 from pipeline.verify.candidates.table import write_table
-from pipeline.workers import command
 
 
 def main(arguments: list[str]) -> int:

@@ -27,6 +27,8 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.sandbox import command, resources
+from pipeline.sandbox.sandbox import ForkServer
 from pipeline.search.prune_bound import Grounds
 from pipeline.search.prune_static import is_measured_anyway, judge
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
@@ -47,8 +49,6 @@ from pipeline.verify.checks.preparation import (
     where_tried,
 )
 from pipeline.verify.checks.shapes import Shape
-from pipeline.workers import command, resources
-from pipeline.workers.sandbox import ForkServer
 
 if TYPE_CHECKING:
     from pipeline.verify.checks.trial import Trial

@@ -24,8 +24,8 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record
 from pipeline.records.settings import Profile
 from pipeline.records.specs import ProfileSpec
+from pipeline.sandbox.sandbox import ForkServer
 from pipeline.store.layout import spec_path
-from pipeline.workers.sandbox import ForkServer
 from tests.benchmarks.clocks import CLOCKS
 from tests.benchmarks.machine import where
 from tests.measure.problems import PROBLEM

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
+from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
 
 SERVER = ForkServer(preload=("numpy", "torch"))
 

@@ -14,7 +14,7 @@ from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.timer import timer_for
 from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.records.hardware import BackendKind
-from pipeline.workers.channel import Channel
+from pipeline.sandbox.channel import Channel
 
 MB = 1 << 20
 DEVICE = DeviceCeilings(

@@ -12,7 +12,7 @@ import pytest
 from pipeline.measure import counters_cpu
 from pipeline.measure.counters_cpu import EVENTS, Event, LinuxPerf, Reading, count
 from pipeline.records.profiled import Counters, Unmeasured
-from pipeline.workers import kernel
+from pipeline.sandbox import kernel
 
 LABELS = [event.label for events in EVENTS for event in events]
 

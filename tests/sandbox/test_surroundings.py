@@ -92,7 +92,7 @@ REPLACED = {
     "builtins.isinstance": (builtins, "isinstance"),
     "threading.Thread.start": (threading.Thread, "start"),
     "pipeline.verify.checks.candidate.serve": (candidate, "serve"),
-    "pipeline.workers.channel.Channel.send": (candidate.Channel, "send"),
+    "pipeline.sandbox.channel.Channel.send": (candidate.Channel, "send"),
 }
 
 

@@ -19,9 +19,9 @@ from pipeline.records.problem import Problem
 from pipeline.records.record import digest_bytes, read_record, to_json
 from pipeline.records.specs import Build, CompileSpec
 from pipeline.records.variant import Generated, Variant
+from pipeline.sandbox import resources
 from pipeline.stages import compile as stage
 from pipeline.store.layout import entry_path
-from pipeline.workers import resources
 from tests.paths import ROOT
 
 PROBLEM = Problem(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.execution.bundles.manifest import Job
 from pipeline.records.record import Record
-from pipeline.workers.keeper import die_with_parent
+from pipeline.sandbox.keeper import die_with_parent
 
 POLL_SECONDS = 0.02
 STOP_SECONDS = 10.0  # a stage that is told to end kills what it started
@@ -37,7 +37,7 @@ class Command(Record, frozen=True, kw_only=True):
 
 def launcher(command: Command) -> list[str]:
     """The warm worker has torch already; it ends with whoever submits, and the stage with it."""
-    return [sys.executable, "-m", "pipeline.workers.submit", command.stage, *command.arguments]
+    return [sys.executable, "-m", "pipeline.sandbox.submit", command.stage, *command.arguments]
 
 
 class _Running:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.errors import ConfigError
 from pipeline.plan.groups import hint
 from pipeline.records.record import Record
-from pipeline.workers.keeper import die_with_parent
+from pipeline.sandbox.keeper import die_with_parent
 
 LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
 """Arguments with which it runs nothing."""

@@ -6,13 +6,13 @@ In: a candidate, a draft whose call is compiled, the target. Out: what became of
 from pathlib import Path
 
 from pipeline.records.hardware import Target
+from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
 from pipeline.store.owners import scratch_folder
 from pipeline.verify.candidates.drafts import Draft
 from pipeline.verify.candidates.messages import Assemble, Assembled
 from pipeline.verify.candidates.placement import place
 from pipeline.verify.candidates.session import Subject
 from pipeline.verify.checks.conversation import how_it_ended
-from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
 
 TARGET = "pipeline.verify.candidates.offline:serve"
 PRELOAD = (

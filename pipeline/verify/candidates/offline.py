@@ -24,13 +24,13 @@ from pipeline.backends.triton.presence import device_present, present_tensor
 from pipeline.backends.triton.reason import reason_of
 from pipeline.records.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.confine import confine
 from pipeline.verify.candidates.messages import Assemble, Assembled, AssembledKernel
 from pipeline.verify.candidates.pretend_cuda import Stream, stand_in_for_cuda
 from pipeline.verify.candidates.source import import_candidate
 from pipeline.verify.candidates.values import decode
 from pipeline.verify.checks.buffers import Slot
-from pipeline.workers.channel import Channel
-from pipeline.workers.confine import confine
 
 TARGET = "pipeline.verify.candidates.offline:serve"
 PRELOAD = (

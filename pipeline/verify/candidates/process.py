@@ -18,6 +18,8 @@ import numpy as np
 import torch
 import torch._dynamo  # a dispatch mode would import it in every child, which takes 2.5 s
 
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.confine import confine
 from pipeline.verify.candidates.calling import Caller
 from pipeline.verify.candidates.messages import Answer, Call, Construct, Load, Ready, Refused
 from pipeline.verify.candidates.observer import Observer
@@ -26,8 +28,6 @@ from pipeline.verify.candidates.refusal import refuse
 from pipeline.verify.candidates.source import import_candidate
 from pipeline.verify.candidates.takeover import take_over
 from pipeline.verify.candidates.values import decode, views
-from pipeline.workers.channel import Channel
-from pipeline.workers.confine import confine
 
 
 def serve(channel: Channel) -> None:

@@ -13,11 +13,11 @@ from typing import Self
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.settings import Verify
+from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits, shared_path
+from pipeline.sandbox.waiting import waited
 from pipeline.verify.candidates.messages import Answer, Call, Construct, Done, Load, Ready, Refused, Where
 from pipeline.verify.checks.buffers import Arena
 from pipeline.verify.checks.conversation import how_it_ended
-from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits, shared_path
-from pipeline.workers.waiting import waited
 
 TARGET = "pipeline.verify.candidates.process:serve"
 PRELOAD = ("numpy", "torch", "triton", "pipeline.verify.candidates.process")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.sandbox.sandbox import ForkServer
 from pipeline.store.owners import scratch_folder
 from pipeline.verify.candidates.attempt import SHIFT, Attempt, Turn, differing, room_for
 from pipeline.verify.candidates.board import Board
@@ -21,7 +22,6 @@ from pipeline.verify.candidates.drafts import Draft
 from pipeline.verify.candidates.session import Ended, Session, Subject
 from pipeline.verify.candidates.work import beside
 from pipeline.verify.checks.weak import summarize
-from pipeline.workers.sandbox import ForkServer
 
 LOG = "log.txt"
 _RESERVE = 0.4  # of the time that is left: what would take more is not tried

@@ -17,14 +17,14 @@ from pathlib import Path
 import torch
 
 from pipeline.backends.registry import backend
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.confine import confine
 from pipeline.verify.checks.buffers import Layout, view
 from pipeline.verify.checks.messages import Call, Confined, Done, Load, Ready, Refused
 from pipeline.verify.checks.observation import Seen
 from pipeline.verify.checks.protection import fenced, protected
 from pipeline.verify.checks.uninitialised import Poisoned
 from pipeline.verify.checks.watch import Watch
-from pipeline.workers.channel import Channel
-from pipeline.workers.confine import confine
 
 TARGET = "pipeline.verify.checks.candidate:serve"
 _DISTURBANCES = (1 << 10, 1 << 14, 1 << 18)  # elements

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.sandbox.sandbox import UNEXPECTED, ChildEnded, Exit, ForkServer, Limits, shared_path
+from pipeline.sandbox.waiting import waited
 from pipeline.verify.checks.buffers import Arena
 from pipeline.verify.checks.candidate import TARGET
 from pipeline.verify.checks.messages import Answer, Call, Confined, Done, Load, Ready, Refused
 from pipeline.verify.checks.subject import Subject
-from pipeline.workers.sandbox import UNEXPECTED, ChildEnded, Exit, ForkServer, Limits, shared_path
-from pipeline.workers.waiting import waited
 
 BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.verified import CheckResult, Verified
+from pipeline.sandbox.sandbox import ChildEnded, Exit, ForkServer
 from pipeline.store.owners import scratch_folder
 from pipeline.verify.checks.attempt import SHIFT, Attempt, Step, step
 from pipeline.verify.checks.buffers import Arena
@@ -19,7 +20,6 @@ from pipeline.verify.checks.gate import Gate
 from pipeline.verify.checks.observation import CALLS
 from pipeline.verify.checks.subject import Subject
 from pipeline.verify.checks.weak import summarize
-from pipeline.workers.sandbox import ChildEnded, Exit, ForkServer
 
 LOG = "log.txt"
 

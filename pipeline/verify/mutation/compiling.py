@@ -12,7 +12,7 @@ from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_bytes, digest_parts
-from pipeline.workers.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
+from pipeline.sandbox.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
 
 TARGET = "pipeline.verify.mutation.compiling:serve"
 TIME_LIMIT = 60.0  # seconds for one mutant

@@ -20,11 +20,11 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.specs import MutateSpec, VerifySpec
 from pipeline.records.verified import Verified
+from pipeline.sandbox.sandbox import ForkServer
 from pipeline.verify.checks.preparation import book_of, can_run, cases_of, job_of, shapes_of, subject_of
 from pipeline.verify.mutation.compiling import Compiler, code_digest
 from pipeline.verify.mutation.grounds import Ground, Grounds
 from pipeline.verify.mutation.mutants import write_mutated
-from pipeline.workers.sandbox import ForkServer
 
 
 class Servers(Record, frozen=True, kw_only=True):

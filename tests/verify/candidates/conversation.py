@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import torch
 
+from pipeline.sandbox.sandbox import Child, ForkServer, Limits
 from pipeline.verify.candidates.messages import Answer, Call, Construct, Done, Load, Ready, Returned, Where
 from pipeline.verify.candidates.placement import encode, place
 from pipeline.verify.checks.buffers import Arena, Slot
-from pipeline.workers.sandbox import Child, ForkServer, Limits
 
 SERVER = ForkServer(
     preload=("numpy", "torch", "triton", "pipeline.verify.candidates.process"),

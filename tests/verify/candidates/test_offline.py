@@ -8,10 +8,10 @@ import torch
 
 from pipeline.records.hardware import Target
 from pipeline.records.outcome import Outcome
+from pipeline.sandbox.sandbox import ForkServer, Limits
 from pipeline.verify.candidates.messages import Assemble, Assembled
 from pipeline.verify.candidates.offline import PRELOAD, TARGET
 from pipeline.verify.candidates.placement import encode, place
-from pipeline.workers.sandbox import ForkServer, Limits
 
 SERVER = ForkServer(preload=PRELOAD)  # at import: before any torch operation of other tests
 LIMITS = {

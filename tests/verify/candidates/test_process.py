@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from pipeline.sandbox.sandbox import ChildEnded
 from pipeline.verify.candidates.messages import Done, Ready, Refused
-from pipeline.workers.sandbox import ChildEnded
 from tests.verify.candidates.conversation import Conversation
 
 HEAD = """

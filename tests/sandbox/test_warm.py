@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from pipeline.workers import submit
-from pipeline.workers.requests import fork_server
-from pipeline.workers.sandbox import ForkServer, Limits
-from pipeline.workers.submit import BEGIN, WARM
-from pipeline.workers.zygote import PRELOAD
+from pipeline.sandbox import submit
+from pipeline.sandbox.requests import fork_server
+from pipeline.sandbox.sandbox import ForkServer, Limits
+from pipeline.sandbox.submit import BEGIN, WARM
+from pipeline.sandbox.zygote import PRELOAD
 
 TORCH, TRITON = "torch._C", "triton"
 """What only an import of torch, and of Triton, imports."""
-PREPARE = "tests.workers.children:import_colorsys"
-TELL = "tests.workers.children:tell_surroundings"
+PREPARE = "tests.sandbox.children:import_colorsys"
+TELL = "tests.sandbox.children:tell_surroundings"
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ class Worker:
     def submit(self, *arguments: str) -> list[str]:
         """Run one job; what it and its client imported."""
         ended = subprocess.run(
-            [sys.executable, "-m", "pipeline.workers.submit", *arguments],
+            [sys.executable, "-m", "pipeline.sandbox.submit", *arguments],
             env={"PATH": "/usr/bin:/bin", "TMPDIR": str(self._folder), "PYTHONPROFILEIMPORTTIME": "1"},
             capture_output=True,
             text=True,
@@ -182,6 +182,6 @@ def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch:
 def test_a_branch_that_cannot_be_prepared(warm: Path) -> None:
     """There is no server, and whoever asked goes on with its own; a log says why. Nor is there one where no
     worker listens."""
-    assert fork_server(warm, "tests.workers.children:nothing_of_that_name") is None
+    assert fork_server(warm, "tests.sandbox.children:nothing_of_that_name") is None
     assert any("nothing_of_that_name" in log.read_text() for log in warm.parent.glob("*.log"))
     assert fork_server(warm.with_name("absent.sock"), PREPARE) is None

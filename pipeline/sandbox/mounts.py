@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.workers import kernel
+from pipeline.sandbox import kernel
 
 _NEW_MOUNTS = 0x00020000
 _NEW_USER = 0x10000000

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.workers.sandbox import ChildEnded, ForkServer, Limits
-from pipeline.workers.waiting import waited
+from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
+from pipeline.sandbox.waiting import waited
 
 LIMITS = Limits(seconds=20.0, memory=512 << 20, output=1 << 20)
 
@@ -26,7 +26,7 @@ def server() -> Iterator[ForkServer]:
 
 def start(server: ForkServer, name: str, folder: Path, limits: Limits = LIMITS):
     """Start one of the children of `children.py`."""
-    return server.start(f"tests.workers.children:{name}", limits=limits, log=folder / f"{name}.log")
+    return server.start(f"tests.sandbox.children:{name}", limits=limits, log=folder / f"{name}.log")
 
 
 def test_values_go_there_and_back(server: ForkServer, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_orphans_are_killed(server: ForkServer, tmp_path: Path) -> None:
 def test_environment_and_folder(server: ForkServer, tmp_path: Path) -> None:
     """What the owner asks for is set in the child alone."""
     child = server.start(
-        "tests.workers.children:where",
+        "tests.sandbox.children:where",
         limits=LIMITS,
         log=tmp_path / "log",
         environment={"KERNELMILL_TEST": "yes"},
@@ -186,7 +186,7 @@ def test_shared_descriptors(server: ForkServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     with (tmp_path / "file").open() as stream:
         child = server.start(
-            "tests.workers.children:shared", limits=LIMITS, log=tmp_path / "log", shared=[stream.fileno()]
+            "tests.sandbox.children:shared", limits=LIMITS, log=tmp_path / "log", shared=[stream.fileno()]
         )
         assert child.receive(10) == "text"
 

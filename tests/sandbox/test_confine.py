@@ -11,9 +11,9 @@ import pytest
 import torch  # noqa: F401  (a stage process has it before it forks)
 
 from pipeline.errors import WorkerError
-from pipeline.workers import landlock, seccomp
-from pipeline.workers.confine import confine
-from pipeline.workers.sandbox import ForkServer, Limits
+from pipeline.sandbox import landlock, seccomp
+from pipeline.sandbox.confine import confine
+from pipeline.sandbox.sandbox import ForkServer, Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 
@@ -32,7 +32,7 @@ def test_confined_child(tmp_path: Path) -> None:
     mode = outside.stat().st_mode
     with ForkServer() as server:
         child = server.start(
-            "tests.workers.children:confined",
+            "tests.sandbox.children:confined",
             limits=Limits(seconds=30.0, memory=512 << 20),
             log=tmp_path / "log",
             scratch=scratch,
@@ -73,7 +73,7 @@ def test_file_systems_below_tmp_stay_visible() -> None:
             scratch.mkdir()
             with ForkServer() as server:
                 child = server.start(
-                    "tests.workers.children:read_confined",
+                    "tests.sandbox.children:read_confined",
                     limits=Limits(seconds=30.0),
                     log=Path(folder) / "log",
                     scratch=scratch,
@@ -127,7 +127,7 @@ def test_disks_below_tmp_stay_visible(tmp_path: Path) -> None:
         (disk / "outside").write_text("text")
         with ForkServer() as server:
             child = server.start(
-                "tests.workers.children:confined",
+                "tests.sandbox.children:confined",
                 limits=Limits(seconds=30.0, memory=512 << 20),
                 log=tmp_path / "log",
                 scratch=scratch,

@@ -1,6 +1,6 @@
 """The process that forks children. In: requests through a socket. Out: a child with its keeper for each.
 
-It was forked from its owner before that computed anything: see `pipeline.workers.sandbox`.
+It was forked from its owner before that computed anything: see `pipeline.sandbox.sandbox`.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from typing import NoReturn
 import msgspec
 
 from pipeline.records.record import Record
-from pipeline.workers import kernel
-from pipeline.workers.channel import Channel
-from pipeline.workers.keeper import Limits, die_with_parent, keep
+from pipeline.sandbox import kernel
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.keeper import Limits, die_with_parent, keep
 
 DESCRIPTORS_AT_MOST = 16
 """Of one request."""

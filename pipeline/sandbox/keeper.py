@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from pipeline.records.record import Record, to_json
-from pipeline.workers import descendants, kernel
+from pipeline.sandbox import descendants, kernel
 
 ExitKind = Literal["ok", "error", "timeout", "crashed", "out_of_memory", "output_limit", "process_limit"]
 

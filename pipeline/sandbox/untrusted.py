@@ -17,11 +17,11 @@ from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_parts
+from pipeline.sandbox.confine import confine
+from pipeline.sandbox.sandbox import Channel, ChildEnded, Exit, ForkServer, Limits
 from pipeline.store.owners import scratch_folder
-from pipeline.workers.confine import confine
-from pipeline.workers.sandbox import Channel, ChildEnded, Exit, ForkServer, Limits
 
-TARGET = "pipeline.backends.untrusted:serve"
+TARGET = "pipeline.sandbox.untrusted:serve"
 TIME_LIMIT = 120.0  # seconds
 MEMORY_LIMIT = 8 << 30  # bytes
 OUTPUT_LIMIT = 256 << 20  # bytes of one file

@@ -8,7 +8,7 @@ kernel, and the tables of system calls of both architectures.
 import ctypes
 import errno
 
-from pipeline.workers import kernel
+from pipeline.sandbox import kernel
 
 _SET_MODE_FILTER = 1
 _ALL_THREADS = 1

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.untrusted import LOG, _taken
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes
+from pipeline.sandbox.untrusted import LOG, _taken
 
 BINARY = b"binary"
 

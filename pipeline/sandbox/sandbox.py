@@ -20,15 +20,15 @@ import msgspec
 
 from pipeline.errors import WorkerError
 from pipeline.records.record import from_json, to_json
-from pipeline.workers import kernel
-from pipeline.workers.channel import Channel
-from pipeline.workers.fork_server import (
+from pipeline.sandbox import kernel
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.fork_server import (
     Request,
     import_all,
     serve_forks,
     shared_descriptor,
 )
-from pipeline.workers.keeper import KILL, Exit, Limits
+from pipeline.sandbox.keeper import KILL, Exit, Limits
 
 __all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits", "shared_path"]
 

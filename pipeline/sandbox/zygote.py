@@ -2,7 +2,7 @@
 
 Importing torch takes more than a second, a fork some milliseconds. One zygote serves one checkout, one
 interpreter and one state of the project's code, all three of which are in its address
-(`pipeline.workers.submit`), so it cannot run stale code. It ends by itself when idle.
+(`pipeline.sandbox.submit`), so it cannot run stale code. It ends by itself when idle.
 
 A branch is a zygote that was forked from this one and has more imported: Triton, which is either a compiler
 or an interpreter from its import on, and so must not be imported for all jobs; or what `torch.compile` needs,
@@ -31,8 +31,8 @@ import msgspec
 from pipeline.backends.registry import backend
 from pipeline.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
-from pipeline.workers.fork_server import serve_forks
-from pipeline.workers.keeper import keep, renew_streams
+from pipeline.sandbox.fork_server import serve_forks
+from pipeline.sandbox.keeper import keep, renew_streams
 
 IDLE_SECONDS = 60.0
 PRELOAD = (
@@ -78,7 +78,7 @@ class Branch(Record, frozen=True, kw_only=True, tag="branch"):
 
 
 class Forks(Record, frozen=True, kw_only=True, tag="forks"):
-    """A fork server (`pipeline.workers.sandbox`) for a job, with what this zygote has imported."""
+    """A fork server (`pipeline.sandbox.sandbox`) for a job, with what this zygote has imported."""
 
     folder: str
     environment: dict[str, str]

@@ -1,4 +1,4 @@
-"""Requests to a warm worker (`pipeline.workers.zygote`). In: where it listens. Out: a connection to it."""
+"""Requests to a warm worker (`pipeline.sandbox.zygote`). In: where it listens. Out: a connection to it."""
 
 import contextlib
 import fcntl
@@ -47,7 +47,7 @@ def grow(base: socket.socket, branch: Mapping[str, object], log: BinaryIO) -> No
 
 
 def fork_server(worker: Path, prepare: str) -> socket.socket | None:
-    """Our end of a fork server (`pipeline.workers.sandbox`) in a branch of the worker; None where none grows.
+    """Our end of a fork server (`pipeline.sandbox.sandbox`) in a branch of the worker; None where none grows.
 
     `prepare` names a function, `module:function`, that imports what the server's children need.
     """

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from pipeline.errors import REMEDIES, StoreError, WorkerError, explained
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.workers.keeper import Exit
+from pipeline.sandbox.keeper import Exit
 
 ROOM = 32 << 20  # bytes: what one variant's files and its compiler's temporary ones may take
 PROCESSES = 8  # a compiler driver with its stages, a candidate with its keeper

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeline.errors import WorkerError
 from pipeline.records.agent import SECRET
-from pipeline.workers import capabilities, kernel, landlock, mounts, seccomp
+from pipeline.sandbox import capabilities, kernel, landlock, mounts, seccomp
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/nvidia*", "/dev/kfd", "/dev/dri")
 _FOLDERS = {
@@ -65,7 +65,7 @@ def _confine(folders: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _forget_keys() -> None:
-    """Keys of endpoints are no kernel's; started by `pipeline.workers.submit`, this process never had one."""
+    """Keys of endpoints are no kernel's; started by `pipeline.sandbox.submit`, this process never had one."""
     for name in [name for name in os.environ if name.endswith(SECRET)]:
         del os.environ[name]
 

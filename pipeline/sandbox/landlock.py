@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.workers import kernel
+from pipeline.sandbox import kernel
 
 _VERSION = 1  # flag of landlock_create_ruleset: tell the version instead
 _RULE_PATH_BENEATH = 1

@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-from pipeline.workers import kernel
+from pipeline.sandbox import kernel
 
 _PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
