@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import nvml
+from pipeline.backends import nvml
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 H200 = {

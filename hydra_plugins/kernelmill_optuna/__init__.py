@@ -80,8 +80,8 @@ class OptunaSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Returns what the launcher returned for each batch; an error that the user can fix is one line."""
-        from pipeline.errors import KernelmillError
         from pipeline.execution.sweeping.sweep import HydraSweep
+        from pipeline.records.errors import KernelmillError
 
         assert self.config is not None and self.hydra_context is not None and self.launcher is not None
         try:

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, TunableValue
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pipeline.backends.machine_code.listing import Listing
-from pipeline.errors import StoreError
 from pipeline.records.compiled import Compiled
+from pipeline.records.errors import StoreError
 
 
 def read_listings(compiled: Compiled, folder: Path) -> tuple[Listing, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.backends.imports import closure
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 from pipeline.records.kernel import Call
 
 

@@ -1,7 +1,7 @@
 """The known backends; adding one is one module and one line here."""
 
 from pipeline.backends.backend import Backend
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 
 NAMES = ("cpp", "cuda", "triton")
 

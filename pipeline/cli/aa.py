@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.errors import KernelmillError
 from pipeline.execution.workflow import ROOT
 from pipeline.measure.bench import Bench
 from pipeline.measure.member import MemberGone
@@ -25,6 +24,8 @@ from pipeline.measure.statistics import proportion
 from pipeline.measure.summary import Unstable
 from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.errors import KernelmillError
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.plan import PlannedTask
 from pipeline.records.profiled import Comparison, Verdict
@@ -33,7 +34,6 @@ from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import VerifyOutput
 from pipeline.stages.profile import Subject, subjects
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import output_path, spec_path
 
 TAIL = 0.025
 

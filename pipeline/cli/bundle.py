@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import KernelmillError
 from pipeline.execution.bundles import needs
+from pipeline.records.errors import KernelmillError
 
 ROOT = Path("artifacts")
 _FIXABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.cli.printing import print_lines
-from pipeline.errors import ConfigError, KernelmillError
+from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.hardware import Hardware
 from pipeline.report.ceilings_text import Measured, ceilings_text
 

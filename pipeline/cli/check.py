@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.errors import KernelmillError
 from pipeline.execution.recovery import OUTPUTS, mend_entries, remove
+from pipeline.records.errors import KernelmillError
+from pipeline.records.layout import STAGES
 from pipeline.store.entries import remove_damaged
-from pipeline.store.layout import STAGES
 from pipeline.store.lock import take_lock
 from pipeline.store.seals import is_damaged
 

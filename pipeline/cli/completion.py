@@ -1,6 +1,6 @@
 """Tab completion for `python -m pipeline`: Hydra's own script completes programs, not modules."""
 
-from pipeline.environment import rename_completed_command
+from pipeline.records.environment import rename_completed_command
 
 COMMAND = "python -m pipeline"
 _SCRIPT = r"""

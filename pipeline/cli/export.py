@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from pipeline.errors import ConfigError, KernelmillError
 from pipeline.interop.exports.exporting import Wanted, export
 from pipeline.interop.exports.texts import Licensing
 from pipeline.interop.exports.writers import FORMATS
 from pipeline.performance.quantities import counted
 from pipeline.plan.catalogue import Catalogue
 from pipeline.plan.compose import composer
+from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.kernel import Kernel
 from pipeline.records.written import Writer
 

@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.environment import jobs_end_with_this, prefer_programs_in
-from pipeline.errors import ConfigError, KernelmillError, StoreError
 from pipeline.execution.progress import only_progress
 from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
 from pipeline.plan.judging import Judging, plan_judging
+from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
+from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record

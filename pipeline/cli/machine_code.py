@@ -18,9 +18,11 @@ from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
 from pipeline.cli.printing import print_lines
-from pipeline.errors import ConfigError, KernelmillError, StoreError
 from pipeline.plan.sources import Sources
+from pipeline.records.errors import ConfigError, KernelmillError, StoreError
+from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
+from pipeline.records.results import Result
 from pipeline.records.specs import CompileSpec
 from pipeline.report.code_difference import differences
 from pipeline.report.code_lines import line_counts
@@ -36,10 +38,8 @@ from pipeline.report.code_text import (
     line_differences,
     listing_lines,
 )
-from pipeline.report.collect import Result
 from pipeline.report.named import matching, one, stored
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import spec_path
 from pipeline.store.sources import root_of
 
 ROOT = Path("artifacts")

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import KernelmillError
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import read_site
 from pipeline.execution.workflow import ROOT
 from pipeline.plan.nodes import Node, forget_node, read_nodes, write_node
+from pipeline.records.errors import KernelmillError
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json
 

@@ -11,15 +11,15 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.cli.printing import print_lines
-from pipeline.errors import KernelmillError
 from pipeline.plan.cache import current_plan
 from pipeline.plan.nodes import read_nodes
+from pipeline.records.errors import KernelmillError
+from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Generated
 from pipeline.stages.generate import generate
-from pipeline.store.layout import STAGES, output_path, spec_path
 
 ROOT = Path("artifacts")
 

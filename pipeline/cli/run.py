@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.cli import completion
-from pipeline.environment import let_hydra_raise
-from pipeline.errors import KernelmillError
 from pipeline.execution.multirun.command import check_executors, cores, is_looking, run_snakemake
 from pipeline.execution.summary import show
 from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
 from pipeline.plan.cache import current_plan
 from pipeline.plan.groups import check_project
+from pipeline.records.environment import let_hydra_raise
+from pipeline.records.errors import KernelmillError
 from pipeline.sandbox.submit import begin
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")

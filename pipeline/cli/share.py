@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline import environment
-from pipeline.errors import KernelmillError, StoreError
 from pipeline.plan.cache import current_plan
+from pipeline.records import environment
+from pipeline.records.errors import KernelmillError, StoreError
+from pipeline.records.layout import STAGES, spec_path
 from pipeline.records.record import Record
-from pipeline.store.layout import STAGES, spec_path
 from pipeline.store.outputs import bring_outputs, is_whole
 from pipeline.store.parcel import SUFFIX
 from pipeline.store.place import shown

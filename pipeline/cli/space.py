@@ -14,15 +14,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.cli.printing import print_lines
-from pipeline.errors import ConfigError, FormatError, FormulaError, KernelmillError, StoreError, one_line
 from pipeline.interop.formats.combining import combined
 from pipeline.interop.formats.registry import read_recorded
+from pipeline.records.errors import (
+    ConfigError,
+    FormatError,
+    FormulaError,
+    KernelmillError,
+    StoreError,
+    one_line,
+)
+from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from pipeline.records.specs import AggregateSpec, GenerateSpec
 from pipeline.search.space import Subspace, recorded_space, space_of
-from pipeline.store.layout import spec_path
 
 ROOT = Path("artifacts")
 WIDTH = 13  # of the first column

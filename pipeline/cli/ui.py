@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from pipeline import environment
-from pipeline.errors import KernelmillError, TrackingError
+from pipeline.records import environment
+from pipeline.records.errors import KernelmillError, TrackingError
 from pipeline.records.record import read_record
 from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.track import links

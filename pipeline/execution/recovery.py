@@ -13,8 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import StoreError
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import STAGES, entry_path, output_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.plan import Plan
 from pipeline.records.profiled import ProfileOutput
@@ -23,7 +24,6 @@ from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import remove_damaged
-from pipeline.store.layout import STAGES, entry_path, output_path
 from pipeline.store.owners import SCRATCH, sweep
 from pipeline.store.seals import SEAL, damage, discard, is_damaged
 from pipeline.track.embedded import holds

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pipeline.errors import StoreError, WorkerError
 from pipeline.measure.circumstances import circumstances
 from pipeline.measure.device_ceilings import BASE, PRODUCTS, DeviceCeilings, better
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.shared_ceilings import forget, share, shared, shared_path
+from pipeline.records.errors import StoreError, WorkerError
 from pipeline.records.hardware import BackendKind
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.sandbox.channel import Channel

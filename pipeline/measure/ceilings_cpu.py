@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cpp.launch import NativeLaunch, share_openmp
-from pipeline.errors import ToolchainError
 from pipeline.measure.ceilings import LIBRARY, computed
 from pipeline.measure.device_ceilings import DeviceCeilings, better, envelope, gain, sizes, with_products
 from pipeline.measure.disturbance import disturbance, load
@@ -19,6 +18,7 @@ from pipeline.measure.matrix_peaks import matrix_peaks
 from pipeline.measure.memory_levels import cpu_levels
 from pipeline.measure.processor import last_level_cache, usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.records.errors import ToolchainError
 from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
 from pipeline.store.owners import prefix

@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pipeline.backends.cpp import compiler
-from pipeline.environment import visible_devices
-from pipeline.errors import ToolchainError
 from pipeline.measure.processor import usable_cores
+from pipeline.records.environment import visible_devices
+from pipeline.records.errors import ToolchainError
 from pipeline.records.hardware import BackendKind
 
 ROOT = Path("/")

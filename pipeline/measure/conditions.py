@@ -7,9 +7,9 @@ import argparse
 import sys
 from typing import get_args
 
+from pipeline.backends.nvml import NotTold
 from pipeline.measure import counters_cpu, counters_gpu
 from pipeline.measure.monitor import source_for
-from pipeline.nvml import NotTold
 from pipeline.records.hardware import BackendKind
 
 

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.backends.nvml import NotTold
 from pipeline.measure import disturbance
 from pipeline.measure.energy import RaplMeter
-from pipeline.nvml import NotTold
 from pipeline.records.profiled import Conditions
 
 CPUS = Path("/sys/devices/system/cpu")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from pipeline.nvml import Device, NotTold, Nvml
+from pipeline.backends.nvml import Device, NotTold, Nvml
 from pipeline.records.profiled import Conditions
 
 T = TypeVar("T")

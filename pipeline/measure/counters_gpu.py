@@ -20,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.environment import untranslated
 from pipeline.measure.commands import SetUp
 from pipeline.measure.once import REFUSED, Request
+from pipeline.records.environment import untranslated
 from pipeline.records.profiled import Counters, KernelCounters, Unmeasured
 from pipeline.records.record import to_json
 

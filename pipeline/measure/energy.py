@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.nvml import Device, NotTold, Nvml
+from pipeline.backends.nvml import Device, NotTold, Nvml
 from pipeline.records.hardware import BackendKind
 from pipeline.records.profiled import Energy, Unmeasured
 from pipeline.records.record import Record

@@ -6,7 +6,7 @@ branch for them: only there, because they also double what a fork costs, and can
 
 from pathlib import Path
 
-from pipeline.environment import warm_worker
+from pipeline.records.environment import warm_worker
 from pipeline.sandbox.requests import fork_server
 from pipeline.sandbox.sandbox import ForkServer
 

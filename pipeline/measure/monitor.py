@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+from pipeline.backends.nvml import NotTold
 from pipeline.measure.conditions_cpu import LinuxSource
 from pipeline.measure.conditions_gpu import NvmlSource
 from pipeline.measure.disturbance import TOLERATED
 from pipeline.measure.processor import usable_cores
-from pipeline.nvml import NotTold
 from pipeline.records.hardware import BackendKind
 from pipeline.records.profiled import Conditions, Unmeasured
 

@@ -10,9 +10,9 @@ import platform
 import stat
 from pathlib import Path
 
-from pipeline.environment import user_cache
-from pipeline.errors import StoreError
 from pipeline.measure.device_ceilings import DeviceCeilings
+from pipeline.records.environment import user_cache
+from pipeline.records.errors import StoreError
 from pipeline.records.record import digest, read_record, to_json
 from pipeline.store.seals import discard, is_damaged, unseal, write_sealed
 

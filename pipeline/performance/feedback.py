@@ -6,8 +6,8 @@ from pipeline.performance.quantities import seconds
 from pipeline.records.diagnosed import Finding
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import Comparison, Profiled
+from pipeline.records.results import Result
 from pipeline.records.verified import Verified
-from pipeline.report.collect import Result
 
 
 def feedback(result: Result, findings: Sequence[Finding] = ()) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Source: Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performan
 import re
 from collections.abc import Mapping
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.hardware import Quantity
 from pipeline.records.pruning import Bounded
 from pipeline.records.specs import TaskRow

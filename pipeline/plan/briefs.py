@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pipeline.errors import ConfigError
 from pipeline.plan.resolve import limits_of
 from pipeline.records.agent import Agent
 from pipeline.records.brief import Brief, Exemplar
+from pipeline.records.errors import ConfigError
 from pipeline.records.hardware import Hardware, Target
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.record import Record, digest_bytes

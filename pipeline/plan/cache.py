@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pipeline
-from pipeline.errors import StoreError
 from pipeline.plan.machine import read_machine
 from pipeline.plan.nodes import with_nodes
 from pipeline.plan.spec_files import are_whole
 from pipeline.plan.toolchain import Toolchain, all_library_versions, find_tools
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import STAGES
 from pipeline.records.plan import Plan, Sweep
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import STAGES
 from pipeline.store.seals import is_damaged, write_sealed
 
 if TYPE_CHECKING:

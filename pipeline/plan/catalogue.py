@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.errors import ConfigError
 from pipeline.plan.compose import Composer
 from pipeline.plan.groups import AXES, SETTINGS, check_option, hint, option_file, options
 from pipeline.plan.meaning import check, check_optimization
 from pipeline.plan.overrides import Overrides
 from pipeline.plan.validate import to_record
+from pipeline.records.errors import ConfigError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel

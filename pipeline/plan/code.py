@@ -15,7 +15,7 @@ from pathlib import Path
 
 import grimp
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, digest_bytes, digest_parts, read_record, to_json
 from pipeline.store.atomic import write_atomic
 

@@ -22,12 +22,12 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.errors import ConfigError
 from pipeline.plan.groups import AXES, check_option, check_project, option_file
 from pipeline.plan.literal import read_literal
 from pipeline.plan.overrides import Overrides, Reader
 from pipeline.plan.setting import with_values
 from pipeline.plan.values import Plain, split_by_option
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 
 PRIMARY = "config"

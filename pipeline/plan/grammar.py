@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 
 # The grammar's INT and FLOAT without underscores and without what Python would refuse to convert.
 _INT = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel

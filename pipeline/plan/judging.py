@@ -7,7 +7,6 @@ is wrong with the folder, one line each.
 import re
 from pathlib import Path
 
-from pipeline.errors import ConfigError
 from pipeline.plan.builds import Builds
 from pipeline.plan.catalogue import Catalogue
 from pipeline.plan.compose import composer
@@ -17,6 +16,7 @@ from pipeline.plan.overrides import Overrides
 from pipeline.plan.resolve import limits_of
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.validate import to_record
+from pipeline.records.errors import ConfigError
 from pipeline.records.hardware import Hardware, Target
 from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.record import Record, digest

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pipeline.backends import registry as backends
 from pipeline.backends.cuda.geometry import AXES, formulas
-from pipeline.errors import ConfigError, FormulaError
 from pipeline.plan.calls import CALLING, call_problems, gradient_problems
 from pipeline.plan.groups import hint
 from pipeline.plan.search_meaning import search_problems
+from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.experiment import Experiment
 from pipeline.records.formula import names_in
 from pipeline.records.hardware import Hardware

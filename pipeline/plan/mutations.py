@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import yaml
 
-from pipeline.errors import ConfigError
 from pipeline.plan.builds import Builds
 from pipeline.plan.catalogue import Settings
 from pipeline.plan.specs import Specs
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest
 from pipeline.records.settings import Verify

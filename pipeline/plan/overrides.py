@@ -6,9 +6,9 @@ from pathlib import Path
 
 from hydra.core.override_parser.types import Glob, Override
 
-from pipeline.errors import ConfigError
 from pipeline.plan.grammar import read_override
 from pipeline.plan.groups import AXES, GROUPS, check_option, hint, options
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 
 HYDRA = ("hydra.", "hydra/")

@@ -6,7 +6,6 @@ The jobs of a sweep are planned together: each distinct task once, one aggregate
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError
 from pipeline.plan.compose import Compositions
 from pipeline.plan.describing import described
 from pipeline.plan.labels import Planned, tell_apart
@@ -20,6 +19,7 @@ from pipeline.plan.spec_files import write_spec
 from pipeline.plan.specs import Specs
 from pipeline.plan.tasks import TaskMaker
 from pipeline.plan.toolchain import Toolchain
+from pipeline.records.errors import ConfigError
 from pipeline.records.plan import Plan, PlannedJob, PlannedMutation, PlannedTask, PrunedCell
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Tracking

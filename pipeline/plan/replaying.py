@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import ConfigError, FormatError
 from pipeline.interop.formats.combining import combined
 from pipeline.interop.formats.registry import read_recorded
 from pipeline.plan.resolve import Impossible, limits_of, problem_of
+from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.formula import names_in
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Implementation, Kernel, Tunable, TunableValue

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.errors import ConfigError, FormulaError
 from pipeline.plan.once import Once
+from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import evaluate_number, names_in
 from pipeline.records.hardware import BackendKind, Hardware, Target
 from pipeline.records.kernel import Implementation, Kernel

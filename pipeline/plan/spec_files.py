@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.records.layout import spec_path
 from pipeline.records.record import Record, digest_bytes, to_json
-from pipeline.store.layout import spec_path
 from pipeline.store.many import Files
 from pipeline.store.outputs import is_whole
 

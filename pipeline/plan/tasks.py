@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.errors import ConfigError
 from pipeline.plan.briefs import Subject, brief_of
 from pipeline.plan.builds import Builds
 from pipeline.plan.folders import files_of
@@ -30,6 +29,7 @@ from pipeline.plan.spec_files import SpecFiles
 from pipeline.plan.specs import Chain, SpecMaker, Specs, Task
 from pipeline.plan.transfer import starts
 from pipeline.records.brief import Brief
+from pipeline.records.errors import ConfigError
 from pipeline.records.formula import evaluate_number
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Implementation, Kernel

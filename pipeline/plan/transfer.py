@@ -8,8 +8,8 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.errors import ConfigError, FormatError
 from pipeline.interop.formats.registry import read_recorded
+from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.kernel import Implementation, TunableValue
 from pipeline.records.search import Start, Transfer
 

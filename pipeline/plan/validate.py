@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from pipeline.errors import ConfigError
 from pipeline.plan.groups import hint
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, from_plain
 
 MISSING = "???"  # OmegaConf's mark for a value that must be given

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from hydra.core.override_parser.types import OverrideType
 
-from pipeline.errors import ConfigError
 from pipeline.plan.grammar import read_override
 from pipeline.plan.groups import GROUPS, hint
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 
 Plain = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 import simpleeval
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.kernel import TunableValue
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 
 DIGEST_LENGTH = 20  # hexadecimal digits: 80 bits, no collision to be feared among 1e9 records
 

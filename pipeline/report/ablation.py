@@ -18,8 +18,8 @@ from pipeline.measure.verdicts import near, verdict
 from pipeline.records.kernel import TunableValue
 from pipeline.records.profiled import Interval, Profiled
 from pipeline.records.record import Record
+from pipeline.records.results import Collected, Result
 from pipeline.records.specs import GenerateSpec
-from pipeline.report.collect import Collected, Result
 from pipeline.report.columns import ColumnType
 from pipeline.report.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables import row_table

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pipeline.records.attempt import Attempt, total
+from pipeline.records.results import Collected
 from pipeline.records.specs import TaskRow
 from pipeline.records.summary import AgentUse
-from pipeline.report.collect import Collected
 from pipeline.report.columns.column import ColumnType
 from pipeline.report.tables import row_table
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.records.record import Record
+from pipeline.records.results import Result
 from pipeline.report.code_lines import LineCount, shown_lines
 from pipeline.report.code_sources import SourceTexts
 from pipeline.report.code_text import fact_values, heading
 from pipeline.report.code_traces import Evidence, evidence
-from pipeline.report.collect import Result
 
 LINES = 6  # source lines shown for each target
 DIFFERENCE_LINES = 90  # of a difference; the command shows the rest

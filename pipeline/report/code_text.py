@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.backends.machine_code.listing import Instruction, Listing, SourceLine
+from pipeline.records.results import Result
 from pipeline.report.code_difference import FunctionDifference, Run
 from pipeline.report.code_lines import LineCount, shown_lines
 from pipeline.report.code_sources import SourceTexts
-from pipeline.report.collect import Result
 from pipeline.report.columns import FACTS, configuration
 
 CONTEXT = 3  # equal instructions shown around a difference

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns import ColumnType
 from pipeline.report.tables import row_table
 

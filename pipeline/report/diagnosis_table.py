@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pipeline.performance.diagnosis import diagnose
 from pipeline.records.diagnosed import Finding
 from pipeline.records.record import to_json
+from pipeline.records.results import Result
 from pipeline.records.specs import GenerateSpec
-from pipeline.report.collect import Result
 from pipeline.report.columns import ColumnType, configuration
 from pipeline.report.tables import row_table
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record
+from pipeline.records.results import Result
 from pipeline.records.summary import Cell
-from pipeline.report.collect import Result
 from pipeline.report.columns import ColumnType
 from pipeline.report.tables import row_table
 

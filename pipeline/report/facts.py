@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.records.record import Record
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns import FACTS as FACT_COLUMNS
 from pipeline.report.columns import ColumnType, configuration
 from pipeline.report.tables import row_table

@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-from pipeline.nvml import Device, NotTold, Nvml
+from pipeline.backends.nvml import Device, NotTold, Nvml
 from pipeline.records.hardware import BackendKind
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")

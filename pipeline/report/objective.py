@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.records.layout import STAGES, output_path
 from pipeline.records.objective import JobResult, Missed, Objective, Reached, Unfinished
 from pipeline.records.profiled import Profiled
+from pipeline.records.results import Result, collect
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import Cell, NotMeasured
-from pipeline.report.collect import Result, collect
 from pipeline.report.winners import by_cell, find_winners
-from pipeline.store.layout import STAGES, output_path
 
 
 def job_result(objective: Objective, tasks: Sequence[TaskRow], spec: AggregateSpec, root: Path) -> JobResult:

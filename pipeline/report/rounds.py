@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
+from pipeline.records.results import Collected, Result
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Generated
-from pipeline.report.collect import Collected, Result
 from pipeline.report.columns import ColumnType
 from pipeline.report.searched import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables import row_table

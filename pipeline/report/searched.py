@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from pipeline.records.kernel import TunableValue
+from pipeline.records.results import Result
 from pipeline.records.specs import TaskRow
-from pipeline.report.collect import Result
 from pipeline.report.columns import ColumnType
 
 TASK: dict[str, ColumnType] = {

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
+from pipeline.records.results import Result
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Summary, TargetSeen, Winner
-from pipeline.report.collect import Result
 
 
 class Tally(Record, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.records.profiled import Timing
+from pipeline.records.results import Result
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Generated
 from pipeline.report.arrays import array, repeated
-from pipeline.report.collect import Result
 from pipeline.report.columns import COLUMNS, Column, ColumnType
 from pipeline.report.columns.baselines import baseline_columns
 

@@ -8,8 +8,8 @@ from pipeline.measure.verdicts import NEAR, RESOLUTION
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval, Profiled
+from pipeline.records.results import Result
 from pipeline.records.summary import Cell, Compared, NotMeasured, Winner
-from pipeline.report.collect import Result
 from pipeline.report.columns import ColumnType
 from pipeline.report.columns.who import author
 from pipeline.report.tables import row_table

@@ -5,8 +5,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 
-from pipeline.environment import forget_compiler_settings
-from pipeline.errors import REMEDIES, KernelmillError, explained
+from pipeline.records.environment import forget_compiler_settings
+from pipeline.records.errors import REMEDIES, KernelmillError, explained
 from pipeline.records.outcome import Failure
 
 

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import WorkerError
 from pipeline.records.agent import SECRET
+from pipeline.records.errors import WorkerError
 from pipeline.sandbox import capabilities, kernel, landlock, mounts, seccomp
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/nvidia*", "/dev/kfd", "/dev/dri")

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from pipeline.errors import REMEDIES, StoreError, WorkerError, explained
+from pipeline.records.errors import REMEDIES, StoreError, WorkerError, explained
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.keeper import Exit
 

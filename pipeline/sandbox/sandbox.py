@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import msgspec
 
-from pipeline.errors import WorkerError
+from pipeline.records.errors import WorkerError
 from pipeline.records.record import from_json, to_json
 from pipeline.sandbox import kernel
 from pipeline.sandbox.channel import Channel

@@ -37,7 +37,7 @@ SECRET = "_API_KEY"
 """As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
 KEY_HOLDER = "generate"
 """The stage that asks language models, and runs nothing."""
-RUN = "KERNELMILL_RUN"  # set by pipeline.environment: the process of Snakemake whose job this is
+RUN = "KERNELMILL_RUN"  # set by pipeline.records.environment: the process of Snakemake whose job this is
 
 
 def main(arguments: list[str]) -> int:

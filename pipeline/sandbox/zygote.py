@@ -29,7 +29,7 @@ from typing import NoReturn
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.environment import forget_compiler_settings, is_job_of
+from pipeline.records.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
 from pipeline.sandbox.fork_server import serve_forks
 from pipeline.sandbox.keeper import keep, renew_streams

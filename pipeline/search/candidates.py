@@ -7,7 +7,7 @@ default point. The declared default comes first: it shows what the others gain.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError, StoreError
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.history import Trial
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome

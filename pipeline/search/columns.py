@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import FUNCTIONS, names_of, syntax_tree, unknown_function
 from pipeline.records.kernel import TunableValue
 

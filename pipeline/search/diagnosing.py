@@ -12,9 +12,9 @@ from pipeline.records.formula import evaluate_number
 from pipeline.records.history import Trial
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record
+from pipeline.records.results import Result
 from pipeline.records.specs import GenerateSpec, TaskRow
 from pipeline.records.verified import VerifyOutput
-from pipeline.report.collect import Result
 from pipeline.search.history import ROUND_FILES
 from pipeline.search.space import constants_of
 

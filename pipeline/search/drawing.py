@@ -7,7 +7,7 @@ wide, points that break it are drawn too and dropped, which leaves all valid one
 import random
 from collections.abc import Iterator, Sequence
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.search.space import Point, Space
 
 DRAWS = 2**22  # points that are drawn at most

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import StoreError
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.errors import StoreError
 from pipeline.records.history import StageOfTrial, Trial
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 from pipeline.records.hardware import Target
 from pipeline.records.history import Trial
 from pipeline.records.kernel import TunableValue

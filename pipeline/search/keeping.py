@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.backends.registry import backend
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.records.written import LARGEST, KeptSource, SourceRecord, Unfit, WrittenSource, unfit

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError
 from pipeline.records.agent import Agent
+from pipeline.records.errors import ConfigError
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.written import Author, Proposal, Unfit, WrittenSource

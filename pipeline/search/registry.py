@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.history import Trial
 from pipeline.records.search import Ablation, Search, SuccessiveHalving, Transfer
 from pipeline.records.specs import GenerateSpec

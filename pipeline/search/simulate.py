@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pipeline.errors import ConfigError
 from pipeline.measure.screening import share_of
+from pipeline.records.errors import ConfigError
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval

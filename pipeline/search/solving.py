@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.kernel import TunableValue
 from pipeline.search import counting

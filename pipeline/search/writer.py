@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.errors import StoreError
 from pipeline.records.attempt import Attempt
+from pipeline.records.errors import StoreError
 from pipeline.records.history import Trial
 from pipeline.records.record import Record
 from pipeline.records.specs import GenerateSpec

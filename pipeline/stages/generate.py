@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.records.history import Trial
+from pipeline.records.layout import output_path
 from pipeline.records.record import read_record
 from pipeline.records.search import Stop
 from pipeline.records.specs import GenerateSpec
@@ -29,7 +30,6 @@ from pipeline.search.stopping import left, stop
 from pipeline.search.strategy import Budget
 from pipeline.search.variants import variants_of
 from pipeline.search.writer import Workshop
-from pipeline.store.layout import output_path
 from pipeline.store.outputs import put_output
 
 HISTORY = "CompileOutput, VerifyOutput and ProfileOutput of each earlier round"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.errors import KernelmillError
+from pipeline.records.errors import KernelmillError
 from pipeline.records.judged import CandidateFile, JudgedWhere, JudgeOutput, JudgeRecord, JudgeSpec, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json

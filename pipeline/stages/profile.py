@@ -22,6 +22,7 @@ from pipeline.measure import screening
 from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, read_record
@@ -30,7 +31,6 @@ from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.sandbox import command, resources
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
-from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance

@@ -23,6 +23,7 @@ import msgspec
 from pipeline.backends.registry import backend
 from pipeline.interop.replay.rounds import verify_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import VerifySpec
@@ -32,7 +33,6 @@ from pipeline.sandbox.sandbox import ForkServer
 from pipeline.search.prune_bound import Grounds
 from pipeline.search.prune_static import is_measured_anyway, judge
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
-from pipeline.store.layout import entry_path
 from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
 from pipeline.store.sources import require_sources, root_of

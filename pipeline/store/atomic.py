@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import REMEDIES, StoreError, explained
+from pipeline.records.errors import REMEDIES, StoreError, explained
 from pipeline.store.owners import prefix
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.store.atomic import new_folder
-from pipeline.store.layout import entry_path
 from pipeline.store.seals import damage, discard, seal_folder
 from pipeline.store.shared import RECORD, shared_store
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record
 from pipeline.store.atomic import new_folder
 from pipeline.store.entries import RECORD, put_record, remove_damaged
-from pipeline.store.layout import entry_path
 from pipeline.store.seals import SEAL, discard, seal_folder
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from pipeline.errors import StoreError, explained
+from pipeline.records.errors import StoreError, explained
 
 
 def take_lock(path: Path) -> TextIO:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.records.layout import STAGES, output_path
 from pipeline.records.record import digest_bytes, to_json
 from pipeline.records.specs import TaskRow
-from pipeline.store.layout import STAGES, output_path
 from pipeline.store.seals import write_sealed
 from pipeline.store.shared import Shared, shared_store
 

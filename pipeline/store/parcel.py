@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, from_json, to_json
 
 MANIFEST = "manifest.json"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.store.atomic import write_atomic
 
 T = TypeVar("T")

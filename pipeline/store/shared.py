@@ -15,12 +15,12 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline import environment
-from pipeline.errors import StoreError
+from pipeline.records import environment
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path, output_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import from_json
 from pipeline.store.atomic import new_folder
-from pipeline.store.layout import entry_path, output_path
 from pipeline.store.parcel import SUFFIX, pack, unpack
 from pipeline.store.place import Place, shown
 from pipeline.store.seals import write_sealed

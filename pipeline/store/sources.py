@@ -7,12 +7,12 @@ variant's folder is the repository itself.
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record
 from pipeline.records.variant import Variant
 from pipeline.records.written import KeptSource
 from pipeline.store.entries import RECORD, bring_entries, require_entry
-from pipeline.store.layout import entry_path
 
 STAGE = "generate"
 """The stage whose entries they are."""

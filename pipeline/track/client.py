@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import environment
-from pipeline.errors import REMEDIES, TrackingError
+from pipeline.records import environment
+from pipeline.records.errors import REMEDIES, TrackingError
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Tracking
 from pipeline.track.embedded import SIDE_FILES, database, move_damaged_aside

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.store.layout import entry_path
+from pipeline.records.layout import entry_path
 from pipeline.track import names
 
 

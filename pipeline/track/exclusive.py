@@ -18,7 +18,7 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from pipeline.errors import TrackingError, explained
+from pipeline.records.errors import TrackingError, explained
 from pipeline.records.record import digest_bytes
 
 Purpose = Literal["make", "log"]

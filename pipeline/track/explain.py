@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.records.record import Record
+from pipeline.records.results import Result
 from pipeline.records.specs import TaskRow
-from pipeline.report.collect import Result
 from pipeline.track import names
 from pipeline.track.runs import Run
 from pipeline.track.views import Explained

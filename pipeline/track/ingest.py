@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from pipeline.records.record import Record, digest, to_json
+from pipeline.records.results import Result
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Champion, Counts, Links
-from pipeline.report.collect import Result
 from pipeline.track import links, models, pages
 from pipeline.track.asked import known_runs
 from pipeline.track.client import Store, experiment_id

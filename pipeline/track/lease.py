@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline.errors import TrackingError
+from pipeline.records.errors import TrackingError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.records.layout import spec_path
 from pipeline.records.record import Record, digest, digest_bytes
+from pipeline.records.results import Result, collect, read_files
 from pipeline.records.specs import AggregateSpec
-from pipeline.report.collect import Result, collect, read_files
 from pipeline.store.kept import find_kept, keep
-from pipeline.store.layout import spec_path
 from pipeline.track.explain import Axes, axes_of
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import Task

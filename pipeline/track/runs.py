@@ -13,11 +13,11 @@ from pipeline.performance.bound.of_result import ceiling_bound, declared_bound
 from pipeline.performance.diagnosis import diagnose
 from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record, digest, digest_bytes, digest_parts
-from pipeline.report.collect import Result
-from pipeline.store.layout import entry_path
+from pipeline.records.results import Result
 from pipeline.store.sources import root_of
 from pipeline.track import names
 from pipeline.track.tasks import Task

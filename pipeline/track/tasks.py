@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TypeVar
 
+from pipeline.records.layout import spec_path
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, TaskRow, VerifySpec
-from pipeline.store.layout import spec_path
 
 Spec = TypeVar("Spec", GenerateSpec, CompileSpec, VerifySpec, ProfileSpec)
 

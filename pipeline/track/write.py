@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, digest, to_json
 from pipeline.store.owners import scratch_folder
 from pipeline.store.seals import SEAL, damage, discard

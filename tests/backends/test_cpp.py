@@ -14,8 +14,8 @@ from pipeline.backends.backend import CompileJob, LaunchError
 from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import Cpp, compiler, facts
 from pipeline.backends.cpp.disassembly import read_lines
-from pipeline.errors import ConfigError, ToolchainError
 from pipeline.records.compiled import Compiled
+from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Tensor, TunableValue
 from pipeline.records.outcome import Failure, Outcome

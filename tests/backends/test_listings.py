@@ -12,8 +12,8 @@ from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code import amdgcn_listing, sass_listing
 from pipeline.backends.machine_code.listing import Instruction, SourceLine
 from pipeline.backends.registry import backend
-from pipeline.errors import StoreError, ToolchainError
 from pipeline.records.compiled import Compiled, StaticFacts
+from pipeline.records.errors import StoreError, ToolchainError
 from tests.backends.test_cpp import PART, SCALE, job
 from tests.backends.triton_jobs import ROOT, declared_job
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.backends.registry import backend
 from pipeline.backends.triton import toolchain
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 from tests.backends.triton_jobs import target, written_job
 
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from pipeline.performance import quantities
 from pipeline.records.compiled import CompileOutput, CompileRecord
+from pipeline.records.layout import spec_path
 from pipeline.records.profiled import Interval
 from pipeline.records.record import read_record
 from pipeline.records.specs import ProfileSpec
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import spec_path
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.machine import where
 from tests.benchmarks.side_by_side import TIMES, SideBySide

@@ -34,11 +34,11 @@ from pipeline.plan.compose import composer
 from pipeline.plan.groups import options
 from pipeline.plan.overrides import Overrides
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.layout import entry_path, spec_path
 from pipeline.records.outcome import Failure
 from pipeline.records.record import read_record
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
-from pipeline.store.layout import entry_path, spec_path
 from tests.benchmarks import agreement_child
 from tests.benchmarks.agreement_page import DISCUSSION, Row, longer, table
 from tests.benchmarks.chain import run_chain

@@ -30,11 +30,11 @@ from typing import Any, NamedTuple
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
+from pipeline.records.layout import entry_path, output_path
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import digest, read_record
 from pipeline.records.specs import CompileSpec, ProfileSpec
 from pipeline.records.variant import Generated
-from pipeline.store.layout import entry_path, output_path
 
 Call = Callable[[], object]
 FACTS = {

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from pipeline.plan.cache import current_plan
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.plan import PlannedTask
-from pipeline.store.layout import output_path, spec_path
 from tests.paths import ROOT
 
 

@@ -21,14 +21,14 @@ from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.environment import forget_compiler_settings
 from pipeline.plan.cache import current_plan
+from pipeline.records.environment import forget_compiler_settings
+from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import CompileSpec, GenerateSpec
 from pipeline.records.variant import Generated
 from pipeline.stages.compile import compile_round
 from pipeline.stages.generate import generate
-from pipeline.store.layout import spec_path
 from tests.benchmarks.bare import compile_one
 from tests.benchmarks.figures import ROOT, Figure, Section, Table, measured, publish, seconds
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileRecord
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.profiled import ProfileOutput, ProfileRecord
 from pipeline.records.record import to_json
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.stages import compile as compiling
 from pipeline.stages import generate as generating
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import output_path, spec_path
 from tests.benchmarks.figures import Figure, Section, Table, measured, publish, seconds
 from tests.benchmarks.made_up import EXPERIMENT, ROOT, Copies, Size, declare, put
 from tests.benchmarks.sweeps import benchmark_checkout

@@ -17,6 +17,7 @@ import msgspec
 
 from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileOutput, CompileRecord
+from pipeline.records.layout import entry_path, spec_path
 from pipeline.records.plan import PlannedTask
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import Record, read_record, to_json
@@ -28,7 +29,6 @@ from pipeline.stages import generate as generating
 from pipeline.stages import profile as profiling
 from pipeline.stages import verify as verifying
 from pipeline.store.entries import RECORD
-from pipeline.store.layout import entry_path, spec_path
 from tests.end_to_end.checkout import Checkout
 
 EXPERIMENT = "many"

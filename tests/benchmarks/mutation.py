@@ -12,10 +12,10 @@ import sys
 
 from pipeline.plan.cache import current_plan
 from pipeline.plan.machine import read_machine
+from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.report.mutants import collect_mutants, mutants_markdown, mutants_table
-from pipeline.store.layout import spec_path
 from tests.paths import ROOT
 
 STORE = ROOT / "artifacts"

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from pipeline.records.compiled import Compiled, CompileOutput
+from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record
 from pipeline.records.specs import VerifySpec
-from pipeline.store.layout import entry_path
 
 REPEATS = 20
 

@@ -21,11 +21,11 @@ from pipeline.measure.commands import Candidate
 from pipeline.measure.roofline import Work
 from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import Compiled
+from pipeline.records.layout import spec_path
 from pipeline.records.profiled import Comparison
 from pipeline.records.record import read_record
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.variant import Variant
-from pipeline.store.layout import spec_path
 from tests.paths import ROOT
 
 SOURCE = "tests/benchmarks/slowed_softmax.cpp"

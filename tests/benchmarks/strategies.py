@@ -20,8 +20,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.errors import ConfigError
 from pipeline.plan.code import Code
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.records.recorded import RecordedSpace
 from pipeline.search.registry import module

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.plan.cache import current_plan
 from pipeline.records.history import Trial
+from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval
 from pipeline.records.record import from_plain, read_record, to_json
@@ -15,7 +16,6 @@ from pipeline.records.search import Search
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Variant
 from pipeline.search.space import Space, Subspace
-from pipeline.store.layout import spec_path
 from tests.benchmarks import grid_page
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.grid_page import Replayed, page, recorded, replays

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.history import Trial
+from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.profiled import Interval
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import GenerateSpec, ProfileSpec
 from pipeline.search.history import read_history
 from pipeline.search.learned import best
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import STAGES, output_path, spec_path
 from tests.benchmarks import grid_page
 from tests.benchmarks.figures import KEPT, ROOT
 from tests.benchmarks.grid_scores import allowed

@@ -24,11 +24,11 @@ from typing import Any
 import msgspec
 
 from pipeline.records.compiled import Compiled
+from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.stages import aggregate
-from pipeline.store.layout import entry_path
 from pipeline.track.ingest import Source, ingest
 from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, measured
@@ -79,9 +79,9 @@ def made(root: Path, variants: int, tasks: int) -> None:
 
 
 def _collected(spec: AggregateSpec, root: Path) -> tuple[Any, ...]:
-    from pipeline.report import collect
+    from pipeline.records import results
 
-    return collect.collect(spec, root).results
+    return results.collect(spec, root).results
 
 
 def source(root: Path, uri: str) -> Source:

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from pipeline.cli import nodes
-from pipeline.errors import ToolchainError
 from pipeline.execution.cluster.site import Site
 from pipeline.plan.nodes import Node
+from pipeline.records.errors import ToolchainError
 from pipeline.records.hardware import Hardware
 from tests.paths import ROOT
 from tests.plan.project import MACHINE

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import environment
 from pipeline.cli import share
+from pipeline.records import environment
 from pipeline.store.entries import find_entry
 from pipeline.store.shared import entry_name, shared_store
 from tests.store import file_systems

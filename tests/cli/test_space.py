@@ -13,7 +13,7 @@ from pipeline.interop.formats.ours import own_results
 from pipeline.interop.formats.registry import read_recorded
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import to_json
-from pipeline.report.collect import Result, collect
+from pipeline.records.results import Result, collect
 from tests.interop.formats.files import CACHE, T1, written
 from tests.interop.formats.recorded import recorded
 from tests.paths import ROOT

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution import on_node
 from pipeline.plan import builds
 from pipeline.plan.machine import Machine
-from pipeline.store.layout import spec_path
+from pipeline.records.errors import ConfigError
+from pipeline.records.layout import spec_path
 from tests.plan.conftest import read_once
 from tests.plan.project import CPU, MACHINE, Project
 

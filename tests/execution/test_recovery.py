@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.cli import check
 from pipeline.execution.recovery import mend
+from pipeline.records.layout import output_path
 from pipeline.records.plan import Plan
-from pipeline.store.layout import output_path
 from pipeline.store.seals import is_damaged, write_sealed
 from tests.execution.bundles.made_up import make_run
 

@@ -8,9 +8,9 @@ import grimp
 import msgspec
 import pytest
 
-from pipeline.errors import WorkerError
 from pipeline.measure import ceilings
 from pipeline.measure.device_ceilings import BASE, PRODUCTS, SERIES, level_bandwidth
+from pipeline.records.errors import WorkerError
 from pipeline.records.record import to_json
 from pipeline.store.seals import write_sealed
 from tests.measure.clean import SERVER

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.backends.cpp import compiler
-from pipeline.errors import ToolchainError
 from pipeline.measure import circumstances as module
 from pipeline.measure.circumstances import circumstances
+from pipeline.records.errors import ToolchainError
 
 FUNCTIONS = """
 extern "C" {

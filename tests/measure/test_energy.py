@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.backends.nvml import NotTold, Nvml
 from pipeline.measure import energy
 from pipeline.measure.energy import NvmlMeter, RaplMeter, energy_of, metered
-from pipeline.nvml import NotTold, Nvml
 from pipeline.records.profiled import Energy, Unmeasured
 from tests.nvml_stand_in import StandIn
 
@@ -121,7 +121,7 @@ def test_a_counter_that_only_root_may_read(tmp_path: Path, monkeypatch: pytest.M
 def test_no_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No folder, or one without a package; no driver; a GPU of AMD."""
     monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
-    monkeypatch.setattr("pipeline.nvml.LIBRARIES", ("libnothing.so.0",))
+    monkeypatch.setattr("pipeline.backends.nvml.LIBRARIES", ("libnothing.so.0",))
     with pytest.raises(NotTold, match="none is not here: a virtual machine, or no module intel_rapl_msr$"):
         RaplMeter()
     domain(tmp_path, "intel-rapl:0", "psys", 0)

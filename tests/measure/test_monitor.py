@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.backends.nvml import NotTold
 from pipeline.measure.monitor import Monitor, disturbances, merged, notes
-from pipeline.nvml import NotTold
 from pipeline.records.profiled import Conditions, Unmeasured
 from tests.nvml_stand_in import StandIn
 
@@ -73,7 +73,7 @@ def test_a_gpu_is_read_beside_the_batches(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_cannot_be_read_is_absent_with_its_reason(monkeypatch: pytest.MonkeyPatch):
     """Batches go on without a monitor; the result says why there are no conditions."""
-    monkeypatch.setattr("pipeline.nvml.LIBRARIES", ("libnothing.so.0",))
+    monkeypatch.setattr("pipeline.backends.nvml.LIBRARIES", ("libnothing.so.0",))
     with Monitor.of("cuda") as monitor:
         assert monitor.look() == Conditions()
     reason = "no NVIDIA driver: libnothing.so.0 is not here"

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.backends.nvml import NotTold
 from pipeline.measure import runner, summary, verdicts
 from pipeline.measure.batch import Batch
 from pipeline.measure.child import MOST_CALLS
@@ -18,7 +19,6 @@ from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import Round, run_rounds, undisturbed
 from pipeline.measure.runner import ACCUSATIONS, measure
 from pipeline.measure.summary import Measured, Once, Unstable, once, together
-from pipeline.nvml import NotTold
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import AbsentBaseline, Conditions, Peak
 from pipeline.records.settings import Profile

@@ -1,7 +1,6 @@
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.performance.roofline import (
     LATENCY,
     estimate_bound,
@@ -9,6 +8,7 @@ from pipeline.performance.roofline import (
     latency_seconds,
     per_second,
 )
+from pipeline.records.errors import ConfigError
 from pipeline.records.hardware import Hardware, Quantity
 from tests.paths import ROOT
 

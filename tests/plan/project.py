@@ -8,10 +8,10 @@ from pipeline.plan.code import Code
 from pipeline.plan.machine import Machine
 from pipeline.plan.plan import Made, make_plan
 from pipeline.records.hardware import Hardware, Quantity
+from pipeline.records.layout import spec_path
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
-from pipeline.store.layout import spec_path
 from tests.paths import ROOT
 
 _read = functools.cache(Code)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.specs import GenerateSpec
 from tests.plan.project import Project
 

@@ -9,8 +9,8 @@ import pytest
 from pipeline.plan import cache, machine, toolchain
 from pipeline.plan import plan as planning
 from pipeline.plan.cache import current_plan, spec_keys
+from pipeline.records.layout import spec_path
 from pipeline.records.plan import Plan
-from pipeline.store.layout import spec_path
 from tests.plan.project import ROOT, Project
 
 LINES = ("workload=small", "hardware=cpu")

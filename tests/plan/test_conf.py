@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.plan.catalogue import Catalogue
 from pipeline.plan.compose import composer
 from pipeline.plan.groups import AXES, GROUPS, SETTINGS, options
 from pipeline.plan.machine import read_machine
 from pipeline.plan.overrides import Overrides, parse
 from pipeline.plan.plan import make_plan
+from pipeline.records.errors import ConfigError
 from pipeline.records.search import Search
 from pipeline.search import registry
 from tests.paths import ROOT

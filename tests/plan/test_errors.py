@@ -4,7 +4,7 @@
 
 import pytest
 
-from pipeline.errors import ConfigError, ToolchainError
+from pipeline.records.errors import ConfigError, ToolchainError
 from tests.plan.project import Project
 
 KERNEL = "conf/kernel/scale.yaml"

@@ -6,8 +6,8 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from pipeline.errors import ConfigError
 from pipeline.plan.grammar import read_override
+from pipeline.records.errors import ConfigError
 
 KEYS = (
     "kernel",

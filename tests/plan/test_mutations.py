@@ -6,14 +6,14 @@ import pytest
 import yaml
 
 from pipeline.backends.registry import backend
-from pipeline.errors import ConfigError
 from pipeline.plan.compose import composer
 from pipeline.plan.groups import options
 from pipeline.plan.mutations import SURVIVORS, explanations
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.layout import spec_path
 from pipeline.records.record import from_plain, read_record
 from pipeline.records.specs import AggregateSpec, MutateSpec
-from pipeline.store.layout import spec_path
 from pipeline.verify.mutation.mutants import find_mutants
 from tests.paths import ROOT
 from tests.plan.project import Project

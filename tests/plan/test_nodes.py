@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import StoreError
 from pipeline.plan.machine import Device, fingerprint, identity, resolve
 from pipeline.plan.nodes import Node, forget_node, read_nodes, with_nodes, write_node
+from pipeline.records.errors import StoreError
 from pipeline.records.hardware import Hardware
 from tests.plan.project import CPU, MACHINE, Project
 

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.plan.plan import Made
 from pipeline.plan.spec_files import is_whole
+from pipeline.records.errors import ConfigError
+from pipeline.records.layout import spec_path
 from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, VerifySpec
 from pipeline.stages.generate import generate
-from pipeline.store.layout import spec_path
 from tests.plan.project import Project
 
 STAGES = ["generate", "compile", "verify", "profile", "aggregate"]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.plan.machine import read_machine
 from pipeline.plan.plan import Made, make_plan
+from pipeline.records.errors import ConfigError
+from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
 from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec
-from pipeline.store.layout import spec_path
 from tests.interop.replay.recordings import result, t4, written
 from tests.paths import ROOT
 

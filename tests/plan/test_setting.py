@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.plan.compose import composer
 from pipeline.plan.setting import with_values
 from pipeline.plan.values import applicable
+from pipeline.records.errors import ConfigError
 from tests.plan.project import Project
 
 SET = [

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.plan import Plan
 from tests.plan.project import Project
 

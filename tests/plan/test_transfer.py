@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.plan.transfer import starts
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Tunable
 from pipeline.records.search import Transfer
 

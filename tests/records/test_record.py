@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, from_plain, read_record, to_json
 from pipeline.records.variant import Variant

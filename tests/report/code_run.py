@@ -9,6 +9,7 @@ from pipeline.backends.registry import backend
 from pipeline.plan.compose import composer
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.hardware import Target
+from pipeline.records.layout import entry_path, output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import digest, to_json
@@ -16,7 +17,6 @@ from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec, Build, CompileSpec, TaskRow
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import new_entry, put_record
-from pipeline.store.layout import entry_path, output_path, spec_path
 from tests.backends.triton_jobs import ROOT, TARGETS, declared_job, kernel
 
 DIMENSIONS = {"M": 256, "N": 3584, "K": 1024}

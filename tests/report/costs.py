@@ -12,7 +12,7 @@ from pipeline.records.profiled import (
     Profiled,
     Unmeasured,
 )
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 
 MB = 1 << 20
 

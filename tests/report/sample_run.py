@@ -9,6 +9,7 @@ from pipeline.records.ceilings import Ceilings, LevelCeiling
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.hardware import Quantity, Target
 from pipeline.records.kernel import Implementation, Tunable
+from pipeline.records.layout import entry_path, output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import (
@@ -27,7 +28,6 @@ from pipeline.records.specs import AggregateSpec, Build, CompileSpec, TaskRow
 from pipeline.records.variant import Generated, Pruned, Variant
 from pipeline.records.verified import CheckResult, Verified, VerifyOutput, VerifyRecord
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import entry_path, output_path, spec_path
 
 Configuration = dict[str, bool | int | float | str]
 

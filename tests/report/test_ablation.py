@@ -9,8 +9,8 @@ from pipeline.records.kernel import Constraint, Implementation, Tunable
 from pipeline.records.optimization import Optimization
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval, Timing
+from pipeline.records.results import Collected, Result
 from pipeline.report.ablation import Ablated, ablation_table, find_ablations
-from pipeline.report.collect import Collected, Result
 from tests.report.sample_run import CPP
 
 DECLARED = Implementation(

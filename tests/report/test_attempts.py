@@ -3,9 +3,9 @@
 import msgspec
 
 from pipeline.records.attempt import AnswerOutcome, Asked, Attempt, Template
+from pipeline.records.results import Collected
 from pipeline.records.variant import Generated
 from pipeline.report.attempts import agent_uses, attempts_table, together
-from pipeline.report.collect import Collected
 from pipeline.search.diagnosing import _row as row_of
 from tests.search.agents.making import agent, spec
 

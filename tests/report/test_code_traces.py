@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from pipeline.backends.machine_code.tools import tools
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.report.code_traces import evidence
 from pipeline.report.named import one, stored
 from tests.backends.triton_jobs import TARGETS, written_job

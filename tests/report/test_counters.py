@@ -1,6 +1,6 @@
 """The table of hardware counters."""
 
-from pipeline.report.collect import Collected
+from pipeline.records.results import Collected
 from pipeline.report.counters import SCHEMA, counters_table
 from tests.report.costs import with_costs, without_costs
 

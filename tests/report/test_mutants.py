@@ -6,7 +6,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.mutated import Fate, Judged, Mutant, MutantRecord, MutateOutput
 from pipeline.records.outcome import Outcome
 from pipeline.records.provenance import Provenance

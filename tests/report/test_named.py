@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError, StoreError
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.report.named import matching, one, stored
 
 

@@ -5,12 +5,12 @@ import math
 import msgspec
 import pytest
 
+from pipeline.records.layout import output_path
 from pipeline.records.objective import Missed, Objective, Reached, Unfinished
 from pipeline.records.profiled import Energy, Unmeasured
 from pipeline.records.summary import Winner
 from pipeline.report.objective import find_objective, job_result
 from pipeline.report.winners import find_winners
-from pipeline.store.layout import output_path
 
 TIME = Objective(name="time", description="", quantity="time", direction="minimize")
 SPEEDUP = Objective(

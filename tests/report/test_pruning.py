@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from pipeline.records.pruning import Prune
+from pipeline.records.results import Collected
 from pipeline.records.search import Search
-from pipeline.report.collect import Collected
 from pipeline.report.pruning import Pruning, find_prunings, pruning_table
 
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
+from pipeline.records.results import Collected
 from pipeline.records.search import Stop
-from pipeline.report.collect import Collected
 from pipeline.report.rounds import find_rounds, rounds_table
 
 

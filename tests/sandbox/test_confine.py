@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch  # noqa: F401  (a stage process has it before it forks)
 
-from pipeline.errors import WorkerError
+from pipeline.records.errors import WorkerError
 from pipeline.sandbox import landlock, seccomp
 from pipeline.sandbox.confine import confine
 from pipeline.sandbox.sandbox import ForkServer, Limits

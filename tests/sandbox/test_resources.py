@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import StoreError, WorkerError
+from pipeline.records.errors import StoreError, WorkerError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox import resources
 from pipeline.sandbox.keeper import Exit

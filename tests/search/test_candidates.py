@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError, StoreError
 from pipeline.plan.folders import files_of
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.search import Search
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.written import Proposal, Unfit

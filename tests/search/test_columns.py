@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate
 from pipeline.records.kernel import TunableValue
 from pipeline.search.columns import column, holds

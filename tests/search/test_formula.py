@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, evaluate_number, names_in
 
 NAMES = {"tokens": 6, "heads": 4, "epilogue": "none", "STREAM": True}

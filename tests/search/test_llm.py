@@ -8,8 +8,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from pipeline.errors import AgentError, ConfigError
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.errors import AgentError, ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.provenance import Provenance

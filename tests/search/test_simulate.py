@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from pipeline.records.search import Search, SuccessiveHalving

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, names_in
 from pipeline.records.kernel import Constraint, TunableValue
 from pipeline.search import counting, drawing

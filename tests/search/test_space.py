@@ -5,7 +5,7 @@ import itertools
 import msgspec
 import pytest
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, names_in
 from pipeline.records.kernel import Constraint, Implementation, Tunable
 from pipeline.records.optimization import Optimization

@@ -5,7 +5,7 @@ import inspect
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Constraint
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Interval

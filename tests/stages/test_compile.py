@@ -14,6 +14,7 @@ from pipeline.backends.backend import CompileJob
 from pipeline.records.compiled import Compiled, CompileOutput, StaticFacts
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Tensor
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.record import digest_bytes, read_record, to_json
@@ -21,7 +22,6 @@ from pipeline.records.specs import Build, CompileSpec
 from pipeline.records.variant import Generated, Variant
 from pipeline.sandbox import resources
 from pipeline.stages import compile as stage
-from pipeline.store.layout import entry_path
 from tests.paths import ROOT
 
 PROBLEM = Problem(

@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import StoreError
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.errors import StoreError
 from pipeline.records.kernel import Constraint, Implementation, Tensor, Tunable
+from pipeline.records.layout import output_path
 from pipeline.records.optimization import Optimization
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
@@ -23,7 +24,6 @@ from pipeline.records.written import Author, Proposal, SourceRecord
 from pipeline.search.history import read_history
 from pipeline.search.writer import Workshop
 from pipeline.stages.generate import generate, main
-from pipeline.store.layout import output_path
 
 IMPLEMENTATION = Implementation(
     backend="cpp",

@@ -14,6 +14,7 @@ from pipeline.measure.work import work_of
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Constraint, Cost, Implementation, Tensor
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
@@ -22,7 +23,6 @@ from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.specs import Build, ProfileSpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.store.layout import entry_path
 from tests.measure.clean import call
 from tests.measure.problems import settings
 

@@ -13,6 +13,7 @@ import pytest
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Constraint, Implementation
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.pruning import Bounded, Prune, Reach, Scale
 from pipeline.records.record import from_plain, read_record, to_json
@@ -20,7 +21,6 @@ from pipeline.records.settings import Verify
 from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages import verify
-from pipeline.store.layout import entry_path
 from tests.verify.checks.build import (
     IMPLEMENTATION,
     PROBLEM,

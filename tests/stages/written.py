@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pipeline.plan.cache import current_plan
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import Record, read_record
@@ -16,7 +17,6 @@ from pipeline.records.verified import VerifyOutput
 from pipeline.records.written import Author, Proposal, WrittenSource
 from pipeline.search.space import space_of
 from pipeline.search.variants import variants_of
-from pipeline.store.layout import output_path, spec_path
 from pipeline.store.outputs import put_output
 
 AUTHOR = Author(writer="candidates", name="test")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, to_json
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import find_entry, new_entry, put_record
-from pipeline.store.layout import entry_path
 
 
 class Note(Record, kw_only=True):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record
 from pipeline.store.kept import find_kept, keep
-from pipeline.store.layout import entry_path
 
 
 class Small(Record, frozen=True, kw_only=True):

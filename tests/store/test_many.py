@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.store import many
 from pipeline.store.many import Files
 from pipeline.store.owners import prefix

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.record import to_json
 from pipeline.store.parcel import MANIFEST, Manifest, pack, unpack
 

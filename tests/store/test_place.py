@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.store.place import Place, shown
 from tests.store import file_systems
 

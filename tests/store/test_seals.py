@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record
 from pipeline.store.entries import find_entry, new_entry, put_record, require_entry
-from pipeline.store.layout import entry_path
 from pipeline.store.seals import damage, discard, is_damaged, seal_folder, write_sealed
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import environment
+from pipeline.records import environment
+from pipeline.records.layout import entry_path, output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
-from pipeline.store.layout import entry_path, output_path, spec_path
 from pipeline.store.outputs import is_whole, put_output
 from pipeline.store.seals import is_damaged, write_sealed
 from pipeline.store.shared import NOT_SHARED, entry_name, shared_store

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import environment
+from pipeline.records import environment
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from tests.store.test_shared import FINE, Note

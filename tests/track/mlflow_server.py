@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline import environment
 from pipeline.cli import ui
+from pipeline.records import environment
 from pipeline.track.links import HOST
 
 START_SECONDS = 120.0  # ten on a quiet machine

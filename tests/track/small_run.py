@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 
 from pipeline.records.compiled import Compiled
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
+from pipeline.records.results import Result, collect
 from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
-from pipeline.report.collect import Result, collect
 from pipeline.stages import aggregate
-from pipeline.store.layout import entry_path
 from pipeline.store.seals import SEAL
 from pipeline.track.ingest import Source
 from tests.report.sample_run import Case, write_run

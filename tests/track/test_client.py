@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import TrackingError
+from pipeline.records.errors import TrackingError
 from pipeline.track.client import (
     Store,
     backend_uri,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.store.layout import entry_path
+from pipeline.records.layout import entry_path
 from pipeline.track.conversations import conversations
 
 WHERE = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu", "round": 1}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline.errors import TrackingError
+from pipeline.records.errors import TrackingError
 from pipeline.track.client import Store
 from pipeline.track.lease import BEAT, HOLDER, NAME, LeaseLost, lease
 

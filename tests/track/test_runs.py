@@ -8,7 +8,7 @@ import pytest
 from pipeline.records.outcome import Failure
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import digest_bytes, digest_parts
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
 from pipeline.track.tasks import read_task
 from tests.report.costs import with_costs

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from pipeline import environment
+from pipeline.records import environment
 
 environment.mlflow_defaults()  # read at MLflow's import
 

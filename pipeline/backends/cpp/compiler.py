@@ -11,8 +11,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from pipeline import environment
-from pipeline.errors import ToolchainError
+from pipeline.records import environment
+from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
 
 CANDIDATES = ("g++", "c++", "clang++")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pipeline.backends.cpp.disassembly import Line, read_lines
 from pipeline.backends.cpp.extensions import extension
-from pipeline.errors import ToolchainError
 from pipeline.records.compiled import StaticFacts
+from pipeline.records.errors import ToolchainError
 
 _SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTION = 2  # STT_FUNC

@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline import environment
 from pipeline.backends.cpp import ARTIFACT, DISASSEMBLY, LOG, SOURCES, TIME_LIMIT
 from pipeline.backends.cpp.disassembly import read_lines
 from pipeline.backends.cpp.facts import classes_of, read_functions
 from pipeline.backends.machine_code.elf import code_sections
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
-from pipeline.errors import ToolchainError
+from pipeline.records import environment
+from pipeline.records.errors import ToolchainError
 
 _ADDRESS = re.compile(r"^\s*([0-9a-f]+):\t")
 _PLACE = re.compile(r"^(inlined by )?(/\S.*?):(\d+)(?: \(.*\))?$")

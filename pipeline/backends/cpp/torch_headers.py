@@ -8,7 +8,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 
 _INCLUDE = re.compile(r"^\s*#\s*include\s*<torch/csrc/inductor/", re.MULTILINE)
 _FLAGS = ("-std=c++20", "-DNDEBUG", "-ffp-contract=off", "-fno-tree-loop-vectorize")

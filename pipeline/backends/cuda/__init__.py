@@ -18,9 +18,9 @@ Where the device is absent, `load` gives the same source on the CPU (`emulator`)
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline import environment
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import source_files
+from pipeline.records import environment
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import BackendKind, Target
 from pipeline.records.kernel import Implementation

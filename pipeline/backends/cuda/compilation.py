@@ -9,8 +9,8 @@ from pipeline.backends.cuda.facts import Binary, beyond_limits, static_facts
 from pipeline.backends.cuda.geometry import geometry_of
 from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.machine_code.nvidia import kernel_resources
-from pipeline.errors import ToolchainError
 from pipeline.records.compiled import Compiled
+from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
 
 ARTIFACT = "kernel.cubin"

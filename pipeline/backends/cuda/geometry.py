@@ -3,7 +3,7 @@
 import math
 
 from pipeline.backends.backend import CompileJob
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number, names_in
 from pipeline.records.kernel import Launch
 from pipeline.records.record import Record

@@ -4,7 +4,7 @@ import functools
 import importlib.metadata
 
 from pipeline.backends.cpp import compiler
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 
 PACKAGES = ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc")
 HEADERS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline.backends.machine_code.elf import code_sections
 from pipeline.backends.machine_code.tools import tools
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 from pipeline.records.record import Record
 
 # Class -> mnemonic -> operation codes.

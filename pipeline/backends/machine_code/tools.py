@@ -4,7 +4,7 @@ import functools
 import importlib.util
 from pathlib import Path
 
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 
 
 @functools.cache

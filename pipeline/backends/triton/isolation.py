@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.environment import forget_compiler_settings
+from pipeline.records.environment import forget_compiler_settings
 
 # Contraction of a * b + c into one rounding: Triton's long-standing default, which 3.9 wants to be asked for.
 FP_FUSION = {"TRITON_DEFAULT_FP_FUSION": "1"}

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from pipeline.backends.machine_code.tools import tools
-from pipeline.errors import ToolchainError
+from pipeline.records.errors import ToolchainError
 from pipeline.records.hardware import Target
 
 ASSEMBLERS = ("ptxas", "ptxas-blackwell")  # which one Triton takes for an architecture depends on its version

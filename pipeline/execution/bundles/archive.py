@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles.manifest import MANIFEST, SCHEMA, Manifest, sha256
+from pipeline.records.errors import BundleError
 from pipeline.records.record import Record, to_json
 from pipeline.store.atomic import write_atomic
 

@@ -5,10 +5,11 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles.archive import Bundle, check_name
 from pipeline.execution.bundles.manifest import PLAN, SPEC
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.errors import BundleError
+from pipeline.records.layout import STAGES
 from pipeline.records.mutated import MutateOutput
 from pipeline.records.outcome import Failure
 from pipeline.records.plan import Plan
@@ -26,7 +27,6 @@ from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.records.written import KeptSource, SourceRecord
 from pipeline.store.entries import RECORD
-from pipeline.store.layout import STAGES
 from pipeline.store.sources import FILES, STAGE
 
 R = TypeVar("R", bound=Record)

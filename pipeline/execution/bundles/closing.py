@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles.archive import Bundle
 from pipeline.execution.bundles.jobs import Command, run_all
 from pipeline.execution.bundles.stages import StageCommands
@@ -15,6 +14,7 @@ from pipeline.plan.catalogue import Catalogue
 from pipeline.plan.compose import composer
 from pipeline.plan.overrides import parse
 from pipeline.plan.spec_files import write_spec
+from pipeline.records.errors import BundleError
 from pipeline.records.record import Record
 from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec, key_of

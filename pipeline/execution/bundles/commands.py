@@ -6,14 +6,14 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import BundleError, KernelmillError
 from pipeline.execution.bundles import text
 from pipeline.plan.spec_files import write_spec
+from pipeline.records.errors import BundleError, KernelmillError
+from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec, key_of
 from pipeline.records.summary import Summary
 from pipeline.report.summary_text import summary_text
-from pipeline.store.layout import spec_path
 
 MIB = 1 << 20
 UNFINISHED = 3

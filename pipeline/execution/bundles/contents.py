@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.execution.bundles.manifest import PLAN, SPEC, BundledFile, LeftOut, sha256
-from pipeline.execution.bundles.privacy import private_paths, without_host, without_paths
 from pipeline.execution.bundles.stages import StageCommands, log_path
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.layout import STAGES, entry_path, spec_path
 from pipeline.records.plan import Plan
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import Record, read_record, to_json
@@ -19,7 +19,7 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.variant import Generated
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import RECORD
-from pipeline.store.layout import STAGES, entry_path, spec_path
+from pipeline.store.privacy import private_paths, without_host, without_paths
 from pipeline.store.seals import SEAL
 
 Part = Literal["spec", "record", "log", "raw", "source", "binary"]

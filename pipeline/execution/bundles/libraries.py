@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution
 from pathlib import Path
 
-from pipeline.errors import BundleError
+from pipeline.records.errors import BundleError
 from pipeline.records.record import Record
 
 BROUGHT = ("grimp", "hydra-core", "msgspec", "omegaconf", "simpleeval")

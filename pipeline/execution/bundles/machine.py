@@ -5,9 +5,9 @@ import importlib.metadata
 import platform
 import subprocess
 
-from pipeline.environment import untranslated
 from pipeline.plan.machine import Machine
 from pipeline.plan.toolchain import all_library_versions
+from pipeline.records.environment import untranslated
 
 LIBRARIES = ("triton", "cuda-core", "pandas")
 """Beside those that stages compute with."""

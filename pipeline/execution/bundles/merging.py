@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles.archive import Bundle
 from pipeline.execution.bundles.checking import Checked
 from pipeline.execution.bundles.likeness import compare
 from pipeline.execution.bundles.replacing import set_aside
 from pipeline.records.compiled import Compiled, CompileRecord
+from pipeline.records.errors import BundleError
 from pipeline.records.record import Record, digest_bytes, to_json
 from pipeline.store.atomic import new_folder, write_atomic
 from pipeline.store.entries import RECORD

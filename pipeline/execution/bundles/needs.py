@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from pipeline.errors import BundleError
+from pipeline.records.errors import BundleError
 
 RECORDS = {"msgspec": "msgspec"}
 """Modules that every command imports, and the libraries that hold them."""

@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles import bootstrap
 from pipeline.execution.bundles.libraries import BROUGHT, EXPECTED, Target, files_of, version_here, with_needs
+from pipeline.records.errors import BundleError
 from pipeline.records.record import Record, digest_bytes, digest_parts
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import REVISION, revision

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 
 
 def set_aside(folder: Path, kept: Path | None) -> None:

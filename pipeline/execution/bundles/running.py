@@ -17,13 +17,13 @@ from pipeline.execution.bundles.jobs import Command, found, run_all
 from pipeline.execution.bundles.manifest import Job, TaskEnd
 from pipeline.execution.bundles.stages import StageCommands
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.layout import output_path
 from pipeline.records.outcome import Failure
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.verified import VerifyOutput
-from pipeline.store.layout import output_path
 
 _RECORDED: dict[str, type[CompileOutput] | type[VerifyOutput] | type[ProfileOutput]] = {
     "compile": CompileOutput,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.execution.bundles.jobs import Command
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.plan import PlannedTask
-from pipeline.store.layout import output_path, spec_path
 
 
 class StageCommands:

@@ -9,11 +9,11 @@ from pipeline.execution.bundles.closing import Closed
 from pipeline.execution.bundles.contents import part_of
 from pipeline.execution.bundles.manifest import Manifest, TaskEnd
 from pipeline.performance.quantities import counted
+from pipeline.records.layout import STAGES
 from pipeline.records.record import read_record
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, Tracked, TrackOutput
 from pipeline.report.summary_text import summary_text
-from pipeline.store.layout import STAGES
 
 MIB = 1 << 20
 _WHERE = {"new": "new", "known": "here already", "replaced": "replaced", "partial": "without binaries"}

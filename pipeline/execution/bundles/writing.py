@@ -3,13 +3,13 @@
 import datetime
 from pathlib import Path
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles.archive import packed, write_bundle
 from pipeline.execution.bundles.contents import Item, Part, choose, items_of
 from pipeline.execution.bundles.machine import device_of, environment_of
 from pipeline.execution.bundles.manifest import Manifest
 from pipeline.execution.bundles.running import Ran
 from pipeline.plan.machine import read_machine
+from pipeline.records.errors import BundleError
 from pipeline.records.plan import Plan
 from pipeline.records.record import Record
 from pipeline.store.provenance import revision

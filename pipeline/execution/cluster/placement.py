@@ -7,12 +7,12 @@ it stored, and the next run goes on there.
 import math
 from pathlib import Path
 
-from pipeline.errors import ConfigError
 from pipeline.execution.cluster.site import Placement, Site
+from pipeline.records.errors import ConfigError
+from pipeline.records.layout import spec_path
 from pipeline.records.plan import Plan, PlannedTask
 from pipeline.records.record import read_record
 from pipeline.records.specs import ProfileSpec, VerifySpec
-from pipeline.store.layout import spec_path
 
 Request = str | int | None
 RESOURCES = (

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pipeline.environment import untranslated
-from pipeline.errors import ConfigError, ToolchainError
 from pipeline.execution.cluster.site import Site
 from pipeline.plan.machine import read_machine, resolve
 from pipeline.plan.nodes import Node, host_digest
+from pipeline.records.environment import untranslated
+from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.hardware import Hardware
 
 PROBE_MINUTES = 5

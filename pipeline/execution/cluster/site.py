@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import ConfigError
 from pipeline.plan.validate import to_record
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 
 SITE_FILE = "site.yaml"

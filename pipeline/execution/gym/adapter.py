@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from pipeline.errors import ConfigError
 from pipeline.execution.gym.environment import Info, KernelEnvironment
 from pipeline.execution.gym.observation import Action, Axis, Observation
+from pipeline.records.errors import ConfigError
 from pipeline.records.profiled import Interval
 
 TEXT_AT_MOST = 1 << 20  # characters of what is observed

@@ -13,20 +13,20 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from pipeline.errors import ConfigError
 from pipeline.execution.gym.chain import Chain, Judged, cores
 from pipeline.execution.gym.observation import Action, Observation, start_of
 from pipeline.execution.gym.reward import Rewards, comparison
 from pipeline.execution.gym.task import Task, Wanted, task_of
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Interval, Verdict
 from pipeline.records.record import Record
+from pipeline.records.results import Result
 from pipeline.records.variant import Variant
 from pipeline.records.written import Author, Proposal, WrittenSource
-from pipeline.report.collect import Result
 from pipeline.search.agents.reading import foreign_file
 from pipeline.search.variants import variants_of
 

@@ -4,17 +4,17 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.errors import ConfigError
 from pipeline.plan.cache import current_plan
 from pipeline.plan.machine import read_machine
 from pipeline.plan.material import gather
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Kernel, TunableValue
+from pipeline.records.layout import spec_path
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 from pipeline.search.agents.contract import LANGUAGE
 from pipeline.search.space import Subspace, space_of
-from pipeline.store.layout import spec_path
 
 _PLANNING = threading.Lock()
 """Hydra has one state for all threads of a process."""

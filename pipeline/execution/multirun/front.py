@@ -12,11 +12,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from pipeline.environment import let_hydra_raise
-from pipeline.errors import ConfigError, KernelmillError
 from pipeline.plan.grammar import read_override
 from pipeline.plan.groups import hint
 from pipeline.plan.overrides import check_sweep
+from pipeline.records.environment import let_hydra_raise
+from pipeline.records.errors import ConfigError, KernelmillError
 
 INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 ARGUMENTS = "hydra.launcher.arguments"

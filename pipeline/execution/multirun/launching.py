@@ -15,7 +15,6 @@ from hydra.core.utils import JobReturn, env_override
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.errors import ConfigError, KernelmillError
 from pipeline.execution.multirun.command import (
     REFUSED,
     check_executors,
@@ -35,6 +34,7 @@ from pipeline.plan.cache import plan_of_jobs, write_sweep
 from pipeline.plan.compose import Compositions
 from pipeline.plan.groups import hint
 from pipeline.plan.overrides import HYDRA
+from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.objective import JobResult, Reached, Unfinished
 from pipeline.records.plan import Plan
 

@@ -7,13 +7,13 @@ import msgspec
 
 from pipeline.execution.multirun.jobs import SweepJob
 from pipeline.performance.quantities import digits, rate, seconds
+from pipeline.records.layout import spec_path
 from pipeline.records.objective import JobResult, Missed, Objective, Reached, Unfinished
 from pipeline.records.plan import Plan, PlannedJob
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.report.objective import job_result
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import spec_path
 
 FILE = "job.json"
 

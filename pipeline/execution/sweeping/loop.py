@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
-from pipeline.errors import SweepError
 from pipeline.execution.sweeping.settings import Limits
+from pipeline.records.errors import SweepError
 from pipeline.search.sampling.study import Answer, Exploration, Failed
 
 Launch = Callable[[Sequence[Sequence[str]], int], Sequence[Answer]]

@@ -23,7 +23,7 @@ from hydra.core.override_parser.types import (
 )
 from hydra.errors import HydraException
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 from pipeline.search.sampling.space import Choice, Interval, Parameter, Scalar, Space, Steps
 

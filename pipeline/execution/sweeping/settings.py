@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, from_plain
 from pipeline.search.sampling.samplers import CLASSES, Direction, Sampler, Setting
 from pipeline.search.sampling.space import Scalar

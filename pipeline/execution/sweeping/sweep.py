@@ -10,7 +10,6 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.errors import SweepError
 from pipeline.execution.multirun.command import is_looking
 from pipeline.execution.multirun.folders import writing
 from pipeline.execution.sweeping.loop import explore, progress
@@ -18,6 +17,7 @@ from pipeline.execution.sweeping.overrides import Swept, read_space
 from pipeline.execution.sweeping.results import result_lines, write_results
 from pipeline.execution.sweeping.returns import answer_of
 from pipeline.execution.sweeping.settings import Sweep, read_settings
+from pipeline.records.errors import SweepError
 from pipeline.search.sampling.opening import Purpose, exploration
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
 from pipeline.search.sampling.storage import shown

@@ -6,8 +6,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from pipeline import environment
-from pipeline.execution.bundles.privacy import SHORTEST, private_paths, without_paths
+from pipeline.records import environment
+from pipeline.store.privacy import SHORTEST, private_paths, without_paths
 
 EVERYWHERE = frozenset({"localhost", "root", "user", "admin", "runner", "ubuntu"})
 """Names that say nothing of a machine or a person, and stand in texts for other things."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import StoreError
 from pipeline.interop.exports.card import Tables, Tally
 from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.interop.exports.pairs import Pairs
@@ -13,6 +12,7 @@ from pipeline.interop.exports.reading import Read, experiments, tasks
 from pipeline.interop.exports.rows import RowMaker, is_verified
 from pipeline.interop.exports.texts import Licensing, Texts
 from pipeline.interop.exports.writers import Format, Writer, writer
+from pipeline.records.errors import StoreError
 from pipeline.records.exported import File, Pair, Row
 from pipeline.records.kernel import Kernel
 from pipeline.records.record import Record

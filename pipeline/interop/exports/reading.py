@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.errors import StoreError
 from pipeline.records.attempt import Attempt
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.record import read_record
+from pipeline.records.results import Collected, Result, collect
 from pipeline.records.specs import AggregateSpec, GenerateSpec, TaskRow, VerifySpec
-from pipeline.report.collect import Collected, Result, collect
-from pipeline.store.layout import STAGES, output_path, spec_path
 
 
 class Told(NamedTuple):

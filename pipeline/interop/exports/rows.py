@@ -31,8 +31,8 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import ProfileRecord
 from pipeline.records.record import digest
+from pipeline.records.results import Result
 from pipeline.records.verified import Verified, VerifyRecord
-from pipeline.report.collect import Result
 
 STAGES: tuple[StageName, ...] = ("compile", "verify", "profile")
 VERIFIED = frozenset({Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING, Outcome.SCREENED})

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import ConfigError, StoreError, ToolchainError
 from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.plan.sources import Sources
+from pipeline.records.errors import ConfigError, StoreError, ToolchainError
 from pipeline.records.exported import File, Language, Part, Source
 from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, digest_bytes, digest_parts, read_record
 from pipeline.records.variant import Variant
 from pipeline.records.written import KeptSource, SourceRecord
 from pipeline.store.entries import RECORD
-from pipeline.store.layout import entry_path
 from pipeline.store.sources import STAGE, root_of
 
 LANGUAGES: dict[str, Language] = {"cpp": "C++", "cuda": "CUDA C++", "triton": "Triton"}

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from pipeline.errors import StoreError
 from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.records.attempt import Answer, Asked, Attempt
 from pipeline.records.conversation import Question, Said
+from pipeline.records.errors import StoreError
 from pipeline.records.exported import (
     Trace,
 )
+from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record
 from pipeline.search.agents.answers import STAGE
 from pipeline.store.entries import RECORD
-from pipeline.store.layout import entry_path
 
 
 def trace_of(attempt: Attempt, root: Path, cleaner: Cleaner, withheld: str | None) -> Trace:

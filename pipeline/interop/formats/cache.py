@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats import reading
 from pipeline.interop.formats.failures import marked
 from pipeline.interop.formats.units import MILLISECONDS, PER_SECOND
+from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace

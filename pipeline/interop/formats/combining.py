@@ -2,8 +2,8 @@
 
 import msgspec
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats.reading import listed, shown
+from pipeline.records.errors import FormatError
 from pipeline.records.recorded import RecordedSpace
 
 

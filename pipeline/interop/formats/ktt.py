@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats import reading
 from pipeline.interop.formats.cache import with_values
 from pipeline.interop.formats.units import PER_SECOND, unit_of_time
+from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace

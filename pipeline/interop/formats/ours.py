@@ -11,8 +11,8 @@ from pipeline.performance.quantities import counted
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled
 from pipeline.records.recorded import RecordedResult, RecordedSpace
+from pipeline.records.results import Collected, Result, collect
 from pipeline.records.specs import AggregateSpec
-from pipeline.report.collect import Collected, Result, collect
 
 
 def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from pipeline.errors import FormatError, explained
+from pipeline.records.errors import FormatError, explained
 from pipeline.records.kernel import TunableValue
 
 GZIP = b"\x1f\x8b"

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats import reading
 from pipeline.interop.formats.cache import mended, recorded_cache
 from pipeline.interop.formats.ktt import recorded_ktt
 from pipeline.interop.formats.t1 import recorded_t1
 from pipeline.interop.formats.t4 import recorded_t4
+from pipeline.records.errors import FormatError
 from pipeline.records.recorded import RecordedSpace
 
 KINDS = {

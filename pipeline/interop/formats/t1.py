@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import FormatError, FormulaError
 from pipeline.interop.formats import reading
 from pipeline.interop.formats.cache import problem_size
 from pipeline.interop.formats.units import unit_of_time
 from pipeline.interop.formats.values import listed_values
+from pipeline.records.errors import FormatError, FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.kernel import Constraint, TunableValue
 from pipeline.records.recorded import RecordedArgument, RecordedSpace

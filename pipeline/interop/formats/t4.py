@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats import reading
 from pipeline.interop.formats.cache import joules, median_of, problem_size, with_values
 from pipeline.interop.formats.failures import INVALIDITIES, invalidity_of, marked
 from pipeline.interop.formats.units import MILLISECONDS, PER_SECOND, unit_of_time
+from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace

@@ -1,6 +1,6 @@
 """Units of time as other tuners spell them. In: a word. Out: how many of them are a second."""
 
-from pipeline.errors import FormatError
+from pipeline.records.errors import FormatError
 
 MILLISECONDS = "milliseconds"
 PER_SECOND = {"seconds": 1.0, MILLISECONDS: 1e3, "microseconds": 1e6, "nanoseconds": 1e9}

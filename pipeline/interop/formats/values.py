@@ -6,7 +6,7 @@ functions below, each bounded. Nothing else: no attributes, no names, no other c
 
 import simpleeval
 
-from pipeline.errors import FormulaError
+from pipeline.records.errors import FormulaError
 
 MOST = 10_000  # values of one tunable, and steps of one range
 

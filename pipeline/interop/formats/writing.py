@@ -5,8 +5,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats.t4 import VERSION, t4_of
+from pipeline.records.errors import FormatError
 from pipeline.records.recorded import RecordedSpace
 from pipeline.store.atomic import write_atomic
 

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats.registry import read_recorded
+from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import digest_bytes
 from pipeline.records.recorded import RecordedFile, RecordedResult, RecordedSpace

@@ -3,8 +3,8 @@
 from pipeline.performance.diagnosis.case import case_of
 from pipeline.performance.diagnosis.registry import DIAGNOSES
 from pipeline.records.diagnosed import Finding
+from pipeline.records.results import Result
 from pipeline.records.specs import GenerateSpec
-from pipeline.report.collect import Result
 
 
 def diagnose(result: Result, declared: GenerateSpec | None = None) -> tuple[Finding, ...]:

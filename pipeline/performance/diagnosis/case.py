@@ -18,8 +18,8 @@ from pipeline.records.kernel import Tunable, TunableValue
 from pipeline.records.problem import Problem
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record
+from pipeline.records.results import Result
 from pipeline.records.specs import GenerateSpec
-from pipeline.report.collect import Result
 
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4}
 

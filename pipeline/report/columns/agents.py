@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from pipeline.records.attempt import Attempt
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column, ColumnType
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from pipeline.records.profiled import Comparison
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column, ColumnType
 
 

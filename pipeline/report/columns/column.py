@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 
 ColumnType = Literal["string", "bool", "int64", "double"]
 

@@ -11,7 +11,7 @@ from pipeline.performance.bound.of_result import (
     geometry_of,
 )
 from pipeline.performance.roofline import estimate_bound, estimate_roofline_seconds
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column, ColumnType
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pipeline.backends.cpp.extensions import NAMES
 from pipeline.backends.machine_code.matrix import MatrixUse, matrix_use
 from pipeline.records.compiled import StaticFacts
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column, ColumnType
 
 

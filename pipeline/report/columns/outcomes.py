@@ -1,6 +1,6 @@
 """How far a variant came: outcomes, wall times and store entries of the stages."""
 
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column
 
 

@@ -3,7 +3,7 @@
 import functools
 
 from pipeline.records.profiled import Profiled
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column, measured
 
 

@@ -1,6 +1,6 @@
 """Which variant of which task: the first columns."""
 
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from pipeline.report.columns.column import Column, ColumnType
 
 

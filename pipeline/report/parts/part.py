@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.performance.bound.error import find_errors
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
+from pipeline.records.results import Collected, collect, read_files
 from pipeline.records.specs import AggregateSpec, TaskRow
 from pipeline.records.summary import AgentUse, NotMeasured, Winner
 from pipeline.report.ablation import ablation_table, find_ablations
 from pipeline.report.attempts import agent_uses, attempts_table
-from pipeline.report.collect import Collected, collect, read_files
 from pipeline.report.counters import counters_table
 from pipeline.report.diagnosis_table import diagnoses_table
 from pipeline.report.effects import effects_table, find_effects
@@ -31,7 +32,6 @@ from pipeline.report.summarize import Tally, tally
 from pipeline.report.tables import outcomes_table, pruned_table, samples_table, variants_table
 from pipeline.report.winners import find_winners
 from pipeline.store.kept import drop_kept, find_kept, keep
-from pipeline.store.layout import entry_path
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipeline.errors import AgentError
 from pipeline.records.agent import Agent
 from pipeline.records.attempt import Answer, AnswerOutcome, Request
+from pipeline.records.errors import AgentError
 from pipeline.records.record import Record
 from pipeline.search.agents.protocol import Completion, read_completion
 from pipeline.search.agents.secret import Key

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.errors import AgentError
 from pipeline.records.agent import Agent
 from pipeline.records.attempt import Answer, AnswerOutcome, Asked, Attempt, Message, Request, Role
+from pipeline.records.errors import AgentError
 from pipeline.records.history import Trial
 from pipeline.records.record import Record, digest_bytes
 from pipeline.search.agents.answers import Answers

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.errors import StoreError
 from pipeline.records.agent import Agent
 from pipeline.records.attempt import Attempt
 from pipeline.records.brief import Brief
+from pipeline.records.errors import StoreError
 from pipeline.records.history import Trial
 from pipeline.records.specs import GenerateSpec
 from pipeline.records.variant import Variant

@@ -1,8 +1,8 @@
 """The key of an endpoint: read from the environment when it is needed, and taken out of every text."""
 
-from pipeline import environment
-from pipeline.errors import AgentError
+from pipeline.records import environment
 from pipeline.records.agent import Agent
+from pipeline.records.errors import AgentError
 
 NOTHING = "none"
 """What is sent where the endpoint wants no key: the protocol has no way to send none."""

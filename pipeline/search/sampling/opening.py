@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, digest
 from pipeline.search.sampling import samplers
 from pipeline.search.sampling.samplers import Direction, Sampler

@@ -4,7 +4,7 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.errors import ConfigError, ToolchainError
+from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.record import Record
 from pipeline.search.sampling.space import Choice, Interval, Space
 

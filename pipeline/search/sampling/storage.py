@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.record import digest
 
 if TYPE_CHECKING:

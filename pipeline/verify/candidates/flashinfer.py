@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.verify.candidates.flashinfer_format import (
     FILE,
     Definition,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 
 FILE = "definition.json"
 ELEMENTS_AT_MOST = 1 << 22

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.judged import Verdict
 from pipeline.records.outcome import Outcome
 from pipeline.verify.candidates.flashinfer import plain_name

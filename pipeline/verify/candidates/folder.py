@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.judged import CandidateFile, ProblemFolder
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes, digest_parts

@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 import torch
 
-from pipeline.errors import KernelmillError
+from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
 from pipeline.verify.candidates.sizes import Source
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import GradientOf
 from pipeline.records.problem import Problem
 from pipeline.verify.checks.rounding_gradients import differences, gradient_expectation

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pipeline.environment import EMULATE_CUDA
+from pipeline.records.environment import EMULATE_CUDA
 from pipeline.records.record import Record
 
 

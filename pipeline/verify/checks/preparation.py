@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
-from pipeline.errors import FormulaError
 from pipeline.records.compiled import Compiled
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
 from pipeline.records.specs import VerifySpec
 from pipeline.records.variant import Variant

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import DERIVED, GradientOf, Tolerance
 from pipeline.records.problem import Problem
 from pipeline.records.record import Record

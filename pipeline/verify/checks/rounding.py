@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from pipeline.errors import KernelmillError
+from pipeline.records.errors import KernelmillError
 from pipeline.verify.checks.rounding_calls import Memory
 from pipeline.verify.checks.rounding_runs import Function, Run, whole_run
 from pipeline.verify.checks.rounding_values import Noise, accumulation_unit, is_inexact, unit, widen

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pipeline.errors import KernelmillError
+from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
 from pipeline.verify.checks.rounding import SAMPLES, sampled
 from pipeline.verify.checks.rounding_calls import Memory

@@ -9,10 +9,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline import environment
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import compiler
+from pipeline.records import environment
 
 _MARK = re.compile(r'# (\d+) "([^"]*)"')
 

@@ -13,6 +13,7 @@ from pipeline.execution.bundles.writing import Request, Written, write
 from pipeline.plan.cache import current_plan
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.plan import Plan
 from pipeline.records.profiled import Interval, Profiled, ProfileOutput, ProfileRecord, Timing
 from pipeline.records.provenance import Provenance
@@ -23,7 +24,6 @@ from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages.generate import generate
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import new_entry, put_record
-from pipeline.store.layout import output_path, spec_path
 from tests.paths import ROOT
 
 LINES = ("experiment=smoke", "kernel=softmax", "hardware=cpu")

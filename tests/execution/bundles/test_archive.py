@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles.archive import packed, read_bundle
 from pipeline.execution.bundles.manifest import MANIFEST, BundledFile, Manifest, sha256
+from pipeline.records.errors import BundleError
 from pipeline.records.record import to_json
 
 CONTENTS = {"generate/k-1/round0.json": b"{}", "logs/a/b.log": b"a line\n" * 500}

@@ -5,16 +5,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import BundleError, StoreError
 from pipeline.execution.bundles import merging
 from pipeline.execution.bundles.archive import Bundle
 from pipeline.execution.bundles.checking import check
 from pipeline.records.compiled import CompileRecord
+from pipeline.records.errors import BundleError, StoreError
+from pipeline.records.layout import output_path
 from pipeline.records.origin import Origin
 from pipeline.records.profiled import ProfileOutput, ProfileRecord
 from pipeline.records.record import read_record
 from pipeline.store.entries import find_entry
-from pipeline.store.layout import output_path
 from tests.execution.bundles.made_up import BINARY, EARLY, LATE, read_made_up
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import BundleError
 from pipeline.execution.bundles import bootstrap, libraries, packing
 from pipeline.execution.bundles.libraries import Target, files_of, with_needs
+from pipeline.records.errors import BundleError
 from pipeline.store.provenance import REVISION, revision
 from tests.paths import ROOT
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import BundleError
-from pipeline.execution.bundles import contents, privacy
+from pipeline.execution.bundles import contents
 from pipeline.execution.bundles.archive import read_bundle
 from pipeline.execution.bundles.manifest import sha256
+from pipeline.records.errors import BundleError
+from pipeline.store import privacy
 from tests.execution.bundles.made_up import BINARY, Run, bundle_of, make_run
 
 

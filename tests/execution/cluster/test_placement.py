@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.cluster.placement import RESOURCES, Cluster
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.plan import builds
+from pipeline.records.errors import ConfigError
 from pipeline.records.plan import Plan, PlannedTask
 from tests.plan.conftest import read_once
 from tests.plan.project import MACHINE, Project

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import ConfigError, ToolchainError
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.plan.nodes import Node
+from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json
 from tests.plan.project import MACHINE

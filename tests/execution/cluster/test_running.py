@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline import environment
-from pipeline.errors import ConfigError
 from pipeline.execution.cluster import running
 from pipeline.execution.cluster.placement import Cluster
 from pipeline.execution.cluster.running import begin_job, check_run
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.plan import builds
 from pipeline.plan.nodes import Node, write_node
+from pipeline.records import environment
+from pipeline.records.errors import ConfigError
 from tests.plan.conftest import read_once
 from tests.plan.project import CPU, MACHINE, Project
 

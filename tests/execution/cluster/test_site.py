@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.errors import ConfigError
 from pipeline.execution.cluster.site import Placement, Site, read_site, to_site
 from pipeline.plan.groups import options
+from pipeline.records.errors import ConfigError
 from tests.paths import ROOT
 
 PROFILE = ROOT / "workflows" / "profiles" / "slurm"

@@ -8,10 +8,10 @@ from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Comparison, Interval, Profiled, ProfileRecord, Timing
 from pipeline.records.provenance import Provenance
+from pipeline.records.results import Result
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant
 from pipeline.records.verified import Verified, VerifyRecord, WhereRun
-from pipeline.report.collect import Result
 
 PROVENANCE = Provenance(created="2026-01-01T00:00:00+00:00", host="h", toolchain={"torch": "2"}, code="c")
 STAGES = ("compile", "verify", "profile")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.gym import KernelEnvironment, as_gymnasium, task_text
+from pipeline.records.errors import ConfigError
 
 NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}
 EAGER = ("profile.baselines=[eager]",)

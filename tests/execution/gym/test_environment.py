@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.gym import Action, KernelEnvironment
+from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from tests.search.agents.server import SOURCES
 from tests.stages.test_written import PYTHON, TIMER

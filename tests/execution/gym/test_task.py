@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.gym import KernelEnvironment
+from pipeline.records.errors import ConfigError
 
 NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}
 

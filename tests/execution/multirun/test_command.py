@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.multirun.command import check_executors
+from pipeline.records.errors import ConfigError
 from tests.paths import ROOT
 
 STAND_IN = """#!/bin/sh

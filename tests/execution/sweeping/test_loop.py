@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipeline.errors import SweepError
 from pipeline.execution.sweeping.loop import explore
 from pipeline.execution.sweeping.settings import Limits
+from pipeline.records.errors import SweepError
 from pipeline.search.sampling.study import Failed, Measured
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic
 

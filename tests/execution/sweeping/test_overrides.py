@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.sweeping.overrides import read_space
+from pipeline.records.errors import ConfigError
 from pipeline.search.sampling.space import Choice, Interval, Steps
 
 GROUPS = {"workload": ("decode", "prefill", "vit")}

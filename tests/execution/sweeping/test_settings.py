@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.errors import ConfigError
 from pipeline.execution.sweeping.settings import read_settings
+from pipeline.records.errors import ConfigError
 from pipeline.search.sampling.samplers import Sampler
 
 

@@ -12,12 +12,12 @@ from pipeline.interop.exports.cleaning import Cleaner
 from pipeline.interop.exports.exporting import Wanted, export
 from pipeline.interop.exports.texts import Licensing, Texts
 from pipeline.records.exported import Row
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record, to_json
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import output_path, spec_path
 from tests.execution.bundles.made_up import Run, make_run
 from tests.paths import ROOT
 from tests.report.sample_run import Case, write_run

@@ -9,14 +9,14 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.errors import StoreError
 from pipeline.interop.exports import writers
+from pipeline.records.errors import StoreError
 from pipeline.records.exported import Row
+from pipeline.records.layout import output_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.store.atomic import write_atomic
-from pipeline.store.layout import output_path
 from tests.interop.exports.made_up import exported, fail_first, ours, plain, rows, sample
 
 KEY = "sk-canary-0815"

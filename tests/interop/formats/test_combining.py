@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats.combining import combined
 from pipeline.interop.formats.registry import read_recorded
+from pipeline.records.errors import FormatError
 from tests.interop.formats.files import CACHE, written
 
 T1 = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats.ktt import STATUSES
 from pipeline.interop.formats.registry import read_recorded
+from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome
 from tests.interop.formats.files import written
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import FormatError
 from pipeline.interop.formats.registry import read_recorded
+from pipeline.records.errors import FormatError
 from pipeline.records.recorded import RecordedArgument
 from pipeline.search.space import recorded_space
 from tests.interop.formats.files import T1, written

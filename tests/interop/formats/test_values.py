@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.errors import FormulaError
 from pipeline.interop.formats.values import listed_values
+from pipeline.records.errors import FormulaError
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pipeline.plan.machine import read_machine
 from pipeline.plan.plan import make_plan
+from pipeline.records.layout import output_path, spec_path
 from pipeline.records.specs import TaskRow
 from pipeline.stages import aggregate, compile, generate, profile, report, track, verify
-from pipeline.store.layout import output_path, spec_path
 from tests.paths import ROOT
 
 

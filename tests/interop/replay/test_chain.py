@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.interop.formats.registry import read_recorded
 from pipeline.records.compiled import CompileOutput
+from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput
 from pipeline.records.record import read_record
@@ -15,7 +16,6 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.search.history import read_history
-from pipeline.store.layout import spec_path
 from pipeline.track.client import open_store
 from tests.interop.formats.recorded import recorded
 from tests.interop.replay.chain import Chain

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.errors import FormatError
 from pipeline.interop.replay.file import replay
+from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome
 from pipeline.records.variant import Variant
 from tests.interop.replay.recordings import file_of, t4, written

@@ -6,9 +6,9 @@ from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.hardware import Quantity
 from pipeline.records.profiled import Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results import Result
 from pipeline.records.specs import TaskRow
 from pipeline.records.variant import Variant
-from pipeline.report.collect import Result
 from tests.report.sample_run import PROVENANCE
 
 GPU_LIMITS = {

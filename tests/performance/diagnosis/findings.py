@@ -7,9 +7,9 @@ from pipeline.records.diagnosed import Finding
 from pipeline.records.kernel import Implementation, Tensor, Tunable
 from pipeline.records.optimization import Optimization
 from pipeline.records.problem import Problem
+from pipeline.records.results import Result
 from pipeline.records.search import Search
 from pipeline.records.specs import Build, GenerateSpec
-from pipeline.report.collect import Result
 
 MATRIX = ("M", "N")
 SPACE = {

@@ -10,7 +10,7 @@ from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import from_plain
-from pipeline.report.collect import Result
+from pipeline.records.results import Result
 from tests.backends.triton_jobs import ROOT, declared_job, kernel
 from tests.performance.bound.results import result, task
 from tests.performance.diagnosis.findings import declared

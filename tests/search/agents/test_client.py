@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from pipeline.errors import AgentError
 from pipeline.records.attempt import Answer
+from pipeline.records.errors import AgentError
 from pipeline.records.record import to_json
 from pipeline.search.agents.client import MISSING, Client, NoAnswer
 from pipeline.search.agents.secret import Key, key_of

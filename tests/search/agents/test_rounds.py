@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import AgentError
 from pipeline.records.agent import Agent, Price
 from pipeline.records.attempt import AnswerOutcome, Attempt
+from pipeline.records.errors import AgentError
 from pipeline.search.agents.answers import Answers
 from pipeline.search.agents.client import Client
 from pipeline.search.agents.rounds import Draft, write_round

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pipeline.errors import ConfigError, ToolchainError
+from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.search.sampling import samplers
 from pipeline.search.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
 from pipeline.search.sampling.samplers import COUNTED as COUNTING

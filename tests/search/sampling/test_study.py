@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError, StoreError
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.search.sampling.samplers import Sampler
 from pipeline.search.sampling.space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.storage import shown

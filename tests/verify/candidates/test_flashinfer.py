@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.judged import Verdict
 from pipeline.records.outcome import Outcome
 from pipeline.verify.candidates.flashinfer import convert

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.verify.candidates.folder import complaints, scan
 

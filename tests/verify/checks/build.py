@@ -6,13 +6,13 @@ from pathlib import Path
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.hardware import Target
 from pipeline.records.kernel import Implementation, Tensor, Tolerance
+from pipeline.records.layout import entry_path
 from pipeline.records.problem import Problem
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import digest_bytes
 from pipeline.records.settings import Verify
 from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.variant import Variant
-from pipeline.store.layout import entry_path
 
 SETTINGS = Verify(
     name="test",

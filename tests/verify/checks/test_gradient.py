@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import GradientOf, Tensor
 from pipeline.records.problem import Problem
 from pipeline.verify.checks.gradient import Backward, differentiated

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import torch
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 from pipeline.verify.checks.inputs import make_inputs
 from pipeline.verify.checks.reference import find_function
 from tests.verify.checks.build import PROBLEM

@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from pipeline.errors import StoreError
+from pipeline.records.errors import StoreError
 from pipeline.records.outcome import Outcome
-from pipeline.report.collect import collect
+from pipeline.records.results import collect
 from tests.report.sample_run import cases, write_run
 
 

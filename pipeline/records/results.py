@@ -9,6 +9,7 @@ import msgspec
 
 from pipeline.records.attempt import Attempt
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.layout import STAGES, entry_name, output_path, spec_path
 from pipeline.records.origin import Origin
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
@@ -17,7 +18,6 @@ from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, Tas
 from pipeline.records.variant import Generated, Variant
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.records.written import SourceRecord
-from pipeline.store.layout import STAGES, entry_name, output_path, spec_path
 
 Output = TypeVar("Output", bound=Record)
 StageRecord = TypeVar("StageRecord", CompileRecord, VerifyRecord, ProfileRecord)

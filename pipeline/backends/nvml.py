@@ -11,7 +11,7 @@ import ctypes
 from types import TracebackType
 from typing import Literal, Self
 
-from pipeline.environment import visible_devices
+from pipeline.records.environment import visible_devices
 
 LIBRARIES = ("libnvidia-ml.so.1", "libnvidia-ml.so")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import nvml
-from pipeline.nvml import NotTold, Nvml
+from pipeline.backends import nvml
+from pipeline.backends.nvml import NotTold, Nvml
 from tests.nvml_stand_in import StandIn
 
 

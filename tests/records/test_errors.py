@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.errors import FormatError, one_line
+from pipeline.records.errors import FormatError, one_line
 
 
 @pytest.mark.parametrize(

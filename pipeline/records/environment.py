@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from pipeline.errors import ConfigError
+from pipeline.records.errors import ConfigError
 
 # Variables that begin so change what Triton, LLVM or ptxas emit, or whether Triton compiles at all.
 COMPILER_SETTINGS = (
