@@ -1,7 +1,7 @@
 """Hydra finds here what `python -m pipeline -m` runs with: a launcher, a sweeper and where jobs' folders go.
 
 Hydra executes this module at each start, and takes only classes that are defined in it: the work is done in
-`pipeline.execution.multirun`, which is imported when there is something to do. No `from __future__ import annotations`
+`pipeline.execution.multirun`, imported when there is something to do. No `from __future__ import annotations`
 here: Hydra executes the module before it registers it, and the dataclasses' names would not be found.
 """
 

@@ -2,8 +2,8 @@
 
 python -m pipeline [-m] [OVERRIDE ...] [-- SNAKEMAKE ARGUMENT ...]
 
-Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, see pipeline.execution.multirun). A run
-is composed by the config layer, with Hydra and in its grammar, so that an error is one line and a list of
+Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, see pipeline.execution.multirun).
+A run is composed by the config layer, with Hydra and in its grammar, so that an error is one line and a list of
 options (`kernel=softmax,matmul`) is one plan.
 """
 

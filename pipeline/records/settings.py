@@ -7,7 +7,7 @@ from pipeline.records.record import Record
 Distribution = Literal[
     "normal", "large", "small", "one_signed", "ties", "special", "constant", "integers"
 ]  # fmt: skip
-"""How inputs are drawn (`pipeline.verify.checks.inputs`); `special`, `integers` only if a kernel promises them."""
+"""How inputs are drawn (`pipeline.verify.checks.inputs`); `special`, `integers` only if a kernel promises."""
 
 
 _AT_LEAST = {

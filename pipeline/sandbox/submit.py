@@ -1,7 +1,7 @@
 """Run one stage in the warm worker: `python -m pipeline.sandbox.submit <stage> <arguments of the stage>`.
 
 The same as `python -m pipeline.stages.<stage> <arguments>`, without its second of imports. Starts the zygote
-where there is none; in a job of a cluster there is never one: `pipeline.execution.on_node` runs the stage there. Exits
+where there is none; in a job of a cluster there is never one: `pipeline.execution.on_node` runs it there. Exits
 with the stage's exit code; killed, it takes the stage with it.
 
     --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already

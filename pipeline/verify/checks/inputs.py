@@ -23,7 +23,7 @@ def draw_seeds(count: int) -> tuple[int, ...]:
 
 
 def make_inputs(problem: Problem, distribution: Distribution, seed: int) -> dict[str, torch.Tensor]:
-    """Fresh inputs by name; equal arguments give equal bits. `integers` come from `pipeline.verify.checks.exact`."""
+    """Inputs by name; equal arguments give equal bits. `integers` are from `pipeline.verify.checks.exact`."""
     return {name: _make(problem, name, distribution, seed) for name in problem.names("input")}
 
 

@@ -69,8 +69,8 @@ def _page(experiment: str, site: Site, cluster: Slurm) -> str:
     return f"""\
 # An experiment through Slurm
 
-Written by `python -m tests.execution.cluster.record {experiment}`, commit {revision(ROOT)}: a Slurm of one node,
-{cluster("sbatch", "--version").strip()}, on {facts["model"]}, {facts["threads"]} threads,
+Written by `python -m tests.execution.cluster.record {experiment}`, commit {revision(ROOT)}: a Slurm of one
+node, {cluster("sbatch", "--version").strip()}, on {facts["model"]}, {facts["threads"]} threads,
 {facts["system"]}, Python {platform.python_version()}; load of the machine beside it when it ended:
 {os.getloadavg()[1]:.1f} (5 minutes). The profile is `{PROFILE}` with a first status check
 after a second. The executor adds ten seconds to the next ones for as long as no job ends, which is how late
