@@ -1,4 +1,4 @@
-"""Hydra's sweeper `optuna`: the class that Hydra finds, and settings; the work is in `pipeline.execution.sweeping`.
+"""Hydra's sweeper `optuna`: the class that Hydra finds; the work is in `pipeline.execution.sweeping`.
 
 Hydra executes this module at each start, before it registers it (so no `from __future__ import annotations`),
 and finds a plugin only where its class is defined here.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeline.backends.packages import forget
-from pipeline.records.kernel import Argument, Call, Given, Gradients
+from pipeline.records.kernel import Argument, Call, Given, GradientOf, Gradients
 
 if TYPE_CHECKING:
     import torch
@@ -73,6 +73,28 @@ def find(path: str) -> Callable[..., Any]:
     for name in names.split("."):
         found = getattr(found, name)
     return found  # type: ignore[no-any-return]
+
+
+def differentiated(
+    reference: Callable[..., Any], declared: GradientOf, names: tuple[str, ...]
+) -> Callable[..., Any]:
+    """Inputs of the backward in the order of `names`, constants by keyword -> the gradients, by autograd.
+
+    The forward pass is part of every call.
+    """
+
+    def gradients(*tensors: "torch.Tensor", **constants: Any) -> "tuple[torch.Tensor, ...]":
+        import torch
+
+        given = dict(zip(names, tensors, strict=True))
+        upstream = [given.pop(name) for name in declared.upstream]
+        leaves = {name: given[name].detach().requires_grad_() for name in declared.inputs}
+        with torch.enable_grad():
+            outputs = reference(*(given | leaves).values(), **constants)
+            roots = outputs if isinstance(outputs, tuple | list) else (outputs,)
+            return torch.autograd.grad(roots, list(leaves.values()), upstream)
+
+    return gradients
 
 
 def _value(argument: Argument, named: Mapping[str, Any]) -> Any:

@@ -17,8 +17,8 @@ from pathlib import Path
 from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
+from pipeline.backends.source_digests import Sources
 from pipeline.cli.printing import print_lines
-from pipeline.plan.sources import Sources
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record

@@ -2,9 +2,9 @@
 
 python -m pipeline [-m] [OVERRIDE ...] [-- SNAKEMAKE ARGUMENT ...]
 
-Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, see pipeline.execution.multirun).
-A run is composed by the config layer, with Hydra and in its grammar, so that an error is one line and a list of
-options (`kernel=softmax,matmul`) is one plan.
+Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, `pipeline.execution.multirun`).
+A run is composed by the room `plan`, with Hydra and in its grammar, so that an error is one line and a list
+of options (`kernel=softmax,matmul`) is one plan.
 """
 
 import json
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from pipeline.cli import completion
 from pipeline.execution.multirun.command import check_executors, cores, is_looking, run_snakemake
+from pipeline.execution.submit import begin
 from pipeline.execution.summary import show
 from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
 from pipeline.plan.cache import current_plan
 from pipeline.plan.groups import check_project
 from pipeline.records.environment import let_hydra_raise
 from pipeline.records.errors import KernelmillError
-from pipeline.sandbox.submit import begin
 
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
 ASKING = (

@@ -18,13 +18,13 @@ from pipeline.execution.cluster.running import begin_job, check_run
 from pipeline.execution.cluster.site import KEY, Site, to_site
 from pipeline.execution.progress import only_progress
 from pipeline.execution.recovery import mend
+from pipeline.execution.submit import begin
 from pipeline.plan.cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.plan import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
-from pipeline.sandbox.submit import begin
 from pipeline.store.lock import take_lock
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.shared import Shared, shared_store

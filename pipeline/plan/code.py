@@ -7,7 +7,6 @@ other files of a package (templates). Members of a registry count only for the t
 A module counts as its syntax tree without docstrings: comments, docstrings and formatting run nothing again.
 """
 
-import ast
 import contextlib
 import functools
 from collections.abc import Collection, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import grimp
 
 from pipeline.records.errors import StoreError
+from pipeline.records.python_source import ParsedModule, parse_module
 from pipeline.records.record import Record, digest_bytes, digest_parts, read_record, to_json
 from pipeline.store.atomic import write_atomic
 
@@ -88,14 +88,8 @@ class Code:
         return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-class _Parsed(Record, frozen=True, kw_only=True):
-    digest: str
-    strings: frozenset[str]
-    """Every string in it: one may name a module or a file."""
-
-
 class _Modules(Record, frozen=True, kw_only=True):
-    by_content: dict[str, _Parsed]
+    by_content: dict[str, ParsedModule]
 
 
 class _Memory:
@@ -107,15 +101,15 @@ class _Memory:
     def __init__(self, folder: Path | None) -> None:
         self._path = folder / f"modules-{digest_bytes(Path(__file__).read_bytes())}.json" if folder else None
         self._new = False
-        self._known: dict[str, _Parsed] = {}
+        self._known: dict[str, ParsedModule] = {}
         if self._path is not None:
             with contextlib.suppress(StoreError):  # absent or broken
                 self._known = read_record(self._path, _Modules).by_content
 
-    def parse(self, source: bytes) -> _Parsed:
+    def parse(self, source: bytes) -> ParsedModule:
         key = digest_bytes(source)
         if key not in self._known:
-            self._known[key] = _parse(source)
+            self._known[key] = parse_module(source)
             self._new = True
         return self._known[key]
 
@@ -124,61 +118,6 @@ class _Memory:
         if self._new and self._path is not None:
             write_atomic(self._path, to_json(_Modules(by_content=self._known)))
             self._new = False
-
-
-def code_digest(source: bytes) -> str:
-    """Digest of a Python source without comments, docstrings and formatting."""
-    return _parse(source).digest
-
-
-def _parse(source: bytes) -> _Parsed:
-    strings: set[str] = set()
-    form = _form(ast.parse(source), strings)
-    return _Parsed(digest=digest_bytes(repr(form).encode()), strings=frozenset(strings))
-
-
-def _form(node: object, strings: set[str]) -> object:
-    """A syntax tree as nested tuples, alike in every Python: results of machines with different ones compare.
-
-    `ast.dump` is not: versions add fields (`type_params` in 3.12) or leave empty ones out (3.13). What is
-    absent or empty is left out here, so that a field that a version does not know makes no difference.
-    All strings, those of docstrings too, are added to `strings`. One pass: a plan reads some 300 modules.
-    """
-    if isinstance(node, list):
-        return tuple([_form(each, strings) for each in node])
-    if isinstance(node, ast.JoinedStr):
-        # Python 3.12.1 puts an empty text behind some replacement fields, other versions do not.
-        return ("JoinedStr", *[_form(part, strings) for part in node.values if not _is_empty(part)])
-    if not isinstance(node, ast.AST):
-        return node
-    parts: list[object] = [type(node).__name__]
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if name == "body" and isinstance(value, list):
-            value = _without_texts(value, strings)
-        elif name == "value" and isinstance(value, str) and isinstance(node, ast.Constant):
-            strings.add(value)
-        if value is not None and value != []:
-            parts.append((name, _form(value, strings)))
-    return tuple(parts)
-
-
-def _without_texts(body: list[ast.stmt], strings: set[str]) -> list[ast.stmt]:
-    strings.update(each.value.value for each in body if _is_text(each))  # type: ignore[attr-defined]
-    return [each for each in body if not _is_text(each)]
-
-
-def _is_empty(part: ast.expr) -> bool:
-    return isinstance(part, ast.Constant) and part.value == ""
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    """A docstring, also one below a field."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
 
 
 def _foreign_files(folder: Path) -> tuple[Path, ...]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pipeline.backends.source_digests import Sources
 from pipeline.plan.briefs import Subject, brief_of
 from pipeline.plan.builds import Builds
 from pipeline.plan.folders import files_of
@@ -24,7 +25,6 @@ from pipeline.plan.resolve import (
     target_of,
 )
 from pipeline.plan.select import Cell
-from pipeline.plan.sources import Sources
 from pipeline.plan.spec_files import SpecFiles
 from pipeline.plan.specs import Chain, SpecMaker, Specs, Task
 from pipeline.plan.transfer import starts

@@ -26,7 +26,7 @@ RUN = "KERNELMILL_RUN"
 
 
 def jobs_end_with_this() -> None:
-    """$KERNELMILL_RUN: the process of Snakemake, with which its jobs end (`pipeline.sandbox.submit`)."""
+    """$KERNELMILL_RUN: the process of Snakemake, with which its jobs end (`pipeline.execution.submit`)."""
     os.environ[RUN] = str(os.getpid())
 
 

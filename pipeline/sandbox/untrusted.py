@@ -1,27 +1,23 @@
 """Compile a source that somebody wrote, in a confined process that serves nothing else.
 
-In: a job and the folder of the written sources. Out: `Compiled` or `Failure`, and the files that go with it.
-To compile Triton is to run its host code, so that process may write to one scratch folder, reaches no
-network, and ends with its variant. What it leaves is believed as far as it is plain files under plain names,
-and those that its answer names; the static facts of Triton are what that process says.
+In: a request, and the function that serves it in that process. Out: `Compiled` or `Failure`, and the files
+that go with it. To compile Triton is to run its host code, so that process may write to one scratch folder,
+reaches no network, and ends with its variant. What it leaves is believed as far as it is plain
+files under plain names that its answer names; the static facts of Triton are what that process says.
 """
 
 import re
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.backends.backend import CompileJob
-from pipeline.backends.machine_code.identity import binary_digest
-from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_parts
 from pipeline.sandbox.confine import confine
 from pipeline.sandbox.sandbox import Channel, ChildEnded, Exit, ForkServer, Limits
-from pipeline.store.owners import scratch_folder
 
-TARGET = "pipeline.sandbox.untrusted:serve"
 TIME_LIMIT = 120.0  # seconds
 MEMORY_LIMIT = 8 << 30  # bytes
 OUTPUT_LIMIT = 256 << 20  # bytes of one file
@@ -32,12 +28,9 @@ _OUT = "out"
 _PLAIN = re.compile(r"[A-Za-z0-9_][\w.+,@=-]*(?:/[A-Za-z0-9_][\w.+,@=-]*)*", re.ASCII)
 
 
-class _Work(Record, frozen=True, kw_only=True):
-    job: CompileJob
-    root: str
+class Answer(Record, frozen=True, kw_only=True):
+    """What the confined process says."""
 
-
-class _Done(Record, frozen=True, kw_only=True):
     result: Compiled | Failure
 
 
@@ -45,34 +38,40 @@ class _Strange(Exception):
     """What came back is not what a compiler leaves."""
 
 
-def compile_untrusted(server: ForkServer, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
-    """Compile the sources below `root` into `folder`, however the process ends."""
-    with scratch_folder() as scratch:
-        work = scratch / "work"  # the log lies beside it: the process must not put a link in its place
+class UntrustedCompiler:
+    """Starts one confined process for each request."""
+
+    def __init__(self, server: ForkServer, target: str, binary_digest: Callable[[bytes], str]) -> None:
+        """`target` is `module:function`: it receives the request there and calls `answer`."""
+        self._server = server
+        self._target = target
+        self._binary_digest = binary_digest
+
+    def compile(self, request: Record, scratch: Path, folder: Path) -> Compiled | Failure:
+        """Compile into `folder`, however the process ends; `scratch` is an empty folder."""
+        work = scratch / "work"  # the log lies outside of it: the process must not put a link in its place
         work.mkdir()
         log = scratch / LOG
         limits = Limits(seconds=TIME_LIMIT, memory=MEMORY_LIMIT, output=OUTPUT_LIMIT)
-        child = server.start(TARGET, limits=limits, log=log, scratch=work)
+        child = self._server.start(self._target, limits=limits, log=log, scratch=work)
         try:
-            child.send(_Work(job=job, root=str(root)))
-            done: _Done = child.receive(TIME_LIMIT, _Done)
+            child.send(request)
+            answer: Answer = child.receive(TIME_LIMIT, Answer)
         except ChildEnded as ended:
             shutil.copyfile(log, folder / LOG) if log.is_file() else (folder / LOG).touch()
             return _unfinished(ended.exit)
         finally:
             child.kill()  # nothing of it runs any more when its files are looked at
-        return _taken(done.result, work / _OUT, folder)
+        return taken(answer.result, work / _OUT, folder, self._binary_digest)
 
 
-def serve(channel: Channel) -> None:
-    """Runs in the confined process: compile one job and answer."""
-    work: _Work = channel.receive(_Work)
+def answer(channel: Channel, compile_into: Callable[[Path], Compiled | Failure]) -> None:
+    """Runs in the confined process, once its request is there: compile into a new folder and answer."""
     send = channel.send
     confine(Path.cwd())
     folder = Path.cwd() / _OUT
     folder.mkdir()
-    result = backend(work.job.variant.backend).compile(work.job, Path(work.root), folder)
-    send(_Done(result=result))
+    send(Answer(result=compile_into(folder)))
 
 
 def _unfinished(ended: Exit) -> Failure:
@@ -89,11 +88,13 @@ _OUTCOMES = {
 }
 
 
-def _taken(result: Compiled | Failure, out: Path, folder: Path) -> Compiled | Failure:
-    """Copy what the answer names; anything strange about it is `tampered`."""
+def taken(
+    result: Compiled | Failure, out: Path, folder: Path, binary_digest: Callable[[bytes], str]
+) -> Compiled | Failure:
+    """Copy what the answer names from `out` to `folder`; anything strange about it is `tampered`."""
     try:
         if isinstance(result, Compiled):
-            return _taken_compiled(result, out, folder)
+            return _taken_compiled(result, out, folder, binary_digest)
         return _taken_failure(result, out, folder)
     except (_Strange, OSError) as error:
         (folder / LOG).touch()
@@ -101,7 +102,9 @@ def _taken(result: Compiled | Failure, out: Path, folder: Path) -> Compiled | Fa
         return Failure(outcome=Outcome.TAMPERED, reason=reason, log=LOG)
 
 
-def _taken_compiled(result: Compiled, out: Path, folder: Path) -> Compiled:
+def _taken_compiled(
+    result: Compiled, out: Path, folder: Path, binary_digest: Callable[[bytes], str]
+) -> Compiled:
     if len(result.files) > FILES_AT_MOST:
         raise _Strange(f"{len(result.files)} files, expected at most {FILES_AT_MOST}")
     if result.artifact not in result.files:

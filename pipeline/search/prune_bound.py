@@ -1,7 +1,7 @@
 """Pruning by the analytic bound. In: what compiled, the task, what was measured before. Out: reasons.
 
 The bound is an estimate of the least time of a call (`pipeline.performance.bound`). Measured ceilings count
-where an earlier round has them, else the target's declared peaks. A variant whose bound cannot be known stays.
+where an earlier round has them, else the declared peaks. A variant whose bound cannot be known stays.
 """
 
 from collections.abc import Sequence

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from pipeline.backends.backend import CompileJob, Sharing
+from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.registry import backend
 from pipeline.interop.replay.rounds import compile_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
@@ -30,7 +31,7 @@ from pipeline.records.specs import CompileSpec
 from pipeline.records.variant import Generated, Variant
 from pipeline.sandbox import command, resources
 from pipeline.sandbox.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
-from pipeline.sandbox.untrusted import compile_untrusted
+from pipeline.sandbox.untrusted import UntrustedCompiler, answer
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
@@ -42,6 +43,7 @@ MEMORY_LIMIT = 8 << 30  # bytes for one worker
 OUTPUT_LIMIT = 1 << 30  # bytes of one file
 LOG = "log.txt"
 WORKER = "pipeline.stages.compile:serve"
+UNTRUSTED = "pipeline.stages.compile:serve_untrusted"
 SHARED_FROM = 8
 """Variants of a round from which on it pays to make what their compiles have in common: four do for C++."""
 
@@ -56,6 +58,13 @@ class _Work(Record, frozen=True, kw_only=True):
     job: CompileJob
     root: str
     folder: str
+
+
+class _Untrusted(Record, frozen=True, kw_only=True):
+    """What a confined process gets for one variant."""
+
+    job: CompileJob
+    root: str
 
 
 class _Done(Record, frozen=True, kw_only=True):
@@ -225,7 +234,9 @@ class _Driver:
         """Compile one variant; a worker that dies or hangs is this variant's outcome."""
         started = time.monotonic()
         if job.variant.written:  # by whom we do not know: never where another variant's code will be
-            result = compile_untrusted(self._server, job, sources, folder)
+            untrusted = UntrustedCompiler(self._server, UNTRUSTED, binary_digest)
+            with scratch_folder() as scratch:
+                result = untrusted.compile(_Untrusted(job=job, root=str(sources)), scratch, folder)
             return _Done(result=result, seconds=time.monotonic() - started)
         try:
             if self._child is None:
@@ -284,6 +295,13 @@ def serve(channel: Channel) -> None:
         started = time.monotonic()
         result = compiler.compile(work.job, root, Path(work.folder))
         channel.send(_Done(result=result, seconds=time.monotonic() - started))
+
+
+def serve_untrusted(channel: Channel) -> None:
+    """Runs in a confined process: compile one job."""
+    work: _Untrusted = channel.receive(_Untrusted)
+    compiler = backend(work.job.variant.backend)
+    answer(channel, lambda folder: compiler.compile(work.job, Path(work.root), folder))
 
 
 if __name__ == "__main__":

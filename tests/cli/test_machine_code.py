@@ -61,7 +61,7 @@ def test_source_text_only_where_it_was_compiled(root, capsys):
 
 def test_source_text(root, capsys, monkeypatch):
     """Where the sources are those that were compiled, their lines stand beside the numbers."""
-    monkeypatch.setattr("pipeline.plan.sources.Sources.implementation", lambda *_: "0" * 20)
+    monkeypatch.setattr("pipeline.backends.source_digests.Sources.implementation", lambda *_: "0" * 20)
     _, out, _ = run(root, capsys, "show", "hardware=a100", "--no-code")
     assert "| sums = tl.dot(" in out
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.plan import code
-from pipeline.plan.code import code_digest
+from pipeline.records import python_source
+from pipeline.records.python_source import code_digest
 from tests.paths import ROOT
 
 FILES = {
@@ -125,11 +126,11 @@ def test_digest_is_alike_in_every_python(tmp_path: Path) -> None:
     """Another version of Python, where there is one, reads the same digests; fields it adds do not count."""
     source = b"def f(a, *b):\n    return f'{a:>{b}}', [], None, ''\n\nclass C(int):\n    x: int = 1\n"
     tree = ast.parse(source)
-    before = code._form(tree, set())
+    before = python_source._form(tree, set())
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             node._fields = tuple(name for name in node._fields if name != "type_params")
-    assert code._form(tree, set()) == before
+    assert python_source._form(tree, set()) == before
     assert "type_params" not in repr(before)
 
 
@@ -139,16 +140,16 @@ def test_empty_text_counts() -> None:
     assert code_digest(b"return_ = None") != code_digest(b"return_ = ''")
     tree = ast.parse(b"f'{a}'")
     assert isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.JoinedStr)
-    before = code._form(tree, set())
+    before = python_source._form(tree, set())
     tree.body[0].value.values.append(ast.Constant(""))
-    assert code._form(tree, set()) == before
+    assert python_source._form(tree, set()) == before
 
 
 def test_what_was_read_of_a_module_is_kept(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is parsed twice, an edited module is parsed again, a broken file is left out."""
     parsed: list[bytes] = []
-    real = code._parse
-    monkeypatch.setattr(code, "_parse", lambda source: (parsed.append(source), real(source))[1])
+    real = code.parse_module
+    monkeypatch.setattr(code, "parse_module", lambda source: (parsed.append(source), real(source))[1])
 
     def digest() -> str:
         root = code.Code(toy, package="toy", registries={"toy.registry"}, kept=toy / "kept")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.execution.submit import SECRET as SECRET_OF_SUBMIT
+from pipeline.execution.submit import _environment as keys_of
 from pipeline.records.agent import SECRET
-from pipeline.sandbox.submit import SECRET as SECRET_OF_SUBMIT
-from pipeline.sandbox.submit import _environment as keys_of
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def environment() -> Iterator[dict[str, str]]:
 
 def submit(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one stage in the warm worker."""
-    command = [sys.executable, "-m", "pipeline.sandbox.submit", *arguments]
+    command = [sys.executable, "-m", "pipeline.execution.submit", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -84,7 +84,9 @@ def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: 
     fifo = tmp_path / "spec.json"  # the stage blocks in reading its spec
     os.mkfifo(fifo)
     arguments = ["compile", "--spec", str(fifo), "--variants", str(fifo), "--out", str(tmp_path / "out")]
-    client = subprocess.Popen([sys.executable, "-m", "pipeline.sandbox.submit", *arguments], env=environment)
+    client = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.execution.submit", *arguments], env=environment
+    )
     writer = open_when_read(fifo)
     client.send_signal(signal.SIGKILL)
     client.wait(timeout=10)

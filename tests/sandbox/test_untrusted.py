@@ -7,7 +7,7 @@ import pytest
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes
-from pipeline.sandbox.untrusted import LOG, _taken
+from pipeline.sandbox.untrusted import LOG, taken
 
 BINARY = b"binary"
 
@@ -39,7 +39,7 @@ def test_what_the_answer_names_comes_home(folders: tuple[Path, Path]) -> None:
     """Plain files, in the folders that they were in, and nothing else."""
     out, entry = folders
     answer = compiled("kernel.so", "sources/kernel.cpp")
-    assert _taken(answer, out, entry) == answer
+    assert taken(answer, out, entry, digest_bytes) == answer
     assert sorted(path.name for path in entry.rglob("*") if path.is_file()) == ["kernel.cpp", "kernel.so"]
 
 
@@ -61,7 +61,7 @@ def test_a_strange_answer_is_tampered(folders: tuple[Path, Path], answer: Compil
     out, entry = folders
     (out / "link").symlink_to("/etc/hostname")
     (out / "folder").symlink_to("/etc")
-    found = _taken(answer, out, entry)
+    found = taken(answer, out, entry, digest_bytes)
     assert isinstance(found, Failure)
     assert found.outcome is Outcome.TAMPERED
     assert reason in found.reason
@@ -73,12 +73,12 @@ def test_a_log_may_be_a_link_too(folders: tuple[Path, Path]) -> None:
     out, entry = folders
     said = Failure(outcome=Outcome.COMPILE_ERROR, reason="x" * 10_000, log=LOG)
     (out / LOG).write_text("error: x")
-    found = _taken(said, out, entry)
+    found = taken(said, out, entry, digest_bytes)
     assert (entry / LOG).read_text() == "error: x"
     assert isinstance(found, Failure)
     assert len(found.reason) == 500
     (out / LOG).unlink()
     (out / LOG).symlink_to("/etc/hostname")
-    found = _taken(said, out, entry)
+    found = taken(said, out, entry, digest_bytes)
     assert isinstance(found, Failure)
     assert found.outcome is Outcome.TAMPERED

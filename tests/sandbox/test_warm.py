@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.sandbox import submit
+from pipeline.execution import submit
+from pipeline.execution.submit import BEGIN, WARM
+from pipeline.execution.zygote import PRELOAD
 from pipeline.sandbox.requests import fork_server
 from pipeline.sandbox.sandbox import ForkServer, Limits
-from pipeline.sandbox.submit import BEGIN, WARM
-from pipeline.sandbox.zygote import PRELOAD
 
 TORCH, TRITON = "torch._C", "triton"
 """What only an import of torch, and of Triton, imports."""
@@ -33,7 +33,7 @@ class Worker:
     def submit(self, *arguments: str) -> list[str]:
         """Run one job; what it and its client imported."""
         ended = subprocess.run(
-            [sys.executable, "-m", "pipeline.sandbox.submit", *arguments],
+            [sys.executable, "-m", "pipeline.execution.submit", *arguments],
             env={"PATH": "/usr/bin:/bin", "TMPDIR": str(self._folder), "PYTHONPROFILEIMPORTTIME": "1"},
             capture_output=True,
             text=True,

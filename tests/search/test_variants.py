@@ -85,7 +85,7 @@ def test_another_text_or_header_is_another_variant(repository: Path) -> None:
 
 def test_a_text_equal_to_the_declared_one_is_the_declared_variant(repository: Path) -> None:
     """Nothing is compiled twice for it, and it is trusted like the repository."""
-    from pipeline.plan.sources import Sources
+    from pipeline.backends.source_digests import Sources
 
     digest = Sources(repository).implementation(IMPLEMENTATION)
     spec = GenerateSpec(**{**{name: getattr(SPEC, name) for name in SPEC.__struct_fields__},

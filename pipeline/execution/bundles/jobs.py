@@ -37,7 +37,7 @@ class Command(Record, frozen=True, kw_only=True):
 
 def launcher(command: Command) -> list[str]:
     """The warm worker has torch already; it ends with whoever submits, and the stage with it."""
-    return [sys.executable, "-m", "pipeline.sandbox.submit", command.stage, *command.arguments]
+    return [sys.executable, "-m", "pipeline.execution.submit", command.stage, *command.arguments]
 
 
 class _Running:

@@ -147,7 +147,7 @@ class Chain:
         spec = str(self._copy(stage))
         warm = ["--warm", spec] if stage == "compile" else []
         places = ["--spec", spec, "--out", str(self._output(stage)), "--root", str(self._store)]
-        return [sys.executable, "-m", "pipeline.sandbox.submit", *warm, stage, *places, *arguments]
+        return [sys.executable, "-m", "pipeline.execution.submit", *warm, stage, *places, *arguments]
 
     def _copy(self, stage: str) -> Path:
         return self._scratch / stage / f"{NAME}.json"

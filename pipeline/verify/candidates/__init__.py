@@ -3,5 +3,5 @@
 A *problem* (`problem`) is a file with `Model`, `get_inputs` and `get_init_inputs`; a *candidate* is a file
 with `ModelNew`. The judge derives conditions from the problem (`conditions`), expected values and bounds from
 `Model` in float64 (`pipeline.verify.checks.rounding`), and tries each candidate (`trial`) in a process
-of its own (`process`), which never holds the expected values. What the two say to each other stands in `messages`.
+of its own (`process`), which never holds the expected values. Their messages stand in `messages`.
 """

@@ -1,8 +1,8 @@
 """What the judge and a candidate's process say to each other: plain records, tensors by their place.
 
 The judge sends `Load`, then one `Call` at a time, each answered by `Ready`, `Done` or `Refused`. Tensors
-travel in shared memory (`pipeline.verify.checks.buffers`): a `Call` says where its inputs lie and where copies
-of the outputs go.
+travel in shared memory (`pipeline.verify.checks.buffers`): a `Call` says where its inputs lie and
+where copies of the outputs go.
 """
 
 from typing import Any, Literal

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from pipeline.backends.calling import differentiated
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import GradientOf
 from pipeline.records.problem import Problem
@@ -88,21 +89,3 @@ class Backward:
         function = functools.partial(self._reference, **problem.scalars, **problem.attributes)
         arguments = tuple(inputs[name] for name in problem.names("input") if name not in upstream)
         return function, arguments, tuple(inputs[name] for name in upstream)
-
-
-def differentiated(reference: Function, declared: GradientOf, names: tuple[str, ...]) -> Function:
-    """Inputs of the backward in the order of `names`, constants by keyword -> the gradients, by autograd.
-
-    The forward pass is part of every call.
-    """
-
-    def gradients(*tensors: torch.Tensor, **constants: Any) -> tuple[torch.Tensor, ...]:
-        given = dict(zip(names, tensors, strict=True))
-        upstream = [given.pop(name) for name in declared.upstream]
-        leaves = {name: given[name].detach().requires_grad_() for name in declared.inputs}
-        with torch.enable_grad():
-            outputs = reference(*(given | leaves).values(), **constants)
-            roots = outputs if isinstance(outputs, tuple | list) else (outputs,)
-            return torch.autograd.grad(roots, list(leaves.values()), upstream)
-
-    return gradients

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 import torch
 
+from pipeline.backends.calling import differentiated
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import GradientOf, Tensor
 from pipeline.records.problem import Problem
-from pipeline.verify.checks.gradient import Backward, differentiated
+from pipeline.verify.checks.gradient import Backward
 from pipeline.verify.checks.tolerance import deviation
 
 DECLARED = GradientOf(kernel="gated", inputs=("x", "w"), upstream=("dy",))

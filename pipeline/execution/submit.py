@@ -1,8 +1,8 @@
-"""Run one stage in the warm worker: `python -m pipeline.sandbox.submit <stage> <arguments of the stage>`.
+"""Run one stage in the warm worker: `python -m pipeline.execution.submit <stage> <arguments of the stage>`.
 
 The same as `python -m pipeline.stages.<stage> <arguments>`, without its second of imports. Starts the zygote
-where there is none; in a job of a cluster there is never one: `pipeline.execution.on_node` runs it there. Exits
-with the stage's exit code; killed, it takes the stage with it.
+where there is none; in a job of a cluster there is never one: `pipeline.execution.on_node` runs it there.
+Exits with the stage's exit code; killed, it takes the stage with it.
 
     --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
     --last SPEC   before track and report: run it where what they need is imported already
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] in ([WARM], [LAST], [AHEAD]) and len(arguments) > 2:
         option, spec, arguments = arguments[0], Path(arguments[1]), arguments[2:]
     if not arguments or arguments[0] in (WARM, LAST, AHEAD):
-        usage = "usage: python -m pipeline.sandbox.submit [--warm|--last|--ahead SPEC] STAGE ARGUMENTS…"
+        usage = "usage: python -m pipeline.execution.submit [--warm|--last|--ahead SPEC] STAGE ARGUMENTS…"
         print(usage, file=sys.stderr)
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
@@ -104,7 +104,7 @@ def _environment(stage: str) -> dict[str, str]:
 def begin(*options: str) -> subprocess.Popen[bytes]:
     """Start the zygote where there is none, with --last SPEC its branch, too, and do not wait for it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.sandbox.submit", *options, BEGIN],
+        [sys.executable, "-m", "pipeline.execution.submit", *options, BEGIN],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -217,7 +217,7 @@ def _started(path: Path, log: Path) -> socket.socket | None:
     """Start a zygote and connect to it."""
     with log.open("wb") as stream:
         zygote = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.sandbox.zygote", str(path)],
+            [sys.executable, "-m", "pipeline.execution.zygote", str(path)],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,

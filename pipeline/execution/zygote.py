@@ -2,7 +2,7 @@
 
 Importing torch takes more than a second, a fork some milliseconds. One zygote serves one checkout, one
 interpreter and one state of the project's code, all three of which are in its address
-(`pipeline.sandbox.submit`), so it cannot run stale code. It ends by itself when idle.
+(`pipeline.execution.submit`), so it cannot run stale code. It ends by itself when idle.
 
 A branch is a zygote that was forked from this one and has more imported: Triton, which is either a compiler
 or an interpreter from its import on, and so must not be imported for all jobs; or what `torch.compile` needs,
