@@ -114,7 +114,8 @@ def benchmark_checkout(folder: Path) -> Checkout:
         shutil.copytree(
             ROOT / "tests" / part, folder / "tests" / part, ignore=shutil.ignore_patterns("__pycache__")
         )
-    shutil.copy(ROOT / "tests" / "__init__.py", folder / "tests")
+    for name in ("__init__.py", "paths.py"):
+        shutil.copy(ROOT / "tests" / name, folder / "tests")
     command = [sys.executable, "-m", "compileall", "-q", "pipeline", "tests", "kernels"]
     subprocess.run(command, cwd=folder, check=True)
     return checkout

@@ -50,7 +50,11 @@ def test_a_flush_is_not_timed() -> None:
 def test_straight_calls_flush_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """By these a clock is checked: nothing but calls is between its two readings."""
     flushed: list[CpuTimer] = []
-    monkeypatch.setattr(CpuTimer, "_evict", flushed.append)
+
+    def evict(timer: CpuTimer) -> None:
+        flushed.append(timer)
+
+    monkeypatch.setattr(CpuTimer, "_evict", evict)
     timer = CpuTimer(flush_cache=True)
     assert timer.straight(lambda: time.sleep(0.005), 4) >= 0.02
     assert flushed == []

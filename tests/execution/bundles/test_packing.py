@@ -47,7 +47,7 @@ def test_what_is_in_it(job: Path) -> None:
     with zipfile.ZipFile(job) as archive:
         names = set(archive.namelist())
         said = json.loads(archive.read(bootstrap.JOB))
-    assert {"__main__.py", "project/pipeline/bundle.py", "project/conf/config.yaml"} <= names
+    assert {"__main__.py", "project/pipeline/cli/__init__.py", "project/conf/config.yaml"} <= names
     assert {"lib/hydra/__init__.py", "lib/simpleeval.py", "lib/antlr4/__init__.py"} <= names
     assert not [name for name in names if "__pycache__" in name or name.startswith("project/tests")]
     tags = {name for name in names if ".cpython-" in name and f"cpython-{HERE.replace('.', '')}" not in name}

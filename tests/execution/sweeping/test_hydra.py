@@ -15,7 +15,7 @@ from tests.paths import ROOT
 
 optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 
-APP = ROOT / "tests" / "sweeping" / "app" / "toy.py"
+APP = Path(__file__).parent / "app" / "toy.py"
 OPTUNA = (
     "-m",
     "hydra/sweeper=optuna",

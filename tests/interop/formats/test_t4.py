@@ -208,7 +208,7 @@ def test_the_schema_decides() -> None:
 def test_the_schema_is_the_published_one() -> None:
     """Ours is a copy, unchanged."""
     published = recorded("schema/T4_1.0.0_results-schema.json")
-    ours = ROOT / "pipeline" / "formats" / "schemas" / "T4-1.0.0-results.json"
+    ours = ROOT / "pipeline" / "interop" / "formats" / "schemas" / "T4-1.0.0-results.json"
     assert json.loads(ours.read_text()) == json.loads(published.read_text())
 
 
