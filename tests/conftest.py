@@ -17,4 +17,4 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has that of the proces
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="kernelmill-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
-from tests.verify.candidates import conversation  # noqa: F401
+from tests.verify.harness.returning import candidate_process  # noqa: F401

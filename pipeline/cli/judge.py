@@ -29,9 +29,9 @@ from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, V
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record
 from pipeline.store.lock import take_lock
-from pipeline.verify.candidates.flashinfer_format import is_data_set
-from pipeline.verify.candidates.flashinfer_traces import write_traces
-from pipeline.verify.candidates.table import summary, write_table
+from pipeline.verify.candidates.flashinfer.data_set import is_data_set
+from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
+from pipeline.verify.candidates.verdict_table import summary, write_table
 
 CONFIG_KEYS = ("problems", "hardware", "verify", "store")
 OUT = Path("verdicts.csv")

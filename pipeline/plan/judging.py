@@ -22,9 +22,9 @@ from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.record import Record, digest
 from pipeline.records.settings import Verify
 from pipeline.records.specs import key_of
-from pipeline.verify.candidates.flashinfer import convert, plain_name
-from pipeline.verify.candidates.flashinfer_format import is_data_set
-from pipeline.verify.candidates.folder import complaints, scan
+from pipeline.verify.candidates.flashinfer.conversion import convert, plain_name
+from pipeline.verify.candidates.flashinfer.data_set import is_data_set
+from pipeline.verify.candidates.kernelbench import complaints, scan
 
 
 class Judging(Record, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest
 from pipeline.records.settings import Verify
 from pipeline.records.specs import MutateSpec, MutateTask
-from pipeline.verify.mutation.mutants import LANGUAGES
+from pipeline.verify.mutation.mutant_generation import LANGUAGES
 
 SURVIVORS = "survivors.yaml"
 

@@ -154,7 +154,7 @@ class Vendor(Record, frozen=True, kw_only=True):
 
 
 class Tolerance(Record, frozen=True, kw_only=True):
-    """What the error bound is derived from; see `pipeline.verify.checks.tolerance`."""
+    """What the error bound is derived from; see `pipeline.verify.oracle.tolerance`."""
 
     magnitude: str
     """`module:function`, called like the reference in float64: the magnitudes that entered each output. Or

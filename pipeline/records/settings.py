@@ -7,7 +7,8 @@ from pipeline.records.record import Record
 Distribution = Literal[
     "normal", "large", "small", "one_signed", "ties", "special", "constant", "integers"
 ]  # fmt: skip
-"""How inputs are drawn (`pipeline.verify.checks.inputs`); `special`, `integers` only if a kernel promises."""
+"""How inputs are drawn (`pipeline.verify.oracle.random_inputs`); `special` and `integers` only if a kernel
+promises them."""
 
 
 _AT_LEAST = {

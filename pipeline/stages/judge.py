@@ -28,10 +28,10 @@ from pipeline.store.provenance import provenance
 from pipeline.store.seals import write_sealed
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.candidates.casebook import CaseBook
-    from pipeline.verify.candidates.messages import Assembled
-    from pipeline.verify.candidates.session import Subject
-    from pipeline.verify.candidates.trial import Tried
+    from pipeline.verify.harness.returning.cases.case_set import CaseBook
+    from pipeline.verify.harness.returning.messages import Assembled
+    from pipeline.verify.harness.returning.session import Subject
+    from pipeline.verify.harness.returning.trial import Tried
 
 INTERPRETER = {"TRITON_INTERPRET": "1"}
 
@@ -112,7 +112,7 @@ def _judge_all(
     spec: JudgeSpec, candidates: list[CandidateFile], options: argparse.Namespace
 ) -> dict[str, Verdict]:
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
-    from pipeline.verify.candidates.session import PRELOAD
+    from pipeline.verify.harness.returning.session import PRELOAD
 
     environment = {} if _on_device(spec) else INTERPRETER
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
@@ -138,7 +138,7 @@ def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:
     """Processes whose Triton compiles, where the target is absent."""
     if spec.device_present:
         return contextlib.nullcontext()
-    from pipeline.verify.candidates.assembly import PRELOAD
+    from pipeline.verify.harness.returning.cross_compilation import PRELOAD
 
     return ForkServer(preload=PRELOAD)
 
@@ -149,9 +149,9 @@ def _on_device(spec: JudgeSpec) -> bool:
 
 def _book(spec: JudgeSpec) -> "CaseBook | Failure":
     """The cases of the problem, or what is wrong with it."""
-    from pipeline.verify.candidates.casebook import PROBLEM_SECONDS, CaseBook
-    from pipeline.verify.candidates.oracle import limited
-    from pipeline.verify.candidates.problem import Problem, ProblemError
+    from pipeline.verify.candidates.model_problem import Problem, ProblemError
+    from pipeline.verify.harness.returning.cases.case_set import PROBLEM_SECONDS, CaseBook
+    from pipeline.verify.harness.returning.cases.expected_values import limited
 
     try:
         with limited(PROBLEM_SECONDS, "importing it"):
@@ -186,7 +186,7 @@ class _Judge:
 
     def verdict(self, candidate: CandidateFile) -> Verdict:
         """Judge one candidate; a bug of the judge's concerns this candidate only, and is told."""
-        from pipeline.verify.candidates.problem import ProblemError
+        from pipeline.verify.candidates.model_problem import ProblemError
 
         try:
             return self._judged(candidate)
@@ -201,7 +201,7 @@ class _Judge:
             return _failed(self._spec, candidate, failure)
 
     def _judged(self, candidate: CandidateFile) -> Verdict:
-        from pipeline.verify.candidates.trial import try_candidate
+        from pipeline.verify.harness.returning.trial import try_candidate
 
         started = time.monotonic()
         entry = entry_of(self._spec, candidate)
@@ -225,7 +225,7 @@ class _Judge:
         return verdict
 
     def _subject(self, candidate: CandidateFile) -> "Subject":
-        from pipeline.verify.candidates.session import Subject
+        from pipeline.verify.harness.returning.session import Subject
 
         text = Path(candidate.path).read_text(errors="replace")
         where: JudgedWhere = "interpreter" if "triton" in text else "host"
@@ -241,7 +241,7 @@ class _Judge:
     def _row(
         self, candidate: CandidateFile, tried: "Tried", subject: "Subject", assembled: "Assembled"
     ) -> Verdict:
-        from pipeline.verify.candidates.assembly import facts_text
+        from pipeline.verify.harness.returning.cross_compilation import facts_text
 
         failure = tried.failure or assembled.failure
         compiled = assembled.failure is None and not assembled.incomplete and bool(assembled.kernels)
@@ -269,8 +269,8 @@ class _Judge:
 
     def _assembled(self, subject: "Subject", tried: "Tried", folder: Path) -> "Assembled":
         """What is right in the interpreter is compiled for the target that is absent."""
-        from pipeline.verify.candidates.assembly import assemble_for
-        from pipeline.verify.candidates.messages import Assembled
+        from pipeline.verify.harness.returning.cross_compilation import assemble_for
+        from pipeline.verify.harness.returning.messages import Assembled
 
         if self._compilers is None or tried.failure is not None or "triton" not in subject.text:
             return Assembled()

@@ -28,13 +28,13 @@ from pipeline.store.entries import bring_entries, find_entry, new_entry, put_rec
 from pipeline.store.owners import scratch_folder
 from pipeline.store.provenance import provenance
 from pipeline.store.seals import write_sealed
-from pipeline.verify.checks.interpreter import INTERPRETERS
-from pipeline.verify.checks.preparation import job_of, where_run
-from pipeline.verify.mutation.compiling import Compiler
-from pipeline.verify.mutation.grounds import Ground, Grounds, cover
-from pipeline.verify.mutation.live import live_lines
-from pipeline.verify.mutation.mutants import find_mutants, spread
-from pipeline.verify.mutation.trying import Bench, Servers, describe
+from pipeline.verify.harness.in_place.preparation import job_of, where_run
+from pipeline.verify.harness.interpreters import INTERPRETERS
+from pipeline.verify.mutation.mutant_compiler import Compiler
+from pipeline.verify.mutation.mutant_generation import find_mutants, spread
+from pipeline.verify.mutation.mutant_trials import Bench, Servers, describe
+from pipeline.verify.mutation.preprocessed_lines import live_lines
+from pipeline.verify.mutation.variant_cover import Ground, Grounds, cover
 
 
 def main(arguments: list[str]) -> int:
@@ -161,7 +161,7 @@ class _Run:
 
     def try_all(self, orders: list[tuple[Mutant, ...]], repository: Path, workers: int) -> None:
         """The kernel itself first; then threads, each with a compiling process and an operator of its own."""
-        from pipeline.verify.checks import candidate  # noqa: F401  (with torch, before the fork: it costs no child anything)
+        from pipeline.verify.harness.in_place import process  # noqa: F401  (with torch, before the fork: it costs no child anything)
 
         with (
             ForkServer(preload=backend(self._spec.backend).preload) as compiling,

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.records.judged import JudgeOutput, VerdictsSpec
 from pipeline.records.record import read_record
 from pipeline.sandbox import command
-from pipeline.verify.candidates.table import write_table
+from pipeline.verify.candidates.verdict_table import write_table
 
 
 def main(arguments: list[str]) -> int:

@@ -36,9 +36,7 @@ from pipeline.store.entries import bring_entries, find_entry, new_entry, put_rec
 from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
 from pipeline.store.sources import require_sources, root_of
-from pipeline.verify.checks.identity import verdict_digest
-from pipeline.verify.checks.interpreter import INTERPRETERS
-from pipeline.verify.checks.preparation import (
+from pipeline.verify.harness.in_place.preparation import (
     book_of,
     can_run,
     cases_of,
@@ -48,10 +46,12 @@ from pipeline.verify.checks.preparation import (
     where_run,
     where_tried,
 )
-from pipeline.verify.checks.shapes import Shape
+from pipeline.verify.harness.in_place.shapes import Shape
+from pipeline.verify.harness.in_place.verdict_key import verdict_digest
+from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:
-    from pipeline.verify.checks.trial import Trial
+    from pipeline.verify.harness.in_place.trial import Trial
 
 
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
@@ -176,7 +176,7 @@ def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
 
 def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace) -> dict[str, VerifyRecord]:
     """Threads of this process judge, each with a candidate in a forked process."""
-    from pipeline.verify.checks import candidate  # noqa: F401  (with torch: imported here, it costs no child anything)
+    from pipeline.verify.harness.in_place import process  # noqa: F401  (with torch: imported here, it costs no child anything)
 
     interpreted = where_run(spec) == "interpreter"
     names = sorted({plan.compiled.variant.backend for plan in plans})
@@ -222,7 +222,7 @@ class _Judge:
     """Holds what all variants of the job share."""
 
     def __init__(self, spec: VerifySpec, server: ForkServer, root: Path) -> None:
-        from pipeline.verify.checks.inputs import draw_seeds
+        from pipeline.verify.oracle.random_inputs import draw_seeds
 
         self._spec = spec
         self._server = server
@@ -261,7 +261,7 @@ class _Judge:
         return trial
 
     def _try(self, plan: _Plan, folder: Path) -> "Trial":
-        from pipeline.verify.checks.trial import LOG, Trial, try_variant
+        from pipeline.verify.harness.in_place.trial import LOG, Trial, try_variant
 
         spec, variant = self._spec, plan.compiled.variant
         if not can_run(spec, variant.backend):

@@ -28,8 +28,8 @@ def main() -> None:
     import torch
 
     from pipeline.backends.registry import backend
-    from pipeline.verify.checks.preparation import book_of, cases_of, job_of, shapes_of
-    from pipeline.verify.checks.reference import find_function
+    from pipeline.verify.harness.in_place.preparation import book_of, cases_of, job_of, shapes_of
+    from pipeline.verify.oracle.reference import find_function
 
     torch.set_num_threads(1)
     record = next(record for record in compiled.records if isinstance(record.result, Compiled))

@@ -17,8 +17,8 @@ from pipeline.plan.compose import composer
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.kernel import Kernel
 from pipeline.records.record import from_plain
-from pipeline.verify.checks.reference import Oracle, find_function
-from pipeline.verify.checks.tolerance import deviation
+from pipeline.verify.oracle.reference import Oracle, find_function
+from pipeline.verify.oracle.tolerance import deviation
 from tests.backends.triton_jobs import ROOT, declared_job
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 

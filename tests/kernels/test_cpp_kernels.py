@@ -17,8 +17,8 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.variant import Variant
-from pipeline.verify.checks.reference import Oracle, find_function
-from pipeline.verify.checks.tolerance import deviation
+from pipeline.verify.oracle.reference import Oracle, find_function
+from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT
 
 NAMES = ("softmax", "rms_norm", "matmul", "matmul_bias_gelu")

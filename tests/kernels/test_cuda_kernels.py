@@ -12,7 +12,7 @@ import torch
 from pipeline.backends.registry import backend
 from pipeline.records.compiled import Compiled
 from pipeline.records.formula import ELEMENT_BYTES, evaluate
-from pipeline.verify.checks.tolerance import deviation
+from pipeline.verify.oracle.tolerance import deviation
 from tests.backends.cuda_jobs import ROOT, TARGETS, declared_job, emulated
 from tests.backends.triton_jobs import DIMENSIONS, kernel, target
 from tests.kernels.test_cpp_kernels import inputs_of, oracle_of, problem_of

@@ -14,7 +14,7 @@ from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.layout import spec_path
 from pipeline.records.record import from_plain, read_record
 from pipeline.records.specs import AggregateSpec, MutateSpec
-from pipeline.verify.mutation.mutants import find_mutants
+from pipeline.verify.mutation.mutant_generation import find_mutants
 from tests.paths import ROOT
 from tests.plan.project import Project
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from pipeline.sandbox import surroundings
 from pipeline.sandbox.private import private as copy_of
-from pipeline.verify.checks import candidate
+from pipeline.verify.harness.in_place import process
 from tests.paths import ROOT
 
 
@@ -91,16 +91,16 @@ REPLACED = {
     "os.getpid": (os, "getpid"),
     "builtins.isinstance": (builtins, "isinstance"),
     "threading.Thread.start": (threading.Thread, "start"),
-    "pipeline.verify.checks.candidate.serve": (candidate, "serve"),
-    "pipeline.sandbox.channel.Channel.send": (candidate.Channel, "send"),
+    "pipeline.verify.harness.in_place.process.serve": (process, "serve"),
+    "pipeline.sandbox.channel.Channel.send": (process.Channel, "send"),
 }
 
 
 def with_shadow() -> Iterator[None]:
     """A name of Python's own, in a module that has none of that name."""
-    candidate.range = fake  # type: ignore[attr-defined]
+    process.range = fake  # type: ignore[attr-defined]
     yield
-    del candidate.range  # type: ignore[attr-defined]
+    del process.range  # type: ignore[attr-defined]
 
 
 OTHERWISE: dict[str, Callable[[], Iterator[None]]] = {
@@ -108,7 +108,7 @@ OTHERWISE: dict[str, Callable[[], Iterator[None]]] = {
         functional.softmax
     ),
     "a kernel of PyTorch was replaced: aten/trapz.dx/CPU": with_new_kernel,
-    "pipeline.verify.checks.candidate.range was replaced": with_shadow,
+    "pipeline.verify.harness.in_place.process.range was replaced": with_shadow,
     "time was replaced": lambda: with_module("time"),
     "an import hook was added: Finder": with_finder,
     "sys.settrace was set": with_trace,

@@ -18,8 +18,8 @@ from pipeline.search.prune_static import judge
 from tests.performance.bound.results import GPU_LIMITS, GPU_PEAKS, cpu_task, profiled
 from tests.performance.bound.results import facts as gpu_facts
 from tests.report.sample_run import PROVENANCE
-from tests.verify.checks.build import spec as verify_spec
-from tests.verify.checks.build import variant
+from tests.verify.harness.in_place.build import spec as verify_spec
+from tests.verify.harness.in_place.build import variant
 
 CPU = Target(kind="cpu", architecture="x86-64-v4", limits={"vector_bits": 512})
 GPU = Target(kind="cuda", architecture="sm_90", limits=GPU_LIMITS)

@@ -11,9 +11,9 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import MutateSpec, MutateTask
 from pipeline.stages import mutate
-from pipeline.verify.mutation import mutants
+from pipeline.verify.mutation import mutant_generation
 from pipeline.verify.mutation.cpp_operators import OPERATORS
-from tests.verify.checks.build import IMPLEMENTATION, SETTINGS, spec
+from tests.verify.harness.in_place.build import IMPLEMENTATION, SETTINGS, spec
 
 TUNABLES = {
     "LANES": Tunable(values=(8,), default=8),
@@ -30,7 +30,7 @@ WEAKER = msgspec.structs.replace(QUICK, name="weaker", distributions=("normal", 
 def _three_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is found, one that is not, one that does not apply."""
     chosen = {name: OPERATORS[name] for name in ("drop_maximum", "int32_overflow", "wrong_epsilon")}
-    monkeypatch.setattr(mutants, "LANGUAGES", {".cpp": chosen})
+    monkeypatch.setattr(mutant_generation, "LANGUAGES", {".cpp": chosen})
 
 
 def mutate_spec(**changes: object) -> MutateSpec:

@@ -21,7 +21,7 @@ from pipeline.records.settings import Verify
 from pipeline.records.specs import Build, VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages import verify
-from tests.verify.checks.build import (
+from tests.verify.harness.in_place.build import (
     IMPLEMENTATION,
     PROBLEM,
     PROVENANCE,
@@ -31,7 +31,7 @@ from tests.verify.checks.build import (
     spec,
     variant,
 )
-from tests.verify.checks.softmax_sources import RIGHT, WRONG, source
+from tests.verify.harness.in_place.softmax_sources import RIGHT, WRONG, source
 
 QUICK = msgspec.structs.replace(SETTINGS, distributions=("normal", "large"), edge_shapes=2)
 IMPATIENT = msgspec.structs.replace(SETTINGS, time_limit=2.0)

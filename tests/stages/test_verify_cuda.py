@@ -16,7 +16,7 @@ from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
 from tests.backends.cuda_jobs import ROOT, kernel, target
-from tests.verify.checks.build import BUILD, PROVENANCE, SETTINGS, spec, variant
+from tests.verify.harness.in_place.build import BUILD, PROVENANCE, SETTINGS, spec, variant
 
 SOFTMAX = "kernels/softmax/softmax.cu"
 CHANGES = {

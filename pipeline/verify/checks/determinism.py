@@ -3,10 +3,10 @@
 import torch
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.buffers import integers
-from pipeline.verify.checks.observation import Judgement, NotApplicable, Observation, Passed
-from pipeline.verify.checks.tolerance import deviation
+from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
 from pipeline.verify.checks.value import describe
+from pipeline.verify.harness.buffers import integers
+from pipeline.verify.oracle.tolerance import deviation
 
 
 def check_determinism(observation: Observation) -> Judgement:

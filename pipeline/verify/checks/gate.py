@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pipeline.records.outcome import Failure
 from pipeline.records.verified import CheckResult
-from pipeline.verify.checks.observation import Check, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import Check, NotApplicable, Observation, Passed
 from pipeline.verify.checks.registry import CHECKS
 
 

@@ -1,7 +1,7 @@
 """Nothing was written outside of the tensors: guard bands and the slack between padded rows are untouched."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.observation import Judgement, Observation, Passed
+from pipeline.verify.checks.call_observation import Judgement, Observation, Passed
 
 
 def check_guards(observation: Observation) -> Judgement:

@@ -1,7 +1,7 @@
 """Shape, dtype, strides and place of every output are still what the caller gave: nothing was replaced."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.observation import Judgement, Observation, Passed
+from pipeline.verify.checks.call_observation import Judgement, Observation, Passed
 
 
 def check_metadata(observation: Observation) -> Judgement:

@@ -3,16 +3,16 @@
 The order decides the outcome where several would fail: what a user must fix first comes first.
 """
 
-from pipeline.verify.checks.completion import check_completion
+from pipeline.verify.checks.call_observation import Check
 from pipeline.verify.checks.determinism import check_determinism
 from pipeline.verify.checks.guards import check_guards
+from pipeline.verify.checks.input_mutation import check_mutation
+from pipeline.verify.checks.late_writes import check_completion
 from pipeline.verify.checks.metadata import check_metadata
-from pipeline.verify.checks.mutation import check_mutation
-from pipeline.verify.checks.observation import Check
+from pipeline.verify.checks.own_work import check_work
 from pipeline.verify.checks.tampering import check_tampering
+from pipeline.verify.checks.unwritten import check_written
 from pipeline.verify.checks.value import check_value
-from pipeline.verify.checks.work import check_work
-from pipeline.verify.checks.written import check_written
 
 CHECKS: dict[str, Check] = {
     "tampering": check_tampering,

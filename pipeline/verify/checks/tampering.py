@@ -1,7 +1,7 @@
 """The candidate left its process as it found it: functions, settings, threads and processes."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
 
 _SHOWN = 3  # changes that a reason names
 

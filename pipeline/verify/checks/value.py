@@ -1,8 +1,8 @@
 """The outputs of the first call are the expected ones, each element within its derived bound."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.observation import Judgement, NotApplicable, Observation, Passed
-from pipeline.verify.checks.tolerance import Deviation, deviation
+from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.oracle.tolerance import Deviation, deviation
 
 
 def check_value(observation: Observation) -> Judgement:

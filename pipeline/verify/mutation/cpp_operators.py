@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from pipeline.verify.mutation.cpp_text import Line, arguments, lines, pragmas
-from pipeline.verify.mutation.edit import Edit, Operator
+from pipeline.verify.mutation.source_edit import Edit, Operator
 
 _Change = tuple[int, int, str]
 Look = Callable[[Line], Iterator[_Change]]

@@ -7,8 +7,8 @@ in `OPERATORS`. Only functions are looked at; those without `@triton.jit` are th
 import ast
 from collections.abc import Callable, Iterator
 
-from pipeline.verify.mutation.edit import Edit, Operator
 from pipeline.verify.mutation.python_tree import Place, accumulators, called, functions
+from pipeline.verify.mutation.source_edit import Edit, Operator
 
 _Change = tuple[int, int, str]
 Look = Callable[[ast.AST, Place], Iterator[_Change]]

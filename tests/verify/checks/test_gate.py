@@ -3,9 +3,9 @@
 import pytest
 
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.checks.call_observation import NotApplicable, Passed
 from pipeline.verify.checks.gate import Gate, GateBug
-from pipeline.verify.checks.observation import NotApplicable, Passed
-from tests.verify.checks.simulated import softmax, stage
+from tests.verify.oracle.simulated import softmax, stage
 
 FAILURE = Failure(outcome=Outcome.WRONG_VALUE, reason="wrong")
 

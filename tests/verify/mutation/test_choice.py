@@ -8,8 +8,8 @@ import pytest
 from pipeline.records.kernel import TunableValue
 from pipeline.records.mutated import Mutation
 from pipeline.records.variant import Variant
-from pipeline.verify.mutation.grounds import cover
-from pipeline.verify.mutation.mutants import find_mutants, read, spread, write_mutated
+from pipeline.verify.mutation.mutant_generation import find_mutants, read, spread, write_mutated
+from pipeline.verify.mutation.variant_cover import cover
 from tests.verify.mutation.sources import CPP
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.records.mutated import Mutant
 from pipeline.verify.mutation import cpp_operators, python_operators
-from pipeline.verify.mutation.edit import Operator, apply, make_mutant
+from pipeline.verify.mutation.source_edit import Operator, apply, make_mutant
 from tests.verify.mutation.sources import CPP, TRITON
 
 MISTAKES = {

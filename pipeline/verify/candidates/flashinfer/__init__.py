@@ -1,0 +1,1 @@
+"""Data sets of flashinfer-bench: definitions become problems, solutions candidates, verdicts traces."""

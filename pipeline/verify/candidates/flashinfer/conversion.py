@@ -1,0 +1,224 @@
+"""Import of a flashinfer-bench data set: its definitions become problems, its solutions candidates.
+
+In: the data set's folder. Out: a folder in the format of KernelBench. Axes that workloads may choose become
+module-level sizes where every input is random and nothing relates them, so that other sizes are tried as
+well; the workloads themselves are the groups of inputs. What cannot be imported becomes a problem or a
+candidate that says so when it is judged, so that it has its line in the table and the rest is judged.
+"""
+
+import keyword
+import re
+from pathlib import Path
+
+import msgspec
+
+from pipeline.records.errors import ConfigError
+from pipeline.verify.candidates.flashinfer.data_set import (
+    FILE,
+    Definition,
+    Imported,
+    Solution,
+    Workload,
+    definitions,
+    order,
+    solutions,
+    workloads,
+)
+
+REFERENCE = "definition_reference.py"
+
+
+def convert(folder: Path, out: Path) -> Path:
+    """Write problems and candidates below `out`, and return it; what lies there already is replaced.
+
+    Raises
+    ------
+    ConfigError
+        There are no definitions, or a line of a workload cannot be read.
+    """
+    given = workloads(folder)
+    found: dict[str, Definition] = {}
+    for path, definition in definitions(folder):
+        if isinstance(definition, ConfigError):
+            _write(out / plain_name(path.stem) / "problem.py", _refusal(str(definition)))
+            continue
+        found[definition.name] = definition
+        _problem(folder, definition, given.get(definition.name, []), out / plain_name(definition.name))
+    if not found and not out.is_dir():
+        raise ConfigError(f"{folder}: holds no definitions, expected definitions/**/*.json")
+    for path, solution in solutions(folder):
+        if isinstance(solution, ConfigError):
+            problem = plain_name(path.parent.name)
+            if (out / problem).is_dir():
+                _write(out / problem / "solutions" / f"{plain_name(path.stem)}.py", _refusal(str(solution)))
+        elif solution.definition in found:
+            target = out / plain_name(solution.definition) / "solutions" / f"{plain_name(solution.name)}.py"
+            _write(target, candidate(found[solution.definition], solution))
+    return out
+
+
+def plain_name(name: str) -> str:
+    """A name as a file may be called."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("._") or "unnamed"
+
+
+def _problem(root: Path, definition: Definition, found: list[Workload], folder: Path) -> None:
+    imported = Imported(root=str(root.absolute()), definition=definition, workloads=order(definition, found))
+    _write(folder / FILE, msgspec.json.format(msgspec.json.encode(imported)).decode())
+    _write(folder / REFERENCE, definition.reference)
+    if not found:
+        _write(folder / "problem.py", _refusal(f"{definition.name}: the data set has no workload for it"))
+        return
+    sizes = imported.workloads[-1].axes if _sizes_are_free(definition, imported.workloads) else {}
+    _write(folder / "problem.py", problem_source(definition, sizes))
+
+
+def _sizes_are_free(definition: Definition, found: tuple[Workload, ...]) -> bool:
+    """Whether axes may have any value: nothing relates them, and no input has a shape of its own."""
+    kinds = {described.get("type") for each in found for described in each.inputs.values()}
+    names = [name for each in found for name in each.axes]
+    usable = all(name.isidentifier() and not keyword.iskeyword(name) for name in names)
+    return usable and not definition.constraints and "safetensors" not in kinds
+
+
+def problem_source(definition: Definition, sizes: dict[str, int]) -> str:
+    """`problem.py`: everything that is long stands beside it."""
+    names = ", ".join(f"size_{name}" for name in sizes)
+    lines = [f"size_{name} = {value}" for name, value in sizes.items()]
+    chosen = ", ".join(f"{name!r}: size_{name}" for name in sizes)
+    text = " ".join((definition.description or definition.name).split()).replace("\\", "/").replace('"', "'")
+    return f'''"""{text} (imported from flashinfer-bench)."""
+
+from pathlib import Path
+
+import torch
+from definition_reference import run
+
+from pipeline.verify.candidates.flashinfer.workload_inputs import arguments, read
+
+{chr(10).join(lines)}
+_IMPORTED = read(Path(__file__).parent)
+
+
+class Model(torch.nn.Module):
+    def forward(self, {", ".join(definition.inputs)}):
+        return run({", ".join(definition.inputs)})
+
+
+def get_inputs():
+    """The largest workload{", on the sizes " + names if sizes else ""}."""
+    return arguments(_IMPORTED, _IMPORTED.workloads[-1], {{{chosen}}})
+
+
+def get_init_inputs():
+    return []
+
+
+def get_input_groups():
+    """All workloads."""
+    return [arguments(_IMPORTED, workload) for workload in _IMPORTED.workloads]
+'''
+
+
+def candidate(definition: Definition, solution: Solution) -> str:
+    """The file with `ModelNew`."""
+    file, _, function = solution.spec.entry_point.rpartition("::")
+    sources = {source.path: source.content for source in solution.sources}
+    language = solution.spec.language
+    if language in ("python", "triton"):
+        if file not in sources:
+            return _refusal(
+                f"{solution.name}: its entry point {solution.spec.entry_point} is none of its files"
+            )
+        if len(sources) == 1:
+            return f"{sources[file]}\n\n{_model_new(definition, solution, function)}"
+        return f"{_unpacked(sources, file, function)}\n\n{_model_new(definition, solution, '_entry')}"
+    if language in ("cpp", "cuda") and solution.spec.binding == "torch":
+        return f"{_extension(language, sources, function)}\n\n{_model_new(definition, solution, '_entry')}"
+    binding = solution.spec.binding or "tvm-ffi"
+    return _refusal(f"{solution.name}: {language} through {binding} cannot be judged (only through torch)")
+
+
+def _model_new(definition: Definition, solution: Solution, function: str) -> str:
+    names = ", ".join(definition.inputs)
+    body = f"        return {function}({names})\n"
+    if solution.spec.destination_passing_style:
+        made = "".join(
+            f"        _out{number} = {_empty(definition, name)}\n"
+            for number, name in enumerate(definition.outputs)
+        )
+        outputs = ", ".join(f"_out{number}" for number in range(len(definition.outputs)))
+        body = f"{made}        {function}({names}, {outputs})\n        return {outputs}\n"
+    return (
+        "import torch as _torch\n\n\nclass ModelNew(_torch.nn.Module):\n"
+        f"    def forward(self, {names}):\n{body}"
+    )
+
+
+def _empty(definition: Definition, output: str) -> str:
+    """An expression that allocates an output beside the first tensor of the inputs."""
+    places = {
+        axis: f"{name}.shape[{number}]"
+        for name, tensor in reversed(definition.inputs.items())
+        for number, axis in enumerate(tensor.shape or ())
+    }
+    tensor = definition.outputs[output]
+    axes = [
+        str(definition.axes[axis].value)
+        if definition.axes[axis].value is not None
+        else places.get(axis, axis)
+        for axis in tensor.shape or ()
+    ]
+    first = next((name for name, each in definition.inputs.items() if each.shape is not None), None)
+    device = f", device={first}.device" if first else ""
+    dtype = {"float8_e4m3": "float8_e4m3fn"}.get(tensor.dtype, tensor.dtype)
+    return f"_torch.empty([{', '.join(axes)}], dtype=_torch.{dtype}{device})"
+
+
+def _unpacked(sources: dict[str, str], file: str, function: str) -> str:
+    """Several files are written to a folder of the process's own and imported from there."""
+    module = ".".join(Path(file).with_suffix("").parts)
+    return f"""import importlib
+import sys
+import tempfile
+from pathlib import Path
+
+_SOURCES = {sources!r}
+_FOLDER = Path(tempfile.mkdtemp())
+for _path, _content in _SOURCES.items():
+    (_FOLDER / _path).parent.mkdir(parents=True, exist_ok=True)
+    (_FOLDER / _path).write_text(_content)
+sys.path.insert(0, str(_FOLDER))
+_entry = importlib.import_module({module!r}).{function}"""
+
+
+def _extension(language: str, sources: dict[str, str], function: str) -> str:
+    cpp = [text for path, text in sources.items() if not path.endswith((".cu", ".cuh", ".h", ".hpp"))]
+    cuda = [text for path, text in sources.items() if path.endswith(".cu")]
+    given = f"cpp_sources={cpp!r}" + (f", cuda_sources={cuda!r}" if language == "cuda" else "")
+    return f"""from torch.utils.cpp_extension import load_inline
+
+_entry = load_inline("solution", {given}, functions=[{function!r}]).{function}"""
+
+
+def _refusal(reason: str) -> str:
+    """A file that says why it cannot be judged, as a problem and as a candidate."""
+    return f'''"""Not imported."""
+
+raise NotImplementedError({reason!r})
+
+
+class Model: ...
+
+
+class ModelNew: ...
+
+
+def get_inputs(): ...
+'''
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)

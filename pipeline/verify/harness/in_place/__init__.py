@@ -1,0 +1,1 @@
+"""Variants of declared kernels, which write to outputs that they are given."""

@@ -1,0 +1,75 @@
+"""What the judge and the process of a declared kernel's variant say to each other.
+
+The judge sends `Load`, then one `Call` at a time. The process answers `Confined` and `Ready`, then `Done`, or
+`Refused` at any time. Expected values are in none of them: what the candidate wrote lies in shared memory.
+"""
+
+from typing import Literal
+
+from pipeline.backends.backend import CompileJob
+from pipeline.records.compiled import Compiled
+from pipeline.records.record import Record
+from pipeline.verify.checks.call_observation import Noticed, Seen
+from pipeline.verify.harness.buffers import Layout
+
+
+class Load(Record, frozen=True, kw_only=True):
+    """What to load, and where the buffers are."""
+
+    job: CompileJob
+    compiled: Compiled
+    root: str
+    folder: str
+    arena: str
+    """Path of the shared memory."""
+    size: int
+    device: Literal["cpu", "cuda"]
+    threads: int
+    """The most that any call has."""
+
+
+class Call(Record, frozen=True, kw_only=True):
+    """Launch on these buffers."""
+
+    layout: Layout
+    threads: int
+    """Of torch, and of kernels that share its OpenMP runtime."""
+    inspect: bool = False
+    """Whether to compare the surroundings with what they were before the artifact was loaded."""
+    disturb: bool = False
+    """Whether memory is allocated and filled by others before."""
+    protect: bool = False
+    """Whether the inputs' memory is read-only during the call."""
+    fence: bool = False
+    """Whether the memory around all tensors cannot be touched during the call."""
+    settle: float = 0.0
+    """Seconds after which outputs on a device are looked at a second time; the judge does it on the host."""
+
+
+class Confined(Record, frozen=True, kw_only=True, tag="confined"):
+    """The process gave up its rights, before any code of the candidate ran."""
+
+    isolation: tuple[str, ...]
+    """Mechanisms that are active."""
+    process: int
+    """Its id."""
+
+
+class Ready(Record, frozen=True, kw_only=True, tag="ready"):
+    """The artifact is loaded."""
+
+
+class Done(Record, frozen=True, kw_only=True, tag="done"):
+    """The launch returned and its work is finished."""
+
+    outputs: tuple[Seen, ...]
+    noticed: Noticed
+
+
+class Refused(Record, frozen=True, kw_only=True, tag="refused"):
+    """Loading or launching raised."""
+
+    reason: str
+
+
+Answer = Confined | Ready | Done | Refused

@@ -1,0 +1,137 @@
+"""From the spec of verify to what a trial needs: where it runs, on which shapes, what it is compared with.
+
+In: a VerifySpec and a variant. Out: shapes, a book of cases, the subject of a trial. Everything that judges
+variants uses these, so that a verdict means the same wherever it is made.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.backends.backend import CompileJob
+from pipeline.records.compiled import Compiled
+from pipeline.records.errors import FormulaError
+from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
+from pipeline.records.specs import VerifySpec
+from pipeline.records.variant import Variant
+from pipeline.records.verified import WhereRun
+from pipeline.verify.harness.in_place.shapes import Budget, Dimensions, Shape, plan
+from pipeline.verify.harness.interpreters import INTERPRETERS
+
+if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
+    from pipeline.verify.harness.in_place.cases import Case, CaseBook
+    from pipeline.verify.harness.in_place.subject import Subject
+
+INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
+THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
+
+
+def where_run(spec: VerifySpec) -> WhereRun:
+    """Where candidates run: on the target's kind of device, or in the interpreter where there is none."""
+    if spec.target.kind == "cpu" or spec.device_present:
+        return spec.target.kind
+    return "interpreter"
+
+
+def where_tried(spec: VerifySpec, backend: str) -> WhereRun:
+    """The same for one backend, each of which has its own stand-in for an absent device."""
+    where = where_run(spec)
+    if where == "interpreter" and backend in INTERPRETERS:
+        return INTERPRETERS[backend].where
+    return where
+
+
+def shapes_of(spec: VerifySpec, variant: Variant) -> tuple[Shape, ...]:
+    """The workload's shape and its edges, as far as the variant's constraints allow them."""
+    settings = spec.settings
+    interpreted = where_run(spec) == "interpreter"
+    budget = Budget(
+        elements=settings.interpreter_elements_at_most if interpreted else settings.elements_at_most,
+        rows=INTERPRETED_ROWS if interpreted else None,
+        edges=settings.edge_shapes,
+    )
+    return plan(spec.problem, budget, lambda dimensions: _allowed(spec, variant, dimensions))
+
+
+def book_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseBook":
+    """Cases with their expected values, shared by all variants of a task.
+
+    Raises
+    ------
+    ConfigError
+        There is no such reference.
+    """
+    from pipeline.verify.harness.in_place.cases import CaseBook
+    from pipeline.verify.oracle.reference import Oracle, find_function, find_magnitude
+
+    oracle = Oracle(
+        reference=find_function(spec.reference),
+        magnitude=find_magnitude(spec.tolerance.magnitude),
+        tolerance=spec.tolerance,
+        gradient_of=spec.gradient_of,
+        terms=lambda problem: evaluate_number(spec.tolerance.reduction, _names(spec, problem.dimensions)),
+    )
+    promised = {"special": spec.special_values, "integers": spec.linear}
+    distributions = tuple(name for name in spec.settings.distributions if promised.get(name, True))
+    return CaseBook(
+        spec.problem,
+        oracle,
+        distributions=distributions,
+        seeds=seeds,
+        per_shape=spec.settings.inputs_per_shape,
+    )
+
+
+def cases_of(spec: VerifySpec, book: "CaseBook", shapes: tuple[Shape, ...]) -> "tuple[Case, ...]":
+    """Which inputs meet which shapes."""
+    return book.sparse(shapes) if where_run(spec) == "interpreter" else book.full(shapes)
+
+
+def job_of(spec: VerifySpec, variant: Variant) -> CompileJob:
+    """What a backend needs to compile or to load a variant."""
+    return CompileJob(
+        variant=variant,
+        implementation=spec.implementations[variant.implementation],
+        problem=spec.problem,
+        target=spec.target,
+    )
+
+
+def subject_of(
+    spec: VerifySpec, job: CompileJob, compiled: Compiled, *, root: Path, folder: Path
+) -> "Subject":
+    """What is tried; `root` holds the sources, `folder` what compile left."""
+    from pipeline.verify.harness.in_place.subject import Subject
+
+    interpreted = where_run(spec) == "interpreter"
+    return Subject(
+        job=job,
+        compiled=compiled,
+        root=str(root),
+        folder=str(folder),
+        device="cpu" if where_run(spec) in ("cpu", "interpreter") else "cuda",
+        threads=1 if interpreted else THREADS,
+        repeat="first" if interpreted else "every",
+        deterministic=spec.deterministic,
+        settings=spec.settings,
+    )
+
+
+def can_run(spec: VerifySpec, backend: str) -> bool:
+    """Whether a backend's variants can be tried here at all."""
+    return where_run(spec) != "interpreter" or backend in INTERPRETERS
+
+
+def _allowed(spec: VerifySpec, variant: Variant, dimensions: Dimensions) -> bool:
+    """Whether the variant's constraints hold on other dimensions."""
+    names = {**spec.target.limits, **_names(spec, dimensions), **variant.tunables}
+    rules = [constraint.rule for constraint in spec.implementations[variant.implementation].constraints]
+    try:
+        return all(bool(evaluate(rule, names)) for rule in rules)
+    except FormulaError:
+        if 0 in dimensions.values():  # a rule that divides by a size says nothing about an empty tensor
+            return False
+        raise
+
+
+def _names(spec: VerifySpec, dimensions: Dimensions) -> dict[str, bool | int | float | str]:
+    return {**spec.problem.attributes, **dimensions, "itemsize": ELEMENT_BYTES[spec.problem.element]}

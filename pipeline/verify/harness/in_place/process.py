@@ -1,0 +1,162 @@
+"""Runs in the candidate's process: map the buffers, give up all rights, load the artifact, launch when told.
+
+In: `Load`, then `Call`s over a channel. Out: `Confined`, `Ready`, then `Done`s, or `Refused`. Expected values
+never come here; what the candidate wrote is read by the judge from the shared buffers.
+"""
+
+import faulthandler
+import functools
+import mmap
+import os
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+
+from pipeline.backends.registry import backend
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.confine import confine
+from pipeline.verify.checks.call_observation import Seen
+from pipeline.verify.harness.buffers import Layout, view
+from pipeline.verify.harness.in_place.messages import Call, Confined, Done, Load, Ready, Refused
+from pipeline.verify.harness.in_place.observer import Watch
+from pipeline.verify.harness.in_place.uninitialised import Poisoned
+from pipeline.verify.harness.memory_protection import fenced, protected
+
+TARGET = "pipeline.verify.harness.in_place.process:serve"
+_DISTURBANCES = (1 << 10, 1 << 14, 1 << 18)  # elements
+
+
+def serve(channel: Channel) -> None:
+    """Answer until the channel closes."""
+    faulthandler.disable()  # how the process ends is told by the sandbox; the log is the candidate's
+    load: Load = channel.receive(Load)
+    descriptor = os.open(load.arena, os.O_RDWR)
+    memory = mmap.mmap(descriptor, load.size)
+    os.close(descriptor)
+    channel.send(Confined(isolation=confine(Path.cwd()), process=os.getpid()))
+    watch = Watch(_counter(load), threads=load.threads)
+    try:
+        launch = backend(load.job.variant.backend).load(
+            load.job, load.compiled, Path(load.root), Path(load.folder)
+        )
+    except Exception as error:
+        channel.send(_refused(error))
+        return
+    channel.send(Ready())
+    run = _on_host if load.device == "cpu" else functools.partial(_on_device, load.device)
+    while True:
+        try:
+            call: Call = channel.receive(Call)
+        except EOFError:
+            return
+        torch.set_num_threads(call.threads)
+        try:
+            seen = run(launch, memory, call, watch)
+        except Exception as error:
+            channel.send(_refused(error))
+            return
+        noticed = watch.noticed(inspect=call.inspect, native=load.device == "cpu")
+        channel.send(Done(outputs=seen, noticed=noticed))
+
+
+def _counter(load: Load) -> Callable[[], int] | None:
+    """The C ABI is called by this process itself, so there is nothing to count."""
+    if load.job.variant.backend != "triton":
+        return None
+    from pipeline.backends.triton.launches import count_launches
+
+    return count_launches()
+
+
+_Launch = Callable[[dict[str, torch.Tensor]], None]
+
+
+def _on_host(launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tuple[Seen, ...]:
+    tensors = {slot.name: view(memory, slot) for slot in call.layout.slots}
+    addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+    kept = _disturb("cpu") if call.disturb else None
+    inputs = [slot for slot in call.layout.slots if slot.role == "input"]
+    outputs = _outputs(tensors, call.layout)
+    shield = protected(memory, inputs) if call.protect else nullcontext()
+    fence = fenced(memory, call.layout.slots) if call.fence else nullcontext()
+    with shield, fence, watch.call(), Poisoned(outputs):
+        launch(tensors)
+    del kept
+    return _seen(tensors, addresses, call.layout)
+
+
+def _on_device(device: str, launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tuple[Seen, ...]:
+    """The same layout in one allocation of the device: guards and poison go there and back with the rest."""
+    layout = call.layout
+    host = torch.frombuffer(memory, dtype=torch.uint8, count=layout.size)
+    there = torch.empty(layout.size, dtype=torch.uint8, device=device)
+    there.copy_(host)
+    tensors: dict[str, torch.Tensor] = {}
+    for slot in layout.slots:
+        span = there[slot.offset : slot.offset + max(slot.span, 1) * slot.itemsize]
+        tensors[slot.name] = span.view(getattr(torch, slot.dtype)).as_strided(
+            slot.shape, slot.strides, slot.offset // slot.itemsize
+        )
+    addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+    kept = _disturb(device) if call.disturb else None
+    with watch.call(), Poisoned(_outputs(tensors, layout)):
+        launch(tensors)
+    host.copy_(there)  # waits for the stream that the launch was made on, not for others
+    seen = _seen(tensors, addresses, layout)
+    del kept
+    if not call.settle:
+        return seen
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    time.sleep(call.settle)
+    changed = there.cpu() != host
+    late = {slot.name for slot in layout.slots if bool(changed[slot.start : slot.end].any())}
+    return tuple(_late(output) if output.name in late else output for output in seen)
+
+
+def _outputs(tensors: dict[str, torch.Tensor], layout: Layout) -> list[torch.Tensor]:
+    """As the judge poisoned them."""
+    return [tensors[slot.name] for slot in layout.slots if slot.role == "output"]
+
+
+def _late(output: Seen) -> Seen:
+    return Seen(
+        name=output.name,
+        dtype=output.dtype,
+        shape=output.shape,
+        strides=output.strides,
+        moved=output.moved,
+        changed_later=True,
+    )
+
+
+def _disturb(device: str) -> list[torch.Tensor]:
+    """Memory that was free a moment ago belongs to somebody else now, and holds other numbers."""
+    return [torch.full((count,), float("nan"), device=device) for count in _DISTURBANCES]
+
+
+def _seen(tensors: dict[str, torch.Tensor], addresses: dict[str, int], layout: Layout) -> tuple[Seen, ...]:
+    return tuple(
+        Seen(
+            name=slot.name,
+            dtype=str(tensors[slot.name].dtype).removeprefix("torch."),
+            shape=tuple(tensors[slot.name].shape),
+            strides=tuple(tensors[slot.name].stride()),
+            moved=tensors[slot.name].data_ptr() != addresses[slot.name],
+        )
+        for slot in layout.slots
+        if slot.role == "output" and slot.name in tensors
+    )
+
+
+def _refused(error: Exception) -> Refused:
+    """The traceback goes to the log; running out of memory is the sandbox's to tell."""
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        raise error
+    traceback.print_exc()
+    lines = str(error).strip().splitlines()
+    return Refused(reason=f"{type(error).__name__}: {lines[0] if lines else ''}".strip(": ")[:500])

@@ -1,0 +1,1 @@
+"""Candidates with a `ModelNew`, which return their outputs."""

@@ -1,0 +1,235 @@
+"""A condition made concrete: the arguments, the model with its weights, and what `Model` does with them.
+
+In: a problem and a condition. Out: a `Draft`: everything but the expected values, from one run of `Model` as
+it is. Where the problem does not allow the condition there is none.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from pipeline.records.record import Record, digest, digest_bytes
+from pipeline.verify.candidates.model_problem import Problem, ProblemError, Variant, describe, seeded
+from pipeline.verify.harness.returning.cases.extent import tensors_of
+from pipeline.verify.harness.returning.cases.trial_conditions import Condition
+from pipeline.verify.harness.returning.encoding import Encoded, encode
+from pipeline.verify.oracle.input_variations import Range, applicable, free_inputs, vary
+
+_SPREAD = 0.1  # of the values that constant parameters get instead
+_RUNNING = ("running_mean", "running_var")  # buffers that are weights; others may be masks
+
+
+class ReferenceOutput(Record, frozen=True, kw_only=True):
+    """One output of `Model` as PyTorch returns it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    aliases: tuple[str, ...]
+    """Inputs whose memory it shares."""
+
+
+class Draft(Record, frozen=True, kw_only=True, eq=False):
+    """One condition with its tensors."""
+
+    condition: Condition
+    initial: Encoded
+    """Arguments of `Model`."""
+    arguments: list[Any]
+    """Of `forward`, as the problem made them."""
+    encoded: Encoded
+    model: torch.nn.Module
+    """With the weights of this condition; called only on copies of it."""
+    state: dict[str, torch.Tensor]
+    identity: str
+    """Of what `ModelNew` is constructed with: equal ones share an instance."""
+    changed: tuple[str, ...]
+    """Parameters that got other values than they were constructed with."""
+    outputs: tuple[ReferenceOutput, ...]
+    values: tuple[torch.Tensor, ...]
+    """What `Model` returned, in its own precision."""
+    several: bool
+    """Whether it returned a tuple or list."""
+    mutated: dict[str, torch.Tensor]
+    """Inputs that `Model` itself changes, with what it leaves in them."""
+
+    @property
+    def work(self) -> float:
+        """A measure of how long a call takes: elements of inputs, outputs and weights."""
+        tensors = [*self.encoded.tensors.values(), *self.values, *self.state.values()]
+        return 1.0 + sum(tensor.numel() for tensor in tensors)
+
+
+class Drafts:
+    """Makes drafts of one problem; keeps models and ranges, which many conditions share."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._variants: dict[str, Variant] = {"{}": problem.declared}
+        self._free: dict[str, dict[str, Range]] = {}
+        self._samples = (0x5EED, 0xFEED)
+
+    def make(self, condition: Condition) -> Draft:
+        """Run the problem's code; ProblemError where it fails on this condition."""
+        variant = self._variant(condition)
+        initial = variant.init_arguments(condition.weights)
+        model = variant.model(condition.weights, copy.deepcopy(initial))
+        changed = _randomise(model, condition.seed) if condition.constants == "random" else ()
+        arguments = self._arguments(variant, condition)
+        encoded = encode(arguments, "input", "get_inputs()")
+        if condition.variation is not None:
+            free = self.free(condition)
+            encoded = encoded.with_tensors(vary(encoded.tensors, free, condition.variation, condition.seed))
+            arguments = encoded.decode()
+        returned, mutated = _run(model, encoded)
+        values = tuple(tensors_of(returned))
+        first = encode(initial, "initial", "get_init_inputs()")
+        state = {name: each.detach().clone() for name, each in _state(model)}
+        return Draft(
+            condition=condition,
+            initial=first,
+            arguments=arguments,
+            encoded=encoded,
+            model=model,
+            state=state,
+            identity=_identity(condition, first, state),
+            changed=changed,
+            outputs=_outputs(values, mutated.given),
+            values=tuple(value.detach().clone() for value in values),
+            several=not isinstance(returned, torch.Tensor),
+            mutated=mutated.changed,
+        )
+
+    def outputs_with(self, draft: Draft, other: Draft) -> tuple[torch.Tensor, ...]:
+        """What `Model` returns on the inputs of one draft with the weights of another."""
+        returned, _ = _run(other.model, draft.encoded)
+        return tuple(value.detach() for value in tensors_of(returned))
+
+    def free(self, condition: Condition) -> dict[str, Range]:
+        """Which inputs may be varied on these sizes."""
+        key = str(condition.sizes)
+        if key not in self._free:
+            variant = self._variant(condition)
+            samples = [encode(variant.inputs(seed), "input", "get_inputs()") for seed in self._samples]
+            self._free[key] = free_inputs([sample.tensors for sample in samples])
+        return self._free[key]
+
+    def variations(self, condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
+        """Which variations apply; equal values only where all outputs are continuous."""
+        free = self.free(condition)
+        ties = all(value.is_floating_point() for value in self.make(condition).values)
+        return tuple(name for name in names if applicable(name, free, ties=ties))
+
+    def _variant(self, condition: Condition) -> Variant:
+        key = str(condition.sizes)
+        if key not in self._variants:
+            self._variants[key] = self._problem.variant(condition.sizes)
+        return self._variants[key]
+
+    def _arguments(self, variant: Variant, condition: Condition) -> list[Any]:
+        if condition.group is None:
+            return variant.inputs(condition.seed)
+        groups = variant.groups(condition.seed) or []
+        if condition.group >= len(groups):
+            raise ProblemError(f"get_input_groups(): {len(groups)} groups under another seed")
+        return groups[condition.group]
+
+
+class _Mutated(Record, frozen=True, kw_only=True, eq=False):
+    given: dict[str, torch.Tensor]
+    """What `Model` was called with; it may have changed it."""
+    changed: dict[str, torch.Tensor]
+
+
+def _run(model: torch.nn.Module, encoded: Encoded) -> tuple[Any, _Mutated]:
+    """Call a copy of the model on copies of the inputs, as PyTorch would."""
+    given = encoded.copied()
+    with torch.no_grad():
+        returned = run_reference(copy.deepcopy(model), given.decode())
+    changed = {
+        name: tensor
+        for name, tensor in given.tensors.items()
+        if not torch.equal(bits_of(tensor), bits_of(encoded.tensors[name]))
+    }
+    return returned, _Mutated(given=given.tensors, changed=changed)
+
+
+def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """`Model` on arguments, always under the same random state; ProblemError where it raises."""
+    try:
+        returned = seeded(0, model, *arguments)
+    except ProblemError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ProblemError(f"get_inputs() does not fit Model: forward raises {describe(error)}") from error
+    flat = [returned] if isinstance(returned, torch.Tensor) else returned
+    if not isinstance(flat, list | tuple) or not all(isinstance(each, torch.Tensor) for each in flat):
+        raise ProblemError(
+            f"Model.forward returns {type(returned).__name__}, expected a tensor or a tuple of tensors"
+        )
+    return returned
+
+
+def output_gradients(draft: Draft) -> dict[str, torch.Tensor]:
+    """What is propagated back from each output; the same for equal conditions, zero for integers."""
+    generator = torch.Generator().manual_seed(draft.condition.seed)
+    return {
+        f"output gradient {number}": torch.randn(value.shape, generator=generator).to(value.dtype)
+        if value.is_floating_point()
+        else torch.zeros(value.shape, dtype=value.dtype)
+        for number, value in enumerate(draft.values)
+    }
+
+
+def _identity(condition: Condition, initial: Encoded, state: Mapping[str, torch.Tensor]) -> str:
+    parts = [condition.weights, initial.values]
+    tensors = [*initial.tensors.items(), *state.items()]
+    return digest([*parts, [[name, digest_bytes(bytes(bits_of(each).numpy()))] for name, each in tensors]])
+
+
+def _state(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """Parameters and buffers by name."""
+    return [*model.named_parameters(), *model.named_buffers()]
+
+
+def _randomise(model: torch.nn.Module, seed: int) -> tuple[str, ...]:
+    """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
+
+    Returns the names of the parameters; running statistics are changed as well.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    changed = []
+    parameters = {name for name, _ in model.named_parameters()}
+    for name, tensor in _state(model):
+        is_weight = name in parameters or name.rpartition(".")[2] in _RUNNING
+        if not is_weight or not tensor.is_floating_point() or tensor.numel() == 0:
+            continue
+        first = float(tensor.detach().flatten()[0])
+        if first in (0.0, 1.0) and bool((tensor == first).all()):
+            with torch.no_grad():
+                tensor.copy_(first + _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3))
+            if name in parameters:
+                changed.append(name)
+    return tuple(changed)
+
+
+def _outputs(values: tuple[torch.Tensor, ...], given: dict[str, torch.Tensor]) -> tuple[ReferenceOutput, ...]:
+    places = {tensor.untyped_storage().data_ptr(): name for name, tensor in given.items() if tensor.numel()}
+    return tuple(
+        ReferenceOutput(
+            dtype=str(value.dtype).removeprefix("torch."),
+            shape=tuple(value.shape),
+            strides=tuple(value.stride()),
+            aliases=tuple(
+                name for place, name in places.items() if place == value.untyped_storage().data_ptr()
+            ),
+        )
+        for value in values
+    )
+
+
+def bits_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of the same bytes, so that NaN compares equal to itself."""
+    return tensor.detach().contiguous().flatten().view(torch.uint8)

@@ -1,0 +1,178 @@
+"""All cases of one problem: drafted at once, their expected values made while candidates are tried.
+
+In: a problem and how strictly to judge. Out: drafts in order, and for each its `Case` as soon as it is ready.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from pipeline.records.settings import Verify
+from pipeline.verify.candidates.model_problem import Problem, ProblemError
+from pipeline.verify.harness.returning.cases.case_plans import Draft, Drafts
+from pipeline.verify.harness.returning.cases.expected_values import (
+    Case,
+    GradientCase,
+    Oracle,
+    finite,
+    limited,
+    telling,
+)
+from pipeline.verify.harness.returning.cases.trial_conditions import Condition, Request, conditions
+from pipeline.verify.harness.returning.cases.trial_sizes import Budget, Sizes, Workloads
+from pipeline.verify.oracle.degeneracy import degeneracies
+from pipeline.verify.oracle.input_variations import VARIATIONS
+from pipeline.verify.oracle.random_inputs import draw_seeds
+
+OPERATIONS_PER_ELEMENT = 3000  # of the budget: a product of 256^3 in the interpreter takes about 0.3 s
+DECLARED_TIMES = 16  # the budget of the host, for trying declared sizes at all
+PREPARE_SECONDS = 60.0  # of computing; after that, only what the problem itself gave is prepared
+_DERIVED = ("values", "sizes", "weights")
+PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
+GROUPS_AT_MOST = 64
+
+
+class CaseBook:
+    """Cases of one problem; safe to read from several threads, made in the main one."""
+
+    def __init__(self, problem: Problem, settings: Verify) -> None:
+        self._problem = problem
+        self._settings = settings
+        self._drafts = Drafts(problem)
+        self._oracle = Oracle(self._drafts, problem.tolerance)
+        self.notes: list[str] = []
+        """What the problem does not allow to ask, and what is weak about it."""
+        with limited(PROBLEM_SECONDS, "planning its conditions"):
+            self.drafts = tuple(self._plan())
+            self.notes += [f"degenerate problem: {line}" for line in self._degeneracies()]
+        self._futures: dict[int, Future[Case | None]] = {id(draft): Future() for draft in self.drafts}
+        self._gradients: dict[int, Future[GradientCase | None]] = {
+            id(draft): Future() for draft in self.drafts
+        }
+
+    @property
+    def tolerance_note(self) -> str | None:
+        """What bound the problem declares."""
+        rule = self._problem.tolerance
+        if rule is None:
+            return None
+        return f"declared bound: rtol={rule.rtol:g} atol={rule.atol:g} ({rule.reason or 'no reason given'})"
+
+    @property
+    def check_gradients(self) -> bool:
+        """Whether the problem wants gradients to be right."""
+        return self._problem.check_gradients
+
+    @property
+    def largest(self) -> Draft:
+        """The draft that is nearest to the problem as it is declared."""
+        declared = [draft for draft in self.drafts if draft.condition.kind == "declared"]
+        return (declared or list(self.drafts))[0]
+
+    def case(self, draft: Draft) -> Case | None:
+        """The case of a draft when it is ready; None where it says nothing. ProblemError as it was raised."""
+        return self._futures[id(draft)].result()
+
+    def gradient_case(self, draft: Draft) -> GradientCase | None:
+        """Expected gradients of a draft; None where they are not asked for. ProblemError as it was raised."""
+        return self._gradients[id(draft)].result()
+
+    def prepare(self) -> None:
+        """Make all cases; in the main thread. What fails there fails for whoever asks for it."""
+        started, left_out = time.thread_time(), 0
+        for draft in self.drafts:
+            future = self._futures[id(draft)]
+            if draft.condition.kind in _DERIVED and time.thread_time() - started > PREPARE_SECONDS:
+                future.set_result(None)
+                left_out += 1
+                continue
+            try:
+                with limited(PROBLEM_SECONDS, "computing expected values"):
+                    future.set_result(self._case(draft))
+            except BaseException as error:
+                future.set_exception(error)
+        if left_out:
+            self.notes.append(f"{left_out} conditions left out: expected values take too long")
+        self._prepare_gradients()
+
+    def _prepare_gradients(self) -> None:
+        """Of the problem's own draws (a buffer that is not cleared shows), other sizes, all other weights."""
+        sizes = [draft for draft in self.drafts if draft.condition.kind == "sizes"]
+        chosen = {id(draft) for draft in sizes[:1]}
+        chosen |= {id(each) for each in self.drafts if each.condition.kind in ("base", "weights", "group")}
+        for draft in self.drafts:
+            future = self._gradients[id(draft)]
+            if id(draft) not in chosen or not self.check_gradients:
+                future.set_result(None)
+                continue
+            try:
+                with limited(PROBLEM_SECONDS, "computing expected gradients"):
+                    case = self.case(draft)
+                    future.set_result(None if case is None else self._oracle.gradients(case))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _case(self, draft: Draft) -> Case | None:
+        """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
+        case = self._oracle.case(draft)
+        own = draft.condition.kind in ("base", "declared", "group")
+        return case if own or telling(case) else None
+
+    def _plan(self) -> Iterator[Draft]:
+        settings = self._settings
+        elements = settings.interpreter_elements_at_most * 2
+        budget = Budget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
+        workloads = Workloads(self._problem, budget)
+        seeds = draw_seeds(64)
+        groups = self._problem.declared.groups(seeds[0])
+        request = Request(
+            draws=max(2, settings.seeds + 1),
+            variations=tuple(VARIATIONS) if groups is None else (),
+            others=self._others(workloads),
+            base=workloads.base,
+            groups=min(len(groups or []), GROUPS_AT_MOST),
+            try_declared=self._declared_fits(workloads),
+            seeds=seeds,
+        )
+        if workloads.reduced and not request.try_declared:
+            sizes = " ".join(f"{name}={value}" for name, value in workloads.base.items())
+            self.notes.append(f"declared sizes are too large to be tried; at most {sizes}")
+        yield from self._drafted(conditions(request))
+
+    def _drafted(self, planned: tuple[Condition, ...]) -> Iterator[Draft]:
+        """The first condition must be possible; the others are left out where they are not."""
+        first = self._drafts.make(planned[0])
+        yield first
+        variations = self._drafts.variations(planned[0], tuple(VARIATIONS))
+        all_finite = finite(first.values)
+        for condition in planned[1:]:
+            if condition.variation is not None and condition.variation not in variations:
+                continue
+            if condition.kind in ("base", "group", "declared"):
+                yield self._drafts.make(condition)
+                continue
+            with contextlib.suppress(ProblemError):
+                draft = self._drafts.make(condition)
+                unchanged = condition.constants == "random" and not draft.changed
+                if not unchanged and (finite(draft.values) or not all_finite):
+                    yield draft
+
+    def _others(self, workloads: Workloads) -> list[Sizes]:
+        found: list[Sizes] = []
+        for sizes in workloads.others():
+            found.append(sizes)
+            if len(found) >= self._settings.edge_shapes:
+                break
+        return found
+
+    def _degeneracies(self) -> tuple[str, ...]:
+        """What makes the problem a weak one, from its own draws."""
+        base = [draft for draft in self.drafts if draft.condition.kind == "base"]
+        others = [draft for draft in self.drafts if draft.condition.kind == "weights"]
+        by_weights = [base[0].values, *(self._drafts.outputs_with(base[0], each) for each in others)]
+        return degeneracies([draft.values for draft in base], by_weights if base[0].state else ())
+
+    def _declared_fits(self, workloads: Workloads) -> bool:
+        elements = DECLARED_TIMES * self._settings.elements_at_most
+        return Budget(elements=elements, operations=1000 * elements).fits(workloads.declared)

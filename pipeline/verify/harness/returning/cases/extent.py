@@ -1,0 +1,101 @@
+"""How large is a problem on some sizes? Measured on `meta` tensors, which have shapes and no memory.
+
+In: a variant of a problem. Out: its `Extent`: shapes of the inputs, elements of the largest tensor, and
+operations.
+"""
+
+import contextlib
+import warnings
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipeline.records.record import Record
+from pipeline.verify.candidates.model_problem import Variant
+
+Shape = tuple[int, ...]
+
+
+class Extent(Record, frozen=True, kw_only=True):
+    """What one call involves."""
+
+    inputs: tuple[Shape, ...]
+    """Of every tensor among the arguments."""
+    parameters: tuple[Shape, ...]
+    """Of the model's parameters and buffers."""
+    elements: int
+    """Of the largest tensor among inputs, parameters and outputs."""
+    operations: int
+    """Floating-point operations of matrix products and convolutions."""
+    ran: bool
+    """Whether `Model` ran without values."""
+
+
+def extent(variant: Variant) -> Extent:
+    """Measure; ProblemError where the problem fails on these sizes."""
+    inputs = _inputs(variant)
+    parameters: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
+    operations, ran = 0, False
+    # What cannot run without values (a copy of a mask into it, a branch on a sum) is measured without it.
+    with contextlib.suppress(Exception), torch.device("meta"), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = variant.model(0, variant.init_arguments(0))
+        parameters = [*model.parameters(), *model.buffers()]
+        counter = FlopCounterMode(display=False)
+        with counter:
+            outputs = tensors_of(model(*[_to_meta(each) for each in inputs]))
+        operations, ran = counter.get_total_flops(), True
+    found = [*tensors_of(inputs), *parameters, *outputs]
+    return Extent(
+        inputs=tuple(tuple(each.shape) for each in tensors_of(inputs)),
+        parameters=tuple(tuple(each.shape) for each in parameters),
+        elements=max((each.numel() for each in found), default=0),
+        operations=operations,
+        ran=ran,
+    )
+
+
+def extent_of_arguments(variant: Variant) -> Extent:
+    """The same without what the model computes; ProblemError where the problem fails on these sizes."""
+    inputs = tensors_of(_inputs(variant))
+    parameters: list[torch.Tensor] = []
+    with contextlib.suppress(Exception), torch.device("meta"):
+        model = variant.model(0, variant.init_arguments(0))
+        parameters = [*model.parameters(), *model.buffers()]
+    return Extent(
+        inputs=tuple(tuple(each.shape) for each in inputs),
+        parameters=tuple(tuple(each.shape) for each in parameters),
+        elements=max((each.numel() for each in (*inputs, *parameters)), default=0),
+        operations=0,
+        ran=False,
+    )
+
+
+def input_shapes(variant: Variant) -> tuple[Shape, ...]:
+    """Shapes of the inputs alone; ProblemError where the problem fails on these sizes."""
+    return tuple(tuple(each.shape) for each in tensors_of(_inputs(variant)))
+
+
+def _inputs(variant: Variant) -> list[Any]:
+    """On `meta` where the problem can draw them there, else for real."""
+    with contextlib.suppress(Exception), torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return variant.inputs(0)
+    return variant.inputs(0)
+
+
+def _to_meta(value: Any) -> Any:
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """All tensors of nested lists, tuples and dicts, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [tensor for each in value for tensor in tensors_of(each)]
+    return []

@@ -1,0 +1,100 @@
+"""What a right candidate must get right: the conditions that a problem's contract allows.
+
+In: sizes, variations, how much is asked for. Out: `Condition`s: which sizes, weights, seed, kind of values.
+Nothing leaves what the problem shows: fresh draws of its own `get_inputs()`, other values of the same kind,
+sign and range, smaller sizes through its module-level names, its own groups of inputs, other weights.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pipeline.records.record import Record
+from pipeline.verify.harness.returning.cases.trial_sizes import Sizes
+
+Kind = Literal["base", "values", "sizes", "declared", "group", "weights"]
+
+
+class Condition(Record, frozen=True, kw_only=True):
+    """One call that is to be right."""
+
+    kind: Kind
+    sizes: Sizes
+    """Module-level names with another value than the declared one."""
+    weights: int
+    """Seed under which `Model` and `ModelNew` are constructed."""
+    constants: Literal["as constructed", "random"] = "as constructed"
+    """Parameters that `Model` constructs as all 0 or all 1 may get other values."""
+    seed: int
+    """Of the inputs."""
+    variation: str | None = None
+    group: int | None = None
+    refusable: bool
+    """Whether a candidate may raise: sizes that the problem does not declare."""
+
+    @property
+    def label(self) -> str:
+        """For reasons: `rows=5 cols=7, permuted, seed 17`."""
+        parts = [" ".join(f"{name}={size}" for name, size in self.sizes.items()) or "declared sizes"]
+        if self.group is not None:
+            parts = [f"input group {self.group}"]
+        if self.variation is not None:
+            parts.append(f"values {self.variation}")
+        if self.kind == "weights":
+            parts.append("other weights")
+        return f"{', '.join(parts)}, seed {self.seed}"
+
+
+class Request(Record, frozen=True, kw_only=True):
+    """How much is asked for."""
+
+    draws: int
+    """Fresh draws of the inputs on the base sizes, at least two: a result that was only kept shows."""
+    variations: Sequence[str]
+    others: Sequence[Sizes]
+    base: Sizes
+    groups: int
+    """How many groups of inputs the problem defines."""
+    try_declared: bool
+    """Whether the declared sizes, where they are not the base, are small enough to be tried at all."""
+    seeds: Sequence[int]
+    """Unknown to the candidate; more than there are conditions, or they are used again."""
+
+
+def conditions(request: Request) -> tuple[Condition, ...]:
+    """All conditions; the first one is a draw on the base sizes."""
+    return tuple(_conditions(request))
+
+
+def _conditions(request: Request) -> Iterator[Condition]:
+    seeds = itertools.cycle(request.seeds)
+    weights, other_weights = next(seeds), next(seeds)
+    base, may_refuse = dict(request.base), bool(request.base)
+    for _ in range(max(request.draws, 2)):
+        yield Condition(kind="base", sizes=base, weights=weights, seed=next(seeds), refusable=may_refuse)
+    for variation in request.variations:
+        yield Condition(
+            kind="values",
+            sizes=base,
+            weights=weights,
+            seed=next(seeds),
+            variation=variation,
+            refusable=may_refuse,
+        )
+    for number in range(request.groups):
+        yield Condition(
+            kind="group", sizes={}, weights=weights, seed=next(seeds), group=number, refusable=False
+        )
+    for sizes in request.others:
+        yield Condition(kind="sizes", sizes=dict(sizes), weights=weights, seed=next(seeds), refusable=True)
+    for constants in ("as constructed", "random"):
+        yield Condition(
+            kind="weights",
+            sizes=base,
+            weights=other_weights,
+            constants=constants,
+            seed=next(seeds),
+            refusable=may_refuse,
+        )
+    for _ in range(2 if base and request.try_declared else 0):
+        yield Condition(kind="declared", sizes={}, weights=weights, seed=next(seeds), refusable=False)

@@ -1,0 +1,187 @@
+"""On which sizes is a problem tried? Never larger than it declares, and small enough for where it runs.
+
+In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
+much), and other sizes around them: 2^k + 1, primes, odd ones, 1, each name alone and all together.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from pipeline.records.record import Record
+from pipeline.verify.candidates.model_problem import Problem, ProblemError, Variant
+from pipeline.verify.harness.returning.cases.extent import Extent, extent, extent_of_arguments, input_shapes
+
+Sizes = dict[str, int]
+LEADING_AT_LEAST = 32  # rows that are left before the other axes are reduced
+SMALL = 3  # of the other sizes, where one is tried at its largest
+PARAMETER_AT_LEAST = 32  # a smaller number among those of the parameters is a kernel's size or a stride
+_LONG_SECONDS = 1.0  # a model that takes longer without values is not run for each choice of sizes
+_ROUNDS = 200  # halvings; far more than any problem needs
+
+
+class Budget(Record, frozen=True, kw_only=True):
+    """What one call may involve."""
+
+    elements: int
+    """Of the largest tensor."""
+    operations: int
+    """Of matrix products and convolutions."""
+
+    def fits(self, found: Extent) -> bool:
+        """Whether a call is small enough."""
+        return found.elements <= self.elements and found.operations <= self.operations
+
+
+class Workloads:
+    """The sizes of one problem."""
+
+    def __init__(self, problem: Problem, budget: Budget) -> None:
+        self._problem = problem
+        self._budget = budget
+        self._extents: dict[tuple[tuple[str, int], ...], Extent | None] = {}
+        self._measure: Callable[[Variant], Extent] = extent
+        started = time.thread_time()
+        declared = self.extent({})
+        if time.thread_time() - started > _LONG_SECONDS:
+            self._measure = extent_of_arguments
+        if declared is None:
+            raise ProblemError("its declared sizes cannot be measured")
+        self.declared: Extent = declared
+        self._values = {size.name: size.value for size in problem.sizes}
+        self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
+        self.base: Sizes = {} if budget.fits(declared) else self._reduced()
+        self.reduced = bool(self.base)
+
+    def extent(self, sizes: Mapping[str, int]) -> Extent | None:
+        """Of some sizes; None where the problem fails on them."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._extents:
+            self._extents[key] = self._measured(sizes)
+        return self._extents[key]
+
+    def _measured(self, sizes: Mapping[str, int]) -> Extent | None:
+        try:
+            found = self._measure(self._problem.variant(sizes))
+        except ProblemError:
+            if not sizes:
+                raise
+            return None
+        # A model that runs without values on the declared sizes, and here does not, fails on these sizes.
+        asked = sizes and self.declared.ran and self._measure is extent
+        return None if asked and not found.ran else found
+
+    def others(self) -> Iterator[Sizes]:
+        """Other sizes, the most telling first; each differs from the base, and fits the budget."""
+        seen = [self.base]
+        for sizes in self._proposals():
+            chosen = {
+                name: size for name, size in {**self.base, **sizes}.items() if size != self._values[name]
+            }
+            found = None if chosen in seen else self.extent(chosen)
+            seen.append(chosen)
+            if found is not None and self._budget.fits(found):
+                yield chosen
+
+    def _changes_inputs(self, name: str, value: int) -> bool:
+        """Only a name that the shapes of the inputs follow is a size."""
+        for other in (value + 1, value - 1, 2 * value, value // 2):
+            with contextlib.suppress(ProblemError):
+                if other > 0 and input_shapes(self._problem.variant({name: other})) != self.declared.inputs:
+                    return True
+        return False
+
+    def _proposals(self) -> Iterator[Sizes]:
+        now = {name: self.base.get(name, self._values[name]) for name in self._names}
+        if not now:
+            return
+        primes = _distinct_primes(now)
+        yield primes
+        equal = dict(zip(now.values(), primes.values(), strict=True))
+        yield {name: min(value, equal[value]) for name, value in now.items()}
+        for name, value in now.items():
+            yield {name: _above_power_of_two(value)}
+        if self.reduced:
+            yield from (self._longest(name, now) for name in now)
+        yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
+        for name in now:
+            yield {name: 1}
+        for name in now:
+            yield {name: primes[name]}
+        yield dict.fromkeys(now, 1)
+        for name, value in now.items():
+            yield {name: max(1, value // 2 - 1 + value // 2 % 2)}
+
+    def _longest(self, name: str, now: Sizes) -> Sizes:
+        """One name as large as the budget lets it be, the others small."""
+        sizes = {each: min(value, SMALL) for each, value in now.items()}
+        sizes[name] = self._values[name]
+        while sizes[name] > now[name]:
+            found = self.extent({**self.base, **sizes})
+            if found is not None and self._budget.fits(found):
+                return sizes
+            sizes[name] //= 2
+        return {name: now[name]}
+
+    def _reduced(self) -> Sizes:
+        """Halve one name at a time until a call fits; ends where no name can be halved."""
+        sizes: Sizes = {}
+        stuck: set[str] = set()
+        for _ in range(_ROUNDS):
+            found = self.extent(sizes)
+            if found is not None and self._budget.fits(found):
+                break
+            name = self._next(sizes, stuck)
+            if name is None:
+                break
+            alone = self._halved(sizes, [name])
+            together = self._halved(sizes, self._names)
+            if self.extent(alone) is not None:
+                sizes = alone
+            elif self.extent(together) is not None:  # sizes that must be equal, or follow each other
+                sizes = together
+            else:
+                stuck.add(name)
+        return sizes
+
+    def _halved(self, sizes: Sizes, names: Iterable[str]) -> Sizes:
+        return {**sizes, **{name: max(sizes.get(name, self._values[name]) // 2, 1) for name in names}}
+
+    def _next(self, sizes: Sizes, stuck: set[str]) -> str | None:
+        """The first name of the inputs while it leaves many rows, then the largest of all."""
+        now = {name: sizes.get(name, value) for name, value in self._values.items() if name not in stuck}
+        inputs = {name: now[name] for name in self._names if name in now}
+        if len(inputs) > 1:
+            first = next(iter(inputs))
+            if inputs[first] > LEADING_AT_LEAST:
+                return first
+        large = {
+            name: value
+            for name, value in now.items()
+            if value > SMALL and (name in inputs or value >= 2 * PARAMETER_AT_LEAST)
+        }
+        return max(large, key=lambda name: large[name]) if large else None
+
+
+def _above_power_of_two(value: int) -> int:
+    """The largest 2^k + 1 that is at most `value`; 1 for 1 and 2."""
+    power = 1
+    while 2 * power + 1 <= value:
+        power *= 2
+    return power + 1 if power > 1 and power + 1 <= value else 1
+
+
+def _distinct_primes(sizes: Sizes) -> Sizes:
+    """For each name a prime near three quarters of its size, no two alike where that can be."""
+    taken: set[int] = set()
+    primes: Sizes = {}
+    for name, value in sizes.items():
+        start = max(3 * value // 4, 2)
+        prime = next((n for n in range(start, 1, -1) if _is_prime(n) and n not in taken), None)
+        primes[name] = min(value, prime or value)
+        taken.add(primes[name])
+    return primes
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))

@@ -1,0 +1,182 @@
+"""What is asked once, of a candidate whose values are right: gradients, whose work it was, read-only inputs.
+
+In: all judged calls. Out: the names of the checks that were made and notes; raises `Failed`.
+"""
+
+import signal
+from collections.abc import Mapping
+
+import torch
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.settings import Verify
+from pipeline.verify.harness.returning.cases.case_plans import output_gradients
+from pipeline.verify.harness.returning.cases.case_set import CaseBook
+from pipeline.verify.harness.returning.cases.expected_values import Case
+from pipeline.verify.harness.returning.delegated_work import (
+    computing_kernels,
+    did_the_work,
+    differentiated,
+    known,
+    own_launches,
+)
+from pipeline.verify.harness.returning.judged_calls import Calls, Failed
+from pipeline.verify.harness.returning.judgement import Seen, Share, compare, judge, values
+from pipeline.verify.harness.returning.messages import Refused
+from pipeline.verify.harness.returning.output_form import wrong_form
+from pipeline.verify.harness.returning.proxy import Turn
+from pipeline.verify.harness.returning.session import Ended
+from pipeline.verify.oracle.tolerance import Expected
+
+_FENCED_SIZES = 3
+TINY = 64  # elements of the largest output: on fewer, an operator's result equals another's by chance
+
+
+def close(calls: Calls, book: CaseBook, settings: Verify) -> tuple[tuple[str, ...], list[str]]:
+    """Names of the checks that were made, and notes."""
+    made, notes = list[str](), list[str]()
+    if _protected(calls, every=settings.protect == "every"):
+        made.append("protected")
+    if _fenced(calls):
+        made.append("fenced")
+    _work(calls, notes)
+    made.append("work")
+    if book.check_gradients:
+        _gradients(calls, book)
+        made.append("gradients")
+    if _suppressed(calls):
+        made.append("suppressed")
+    return tuple(made), notes
+
+
+def _work(calls: Calls, notes: list[str]) -> None:
+    """PyTorch may stand in on sizes that the problem does not declare, as long as it does not everywhere."""
+    fallback: dict[str, None] = {}
+    elsewhere = computing_kernels(each.done.observed for each in calls.seen)
+    for seen in calls.seen:
+        # Where an input is a right answer (a rectifier of what is positive), a right kernel only copies.
+        reference = {} if _answers_itself(seen) else seen.case.computing
+        small = max((value.numel() for value in seen.case.draft.values), default=0) < TINY
+        failure = did_the_work(known(seen.done.observed, elsewhere), reference, small=small)
+        if failure is None:
+            continue
+        label = seen.case.condition.label
+        if seen.case.condition.kind != "sizes":
+            raise Failed(Failure(outcome=failure.outcome, reason=f"{failure.reason} ({label})"))
+        fallback[label.partition(", seed")[0]] = None
+    if any(seen.done.overwrites for seen in calls.seen):
+        notes.append("returns the memory of an earlier result, which changes with it")
+    if fallback:
+        notes.append(f"leaves it to PyTorch: {'; '.join(fallback)}")
+
+
+def _answers_itself(seen: Seen) -> bool:
+    return any(name.startswith("input") for name in seen.case.trivial)
+
+
+def _gradients(calls: Calls, book: CaseBook) -> None:
+    """Gradients of inputs and parameters within their bounds."""
+    tried = 0
+    for draft in book.drafts:
+        case = book.gradient_case(draft)
+        if case is None or id(draft) in calls.refused or not calls.ready_for(draft):
+            continue
+        answer = calls.attempt.call_backward(case.case, output_gradients(draft))
+        if isinstance(answer, Refused):
+            reason = f"backward: {answer.reason} ({draft.condition.label})"
+            raise Failed(Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason))
+        seen, found = answer
+        forward = [each.done.observed for each in calls.seen]
+        elsewhere = differentiated(forward, seen.done.observed)
+        for verdict in (judge(seen), _compared(case.expected, found, case.case, calls), elsewhere):
+            if verdict is None:
+                continue
+            if isinstance(verdict, Failure):
+                raise Failed(verdict)
+            calls.share = max(calls.share or 0.0, verdict.share)
+        tried += 1
+    if not tried:
+        raise Failed(Failure(outcome=Outcome.TIMEOUT, reason="backward could not be tried"))
+
+
+def _compared(
+    expected: Mapping[str, Expected], found: Mapping[str, torch.Tensor | None], case: Case, calls: Calls
+) -> Share | Failure:
+    """Missing gradients of inputs, and of parameters that were taken over, are wrong unless they are zero."""
+    missing = calls.attempt.state.missing
+    wanted = {}
+    for name, each in expected.items():
+        zero = not bool(each.reference.any())
+        if name not in found and (zero or name.removeprefix("gradient of ") in missing):
+            continue
+        if name not in found:
+            reason = f"no {name} ({case.condition.label})"
+            return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+        tensor = found[name]
+        if tensor is not None and tuple(tensor.shape) != tuple(each.reference.shape):
+            reason = f"{name}: has shape {tuple(tensor.shape)}, expected {tuple(each.reference.shape)}"
+            return Failure(outcome=Outcome.WRONG_SHAPE, reason=reason)
+        wanted[name] = each
+    return compare(found, wanted, case)
+
+
+def _protected(calls: Calls, *, every: bool) -> bool:
+    """Read-only inputs: who writes to one and restores it is stopped by the processor."""
+    drafts = [seen.case.draft for seen in calls.seen if not seen.case.draft.mutated]
+    chosen = list({id(draft): draft for draft in drafts}.values())[: None if every else 1]
+    for draft in chosen:
+        try:
+            seen = calls.judged(draft, Turn(protected=True))
+        except Ended as ended:
+            if ended.signal in (signal.SIGSEGV, signal.SIGBUS):
+                reason = f"wrote to a read-only input ({draft.condition.label})"
+                raise Failed(Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)) from ended
+            raise
+        if seen is None:
+            return False
+    return bool(chosen)
+
+
+def _fenced(calls: Calls) -> bool:
+    """Nothing can be read around the inputs: who reads there and drops it would fault on a device."""
+    drafts = list({id(seen.case.draft): seen.case.draft for seen in calls.seen}.values())
+    sizes = [draft for draft in drafts if draft.condition.kind == "sizes"]
+    for draft in (*drafts[:1], *sizes[:_FENCED_SIZES]):
+        try:
+            calls.judged(draft, Turn(fenced=True))
+        except Ended as ended:
+            if ended.signal in (signal.SIGSEGV, signal.SIGBUS):
+                reason = f"reads or writes beyond an input ({draft.condition.label})"
+                raise Failed(Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=reason)) from ended
+            raise
+    return bool(drafts)
+
+
+def _suppressed(calls: Calls) -> bool:
+    """Without its own kernels, on data that it did not see just now, the output must be wrong."""
+    cases = {id(seen.case): seen for seen in calls.seen if _tells(seen)}
+    if len(cases) < 2:
+        return False
+    last, *others = reversed(cases.values())
+    seen = others[-1]
+    if calls.judged(last.case.draft, Turn()) is None or not calls.ready_for(seen.case.draft):
+        return False
+    try:
+        again = calls.call(seen.case, Turn(suppress=True))
+    except Ended:
+        calls.attempt.session.excuse()  # without its kernels it may do anything
+        return True
+    if isinstance(again, Refused) or any(each.count for each in again.done.observed.launches):
+        return not isinstance(again, Refused)
+    fits = wrong_form(again.done, seen.case.draft) is None
+    if fits and isinstance(values(seen.case, again.outputs), Share):
+        reason = f"its output is right without its own kernels ({seen.case.condition.label})"
+        raise Failed(Failure(outcome=Outcome.TAMPERED, reason=reason))
+    return True
+
+
+def _tells(seen: Seen) -> bool:
+    """A call on which a right output without work is no accident."""
+    launched = own_launches(seen.done.observed, seen.case.computing)
+    large = max((value.numel() for value in seen.case.draft.values), default=0) >= TINY
+    return bool(launched) and large and not seen.case.trivial

@@ -1,0 +1,189 @@
+"""What one call of a candidate left behind: right, or the first thing that is wrong with it.
+
+In: the case, what the candidate's process reports, copies of the outputs and of the inputs. Out: a `Failure`,
+or how much of the bound was used. The order is that of causes: what a user must fix first comes first.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.verify.harness.returning.cases.expected_values import Case
+from pipeline.verify.harness.returning.messages import Done, Observed
+from pipeline.verify.harness.returning.output_form import wrong_form, wrong_shape
+from pipeline.verify.oracle.tolerance import Expected, deviation
+
+CHECKS = (
+    "tampering",
+    "metadata",
+    "aliasing",
+    "mutation",
+    "guards",
+    "completion",
+    "written",
+    "value",
+)
+"""In the order in which they judge a call."""
+
+
+class Seen(Record, frozen=True, kw_only=True, eq=False):
+    """One call as the judge sees it."""
+
+    case: Case
+    done: Done
+    outputs: tuple[torch.Tensor | None, ...]
+    """Copies; None for one that was not copied."""
+    mutated: dict[str, torch.Tensor]
+    """Inputs that are not what they were, as they are now."""
+    trespass: str | None
+    """What was written around the inputs."""
+
+
+class Share(Record, frozen=True, kw_only=True):
+    """How much of the bound a right call used."""
+
+    share: float
+
+
+def judge(seen: Seen) -> Share | Failure:
+    """Judge one call."""
+    failure = (
+        tampering(seen.done.observed)
+        or wrong_form(seen.done, seen.case.draft)
+        or _aliasing(seen)
+        or _mutation(seen)
+        or _guards(seen)
+        or _completion(seen.done)
+        or _written(seen.done)
+    )
+    if failure is not None:
+        return _labelled(failure, seen.case)
+    return values(seen.case, seen.outputs)
+
+
+def tampering(observed: Observed) -> Failure | None:
+    """What it changed outside of itself."""
+    if observed.tampering:
+        return tampered(observed.tampering)
+    if observed.children:
+        reason = f"{observed.children} processes that it started run on after the call"
+        return Failure(outcome=Outcome.TAMPERED, reason=reason)
+    return None
+
+
+def tampered(lines: Sequence[str]) -> Failure:
+    """A failure with what was changed, one line each."""
+    return Failure(outcome=Outcome.TAMPERED, reason="; ".join(lines)[:400])
+
+
+def _aliasing(seen: Seen) -> Failure | None:
+    """An output lies in memory of its own, unless `Model`'s shares that of the same input."""
+    for output, reference in zip(seen.done.outputs, seen.case.draft.outputs, strict=True):
+        shared = [name for name in output.aliases if name not in reference.aliases]
+        if not shared or 0 in output.shape:
+            continue
+        changed = [name for name in shared if name in seen.mutated]
+        if changed:
+            reason = f"{output.name} was written into {changed[0]}"
+            return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)
+        return wrong_shape(f"{output.name}: shares the memory of {shared[0]}, expected memory of its own")
+    return None
+
+
+def _mutation(seen: Seen) -> Failure | None:
+    """Inputs are what they were; where `Model` changes one, the same change or none is right."""
+    if seen.done.reshaped:
+        return Failure(outcome=Outcome.INPUT_MUTATED, reason="; ".join(seen.done.reshaped)[:400])
+    for name, now in seen.mutated.items():
+        wanted = seen.case.draft.mutated.get(name)
+        if wanted is not None and _close(now, wanted):
+            continue
+        before = seen.case.draft.encoded.tensors[name]
+        changed = (now != before) & ~(now.isnan() & before.isnan())
+        count = int(changed.sum())
+        where = ", ".join(str(int(axis)) for axis in changed.nonzero()[0]) if count else "bits of a NaN"
+        reason = f"{name}: {count} of {now.numel()} elements changed, first [{where}]"
+        return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)
+    return None
+
+
+def _close(now: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Within what either order of operations rounds to."""
+    if not now.is_floating_point():
+        return torch.equal(now, wanted)
+    rtol = 64 * torch.finfo(now.dtype).eps
+    scale = float(wanted[wanted.isfinite()].abs().max()) if bool(wanted.isfinite().any()) else 0.0
+    return torch.allclose(now, wanted, rtol=rtol, atol=rtol * scale, equal_nan=True)
+
+
+def _guards(seen: Seen) -> Failure | None:
+    reasons = [seen.trespass] if seen.trespass else list(seen.done.observed.out_of_bounds)
+    return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason="; ".join(reasons)[:400]) if reasons else None
+
+
+def _completion(done: Done) -> Failure | None:
+    """All work is finished when forward returns."""
+    for output in done.outputs:
+        if output.changed_later:
+            reason = f"{output.name} changed after forward had returned"
+            return Failure(outcome=Outcome.TAMPERED, reason=reason)
+    return None
+
+
+def _written(done: Done) -> Failure | None:
+    for output in done.outputs:
+        if output.unwritten:
+            reason = f"{output.name}: {output.unwritten} elements were never written"
+            return Failure(outcome=Outcome.UNWRITTEN_OUTPUT, reason=reason)
+    return None
+
+
+def values(case: Case, outputs: Sequence[torch.Tensor | None]) -> Share | Failure:
+    """Every element within its bound."""
+    names = [f"output {number}" for number in range(len(outputs))]
+    return compare(dict(zip(names, outputs, strict=True)), dict(zip(names, case.expected, strict=True)), case)
+
+
+def compare(
+    outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected], case: Case
+) -> Share | Failure:
+    """Named tensors against their expected values."""
+    share = 0.0
+    for name, wanted in expected.items():
+        output = outputs[name]
+        if output is None:
+            return _labelled(wrong_shape(f"{name}: could not be read"), case)
+        got = torch.view_as_real(output) if output.is_complex() else output
+        found = deviation(got, wanted)
+        if not found.passed:
+            failure = Failure(outcome=Outcome.WRONG_VALUE, reason=_describe(name, got, wanted))
+            return _labelled(failure, case)
+        share = max(share, found.share)
+    return Share(share=share)
+
+
+def _describe(name: str, got: torch.Tensor, expected: Expected) -> str:
+    """The worst element: where, got, expected, and how many are beyond their bound."""
+    found = deviation(got, expected)
+    if found.where is None:
+        return f"{name}: no elements"
+    where = ", ".join(str(axis) for axis in found.where)
+    value, wanted = got[found.where].item(), expected.reference[found.where].item()
+    bound = expected.bound[found.where].item()
+    within = f" ± {bound:.2g}" if got.is_floating_point() else ""
+    if found.wrong == 0:
+        return (
+            f"{name}: the errors of all {found.total} elements together are too large,"
+            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.6g},"
+            f" expected {wanted:.6g} ± {bound:.2g}"
+        )
+    return (
+        f"{name}[{where}]: got {value:.6g}, expected {wanted:.6g}{within};"
+        f" {found.wrong} of {found.total} beyond their bound"
+    )
+
+
+def _labelled(failure: Failure, case: Case) -> Failure:
+    return Failure(outcome=failure.outcome, reason=f"{failure.reason} ({case.condition.label})")

@@ -1,0 +1,232 @@
+"""What the judge and a candidate's process say to each other: plain records, tensors by their place.
+
+The judge sends `Load`, then one `Call` at a time, each answered by `Ready`, `Done` or `Refused`. Tensors
+travel in shared memory (`pipeline.verify.harness.buffers`): a `Call` says where its inputs lie and
+where copies of the outputs go.
+"""
+
+from typing import Any, Literal
+
+from pipeline.records.hardware import Target
+from pipeline.records.outcome import Failure
+from pipeline.records.record import Record
+from pipeline.verify.harness.buffers import Slot
+
+Where = Literal["host", "interpreter", "cuda"]
+"""`host`: compiled code on the CPU; `interpreter`: Triton's interpreter on the CPU; `cuda`: the device."""
+
+Value = Any
+"""An argument as plain values: None, bool, int, float, str, list, dict[str, ...], or one of the two below.
+
+A tensor is `{"tensor": name}` with the name of a slot, a tuple `{"tuple": [...]}`, a dtype
+`{"dtype": "float32"}`.
+"""
+
+
+class Load(Record, frozen=True, kw_only=True):
+    """Import the candidate and construct its `ModelNew`."""
+
+    source: str
+    """Absolute path of the candidate's file."""
+    arena: str
+    """Path of the shared memory."""
+    size: int
+    where: Where
+    limits: dict[str, int]
+    """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
+
+
+class Construct(Record, frozen=True, kw_only=True, tag="construct"):
+    """Make a new `ModelNew(*arguments)` under a seed; sent once for each set of init arguments."""
+
+    seed: int
+    arguments: list[Value]
+    inputs: tuple[Slot, ...] = ()
+    """Tensors among the arguments; already in shared memory."""
+    state: tuple[Slot, ...] = ()
+    """Parameters and buffers of the reference, by name, in its order; already in shared memory."""
+
+
+class Call(Record, frozen=True, kw_only=True, tag="call"):
+    """Call `forward(*arguments)`."""
+
+    nonce: str
+    """Comes back in the answer: an answer that was prepared beforehand does not know it."""
+    arguments: list[Value]
+    inputs: tuple[Slot, ...]
+    output_offset: int
+    """Byte offset where copies of the outputs begin, each aligned to 256 bytes, in order."""
+    output_bytes: int
+    """Room for them; outputs that do not fit are described but not copied."""
+    threads: int
+    protected: bool
+    """Whether the pages of the inputs are read-only during the call."""
+    fenced: bool = False
+    """Whether the whole pages of the inputs' guard bands cannot be touched during the call."""
+    same_objects: bool = False
+    """Whether tensors are the objects of an earlier call that had this; else they are new ones."""
+    gradients: bool
+    """Whether inputs and parameters that are floating point require gradients and `backward` is called."""
+    output_gradients: tuple[Slot, ...] = ()
+    """One per output, in shared memory, where `gradients`."""
+    suppress: bool = False
+    """Own launches are not made: what still comes out right was not computed by them. Those that cannot be
+    left out are made, and only they are among the observed ones."""
+    settle: float = 0.0
+    """Seconds to wait after the outputs were copied before they are compared with their copies."""
+
+
+class Returned(Record, frozen=True, kw_only=True):
+    """One tensor that came out: an output, or a gradient of an input or parameter."""
+
+    name: str
+    """`output 0`, `gradient of input 1`, `gradient of weight` (the name that the parameter has in the
+    reference, where it was taken over)."""
+    kind: str
+    """`Tensor` for a plain tensor; the name of any other type, which is then not copied."""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    """In elements."""
+    device: str = ""
+    offset: int | None = None
+    """Where the contiguous copy lies; None where it was not copied."""
+    aliases: tuple[str, ...] = ()
+    """Inputs (`input 0`) and parameters whose memory it shares."""
+    overlaps: bool = False
+    """Whether two of its elements share memory."""
+    unwritten: int = 0
+    """Elements that still hold what fresh memory was filled with."""
+    changed_later: bool = False
+    """Whether it changed after `forward` had returned."""
+
+
+Reads = Literal["input", "derived", "nothing"]
+"""What a launch knows of the inputs: it gets one or a copy, only what was computed from one, or neither."""
+
+
+class Launches(Record, frozen=True, kw_only=True):
+    """Kernels of the candidate's own that ran during one call."""
+
+    kind: Literal["triton", "extension", "ctypes", "cuda"]
+    name: str
+    count: int
+    copies: bool = False
+    """Whether all that it changed in memory equals one of its arguments: it computed nothing."""
+    reads: Reads = "input"
+    """The most that one of the launches was given."""
+
+
+class TorchOperation(Record, frozen=True, kw_only=True):
+    """An operator of PyTorch that computes (no view, allocation, copy or cast), seen during one call."""
+
+    name: str
+    """`aten::softmax`."""
+    count: int
+    elements: int
+    """Of its largest tensor argument or result."""
+    from_own: bool
+    """Whether an argument was computed by one of the candidate's own kernels."""
+    is_output: bool
+    """Whether its result is the output, bit for bit."""
+
+
+class Observed(Record, frozen=True, kw_only=True):
+    """What the process noticed during one call."""
+
+    launches: tuple[Launches, ...] = ()
+    operations: tuple[TorchOperation, ...] = ()
+    native: tuple[str, ...] = ()
+    """Shared objects of the candidate's own in this process."""
+    tampering: tuple[str, ...] = ()
+    """What it changed outside of itself, one line each: `time.perf_counter was replaced`."""
+    threads: int = 0
+    """Threads that run now and did not before the call."""
+    children: int = 0
+    out_of_bounds: tuple[str, ...] = ()
+    """Writes outside of tensors that it allocated itself."""
+
+
+class Ready(Record, frozen=True, kw_only=True, tag="ready"):
+    """Loaded, or constructed."""
+
+    state: str = ""
+    """After `Construct`: how the reference's parameters were taken over: `by name`, `by shape`, `none`,
+    `equal`."""
+    missing: tuple[str, ...] = ()
+    """After `Construct`: parameters of the reference that have no counterpart."""
+    spare: int = 0
+    """After `Construct`: elements of the candidate's own floating tensors (parameters, buffers, attributes of
+    its modules) that took over nothing: they may hold a missing parameter in another form."""
+    isolation: tuple[str, ...] = ()
+    """After `Load`: what confines the process."""
+    process: int = 0
+    """After `Load`: its id, so that the time can be told in which it waited for a core."""
+    tampering: tuple[str, ...] = ()
+
+
+class Done(Record, frozen=True, kw_only=True, tag="done"):
+    """`forward` (and `backward`) returned."""
+
+    nonce: str
+    outputs: tuple[Returned, ...]
+    gradients: tuple[Returned, ...] = ()
+    structure: str = "tensor"
+    """`tensor`, `tuple`, `list`, or the name of any other type."""
+    reshaped: tuple[str, ...] = ()
+    """Inputs whose shape, strides, type or place are not what was given, one line each."""
+    overwrites: bool = False
+    """Whether an output lies where one of the call before lies."""
+    observed: Observed
+    seconds: float
+
+
+class Refused(Record, frozen=True, kw_only=True, tag="refused"):
+    """Importing, constructing or calling raised."""
+
+    stage: Literal["import", "build", "construct", "call", "backward"]
+    """`build`: a C++ or CUDA extension or a Triton kernel did not compile."""
+    error: str
+    """The exception's type."""
+    reason: str
+    """`RuntimeError: ...`, the first line that says something."""
+    nonce: str = ""
+
+
+Answer = Ready | Done | Refused
+
+
+class Assemble(Record, frozen=True, kw_only=True):
+    """Compile the kernels of one call for an absent target (`runtime.cross_compiler`)."""
+
+    source: str
+    """Absolute path of the candidate's file."""
+    target: Target
+    initial: list[Value]
+    """Arguments of `ModelNew`."""
+    arguments: list[Value]
+    """Arguments of `forward`."""
+    tensors: tuple[Slot, ...]
+    """Types and shapes of the tensors among both; nobody reads their memory."""
+
+
+class AssembledKernel(Record, frozen=True, kw_only=True):
+    """One kernel as compiled for the target."""
+
+    name: str
+    registers: int | None = None
+    """Per thread (NVIDIA) or lane (AMD)."""
+    spills: int | None = None
+    """Bytes per thread."""
+    shared_memory: int | None = None
+    """Bytes per block."""
+
+
+class Assembled(Record, frozen=True, kw_only=True):
+    """What became of it."""
+
+    kernels: tuple[AssembledKernel, ...] = ()
+    failure: Failure | None = None
+    """`compile_error`, or `launch_error` where a kernel needs more than the target has."""
+    incomplete: str = ""
+    """Why not all kernels could be reached (host code needs values, ...): no fault of the candidate."""

@@ -1,0 +1,158 @@
+"""Everything that is watched in a candidate's process, around its import, construction and calls.
+
+In: what the candidate runs. Out: `Observed`, made from the launches of its own kernels, operators of
+PyTorch, its surroundings, threads, processes and memory.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from pipeline.sandbox.private import private
+from pipeline.sandbox.running import Running
+from pipeline.verify.harness.returning.messages import Observed, TorchOperation, Where
+from pipeline.verify.harness.returning.observers import native_code, tensor_access
+from pipeline.verify.harness.returning.observers.allocations import FreshMemory
+from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.harness.returning.observers.host_arrays import watch_arrays
+from pipeline.verify.harness.returning.observers.kernel_launches import LaunchLog
+from pipeline.verify.harness.returning.observers.native_calls import watch_ctypes, watch_extensions
+from pipeline.verify.harness.returning.observers.profiler import Profile, unseen
+from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
+from pipeline.verify.harness.returning.observers.thread_watch import watch_threads
+from pipeline.verify.harness.returning.observers.torch_operators import Operations, Watch
+from pipeline.verify.harness.returning.observers.triton_launches import watch_device, watch_interpreter
+from pipeline.verify.harness.thread_pools import fill_pools
+
+_initial_seed = torch.initial_seed
+_manual_seed = torch.manual_seed
+
+
+class Observer:
+    """Made and installed before the candidate is imported."""
+
+    def __init__(self, where: Where, pretence: Callable[[], AbstractContextManager[Any]]) -> None:
+        self.fresh = FreshMemory()
+        self._lineage = Lineage()
+        self._log = LaunchLog(self._lineage, self.fresh)
+        self._operations = Operations(self._lineage, self.fresh)
+        self._operations.foreign = functools.partial(self._log.around, "extension")
+        self._pretence = pretence
+        self._local = threading.local()
+        self._forks: list[str] = []
+        self._lookups = Lookups()
+        self._direct: dict[str, tuple[str, ...]] = {}
+        self._profile = Profile()
+        self._unfilled = where == "interpreter"
+        self._install(where)
+        self._surroundings = private("pipeline.sandbox.surroundings")
+        self._processes = private("pipeline.sandbox.running")
+        self._before = self._surroundings.snapshot()
+        self._running = self._processes.running()
+        self._native = frozenset(native_code.mapped())
+
+    def _install(self, where: Where) -> None:
+        watch_ctypes(self._log, self._lineage, self._lookups)
+        watch_extensions(self._log, self._lookups)
+        watch_threads(self.watching)
+        watch_arrays(
+            self._lineage.computed_on_host,
+            lambda tensor: self._is_watching() and self._lineage.of_the_call(tensor),
+        )
+        if where == "interpreter":
+            watch_interpreter(self._log, self.aside)
+        else:
+            watch_device(self._log)
+        sys.addaudithook(self._audit)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Inside, this thread runs code of the candidate."""
+        watch = self._operations.watch()
+        outer, self._local.watch = getattr(self._local, "watch", None), watch
+        try:
+            with self._pretence(), watch:
+                yield
+        finally:
+            self._local.watch = outer
+
+    def _is_watching(self) -> bool:
+        """Whether this thread runs code of the candidate, not of the harness."""
+        watch: Watch | None = getattr(self._local, "watch", None)
+        return watch is not None and not watch.is_aside
+
+    def begin(self, inputs: Iterable[tuple[int, int]], *, seed: int, suppress: bool) -> None:
+        """A call begins; `inputs`: address and bytes of each."""
+        inputs = tuple(inputs)
+        self._lineage.next_call(start for start, _ in inputs)
+        self._log.next_call(inputs, suppress=suppress)
+        self._forks.clear()
+        _manual_seed(seed)
+        self._seed = seed
+        self._profile.begin()
+
+    def end(self, outputs: Sequence[torch.Tensor]) -> Observed:
+        """What was noticed since `begin`."""
+        events = self._profile.end()
+        left = self._processes.left_running(self._running)
+        seeded = ("torch's random state was seeded",) if _initial_seed() != self._seed else ()
+        own = tuple(path for path in native_code.mapped() if path not in self._native)
+        with tensor_access.plainly():
+            operations = self._lineage.operations(outputs)
+        hidden = unseen(events or (), {each.name: each.elements for each in operations})
+        stopped = () if events is not None else ("PyTorch's profiler was stopped",)
+        return Observed(
+            launches=self._log.launches(),
+            operations=(*operations, *hidden, *self._direct_operations(own, outputs)),
+            native=own,
+            tampering=(*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)),
+            threads=max(left.threads, left.native),
+            children=left.children,
+            out_of_bounds=self.fresh.trespasses(),
+        )
+
+    def tampering(self) -> tuple[str, ...]:
+        """What was changed outside of the candidate since before it was imported."""
+        changed = self._surroundings.changed_settings(self._before)
+        settings = (name for name in changed if name not in self._surroundings.HARMLESS)
+        return (*self._surroundings.changes(self._before), *(f"{name} was changed" for name in settings))
+
+    def settle_pools(self, threads: int) -> None:
+        """Libraries' pools of threads start now, and are nobody's left-over later."""
+        before = self._processes.running()
+        fill_pools(threads, interpreted=self._unfilled)
+        self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
+        grown = self._processes.left_running(before)
+        known = self._running
+        self._running = Running(
+            threads=known.threads, native=known.native + grown.native, children=known.children
+        )
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside, in a thread that is watched, the harness itself works."""
+        watch: Watch | None = getattr(self._local, "watch", None)
+        with tensor_access.plainly(), watch.aside() if watch else contextlib.nullcontext():
+            yield
+
+    def _direct_operations(
+        self, paths: Iterable[str], outputs: Sequence[torch.Tensor]
+    ) -> Iterator[TorchOperation]:
+        elements = max((tensor_access.numel(tensor) for tensor in outputs), default=0)
+        launched = any(each.kind in ("ctypes", "extension") for each in self._log.launches())
+        for path in paths:
+            if path not in self._direct:
+                self._direct[path] = native_code.direct_calls(path)
+            names = (*self._direct[path], *self._lookups.found(path))
+            for name in names if launched else ():
+                yield TorchOperation(name=name, count=1, elements=elements, from_own=False, is_output=False)
+
+    def _audit(self, event: str, _arguments: Any) -> None:
+        if event in ("os.fork", "os.forkpty"):
+            self._forks.append("a process was forked")

@@ -1,0 +1,241 @@
+"""The candidate's own kernels, as they are launched: what was there before and what they changed.
+
+In: a launch and its arguments. Out: `Launches` per kernel, and marks on the memory that it wrote. Launches
+may be left out, to see whether the result depends on them.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from pipeline.records.record import Record
+from pipeline.verify.harness.returning.messages import Launches, Reads
+from pipeline.verify.harness.returning.observers import tensor_access
+from pipeline.verify.harness.returning.observers.allocations import FreshMemory
+from pipeline.verify.harness.returning.observers.data_flow import Lineage
+
+Kind = Literal["triton", "extension", "ctypes", "cuda"]
+_MOST: tuple[Reads, ...] = ("input", "derived", "nothing")
+_UNSEEN: tuple[Kind, ...] = ("extension", "ctypes")
+"""What may keep addresses from before, or find them inside of what it is given. That its result depends on
+these launches is seen when they are left out."""
+_LOWEST_ADDRESS = 1 << 16
+_MOST_MEMBERS = 256  # of an array that may hold addresses
+_COMPARED = 256 << 20  # bytes of all arguments of a launch that are copied and compared
+
+
+@dataclass
+class _Tally:
+    count: int = 0
+    computed: int = 0
+    reads: Reads = "nothing"
+
+
+class _Region:
+    """Memory that an argument refers to, and what was in it."""
+
+    def __init__(self, start: int, size: int) -> None:
+        self.start = start
+        self.now = tensor_access.memory(start, size)
+        self.before = self.now.copy()
+
+    @property
+    def changed(self) -> bool:
+        return not np.array_equal(self.before, self.now)
+
+
+class _DeviceRegion:
+    """The same on a device."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.start, _ = tensor_access.region(tensor)
+        self._bytes = tensor_access.storage_bytes(tensor)
+        self.before = tensor_access.content(self._bytes)
+
+    @property
+    def now(self) -> np.ndarray:
+        return tensor_access.content(self._bytes)
+
+    @property
+    def changed(self) -> bool:
+        return not np.array_equal(self.before, self.now)
+
+
+class LaunchLog:
+    """What was launched during one call; used from all threads."""
+
+    def __init__(self, lineage: Lineage, fresh: FreshMemory) -> None:
+        self._lineage = lineage
+        self._fresh = fresh
+        self._lock = threading.RLock()
+        self._tallies: dict[tuple[Kind, str], _Tally] = {}
+        self._inputs: tuple[tuple[int, int], ...] = ()
+        self._results: dict[tuple[str, int], Any] = {}
+        self.suppress = False
+        """Whether launches are left out."""
+
+    def next_call(self, inputs: Iterable[tuple[int, int]], *, suppress: bool) -> None:
+        """Begin anew; `inputs`: address and bytes of what the call is given."""
+        self._tallies = {}
+        self._inputs = tuple(inputs)
+        self.suppress = suppress
+
+    def launches(self) -> tuple[Launches, ...]:
+        """By kernel."""
+        return tuple(
+            Launches(kind=kind, name=name, count=tally.count, copies=tally.computed == 0, reads=tally.reads)
+            for (kind, name), tally in self._tallies.items()
+        )
+
+    def around(self, kind: Kind, name: str, arguments: Any, run: Callable[[], Any]) -> Any:
+        """Make a launch, or leave it out, and keep what is to be known of it."""
+        with self._lock:
+            tally = self._tallies.setdefault((kind, name), _Tally())
+            tally.count += 1
+            number = tally.count
+        if self.suppress:
+            tally.computed += 1
+            return self._stand_in(name, number)
+        with tensor_access.plainly():
+            regions = self._regions(arguments)
+            reads = self._lineage.reads([region.start for region in regions])
+            tally.reads = min(tally.reads, reads, key=_MOST.index)
+        result = run()
+        with tensor_access.plainly():
+            results = tuple(tensor_access.tensors_in(result))
+            self._results[name, number] = _blank(result)
+            computed = self._computed(regions, results, derived=reads != "nothing")
+            if computed is None:
+                computed = kind in _UNSEEN
+            tally.computed += computed
+        return result
+
+    def _regions(self, arguments: Any) -> list[_Region | _DeviceRegion]:
+        """Memory that the arguments point to, each once."""
+        found: dict[int, int] = {}
+        there: dict[int, torch.Tensor] = {}
+        for tensor in tensor_access.tensors_in(arguments):
+            start, size = tensor_access.region(tensor)
+            found[start] = size
+            if not tensor_access.on_host(tensor):
+                there[start] = tensor
+        known = (*self._inputs, *self._fresh.spans())
+        tables = [tensor for tensor in tensor_access.tensors_in(arguments) if _may_hold_addresses(tensor)]
+        for pointer in (*_pointers(arguments), *(address for table in tables for address in table.tolist())):
+            found.update({start: size for start, size in known if start <= pointer < start + size})
+        if sum(found.values()) > _COMPARED:
+            return []
+        return [
+            _DeviceRegion(there[start]) if start in there else _Region(start, size)
+            for start, size in found.items()
+            if size
+        ]
+
+    def _computed(
+        self, regions: Sequence[_Region | _DeviceRegion], results: Sequence[torch.Tensor], *, derived: bool
+    ) -> bool | None:
+        """Whether it made bits that were not among its arguments; marks what it wrote as its own.
+
+        None where nothing changed that can be seen.
+        """
+        changed = [region for region in regions if region.changed]
+        known = any(self._lineage.is_own(region.start) for region in regions)
+        for region in changed:
+            self._lineage.wrote(region.start, derived=derived)
+        new = [tensor for tensor in results if not any(_within(tensor, region) for region in regions)]
+        for tensor in new:
+            self._lineage.wrote(tensor_access.region(tensor)[0], derived=derived)
+        made: list[tuple[np.ndarray, object]] = [(region.now, region) for region in changed]
+        made += [(tensor_access.content(tensor), None) for tensor in new]
+        if not made:
+            # It may have written again what it had written before; or it cannot be told.
+            return True if known or not regions else None
+        return not all(
+            any(np.array_equal(content, other.before) for other in regions if other is not region)
+            for content, region in made
+        )
+
+    def _stand_in(self, name: str, number: int) -> Any:
+        """In place of the result of a launch that was left out: as large, and never written."""
+        return _unwritten(self._results.get((name, number)))
+
+
+class _Blank(Record, frozen=True, kw_only=True):
+    """The form of a tensor."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+    device: Any
+
+
+def _blank(value: Any) -> Any:
+    if tensor_access.is_plain(value):
+        return _Blank(
+            shape=tuple(tensor_access.shape(value)),
+            strides=tensor_access.strides(value),
+            dtype=tensor_access.dtype(value),
+            device=tensor_access.device(value),
+        )
+    if type(value) in (list, tuple):
+        return type(value)(_blank(each) for each in value)
+    return value if isinstance(value, int | float | str | bool) else None
+
+
+def _unwritten(value: Any) -> Any:
+    if isinstance(value, _Blank):
+        return torch.empty_strided(value.shape, value.strides, dtype=value.dtype, device=value.device)
+    if type(value) in (list, tuple):
+        return type(value)(_unwritten(each) for each in value)
+    return value
+
+
+def _within(tensor: torch.Tensor, region: _Region | _DeviceRegion) -> bool:
+    return tensor_access.region(tensor)[0] == region.start
+
+
+def _pointers(arguments: Any) -> Iterator[int]:
+    """Numbers that may be addresses, also in ctypes' objects and NumPy's arrays."""
+    for argument in arguments if isinstance(arguments, list | tuple) else (arguments,):
+        if isinstance(argument, list | tuple):
+            yield from _pointers(argument)
+            continue
+        yield from _pointers(_members(argument))
+        value = _address(argument)
+        if isinstance(value, int) and value > _LOWEST_ADDRESS:
+            yield value
+
+
+def _address(argument: Any) -> Any:
+    if isinstance(argument, np.ndarray):
+        return argument.ctypes.data
+    if isinstance(argument, ctypes._Pointer | ctypes.Array):
+        return ctypes.cast(argument, ctypes.c_void_p).value
+    return getattr(argument, "value", argument)
+
+
+def _may_hold_addresses(tensor: torch.Tensor) -> bool:
+    """A short vector of 64-bit integers: how kernels are given many tensors at once."""
+    return (
+        tensor_access.on_host(tensor)
+        and tensor_access.dtype(tensor) == torch.int64
+        and len(tensor_access.shape(tensor)) == 1
+        and 0 < tensor_access.numel(tensor) <= _MOST_MEMBERS
+    )
+
+
+def _members(argument: Any) -> list[Any]:
+    """What is inside of a structure, of a reference to one, or of an array of pointers."""
+    inner = getattr(argument, "_obj", argument)  # what byref() refers to
+    if isinstance(inner, ctypes._Pointer) and inner and isinstance(inner.contents, ctypes.Structure):
+        inner = inner.contents
+    if isinstance(inner, ctypes.Structure):
+        return [getattr(inner, name) for name, *_ in getattr(inner, "_fields_", ())]
+    if isinstance(inner, ctypes.Array) and len(inner) <= _MOST_MEMBERS:
+        return list(inner)
+    return []

@@ -1,0 +1,95 @@
+"""Watch a candidate call native code: through ctypes, and in extension modules that it built.
+
+In: a `LaunchLog`. Out: every call of a function that was not part of Python or its packages is a launch.
+What a library of PyTorch or NumPy is asked to compute through ctypes is reported to the `Lineage` as its
+operator.
+"""
+
+import ctypes
+import functools
+import importlib.machinery
+from collections.abc import Callable
+from pathlib import Path
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.harness.returning.observers.kernel_launches import LaunchLog
+from pipeline.verify.harness.returning.observers.libraries import is_c_library, is_installed
+from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
+
+
+def watch_ctypes(log: LaunchLog, lineage: Lineage, lookups: Lookups) -> None:
+    """Functions of every library that is opened from now on are watched."""
+    initialize = ctypes.CDLL.__init__
+
+    @functools.wraps(initialize)
+    def opened(library: Any, name: Any, *arguments: Any, **keywords: Any) -> None:
+        initialize(library, name, *arguments, **keywords)
+        lookups.watch(str(name or ""))
+        library._FuncPtr = _watched(library._FuncPtr, _origin(name), log, lineage)
+
+    ctypes.CDLL.__init__ = opened  # type: ignore[assignment, method-assign]
+
+
+def watch_extensions(log: LaunchLog, lookups: Lookups) -> None:
+    """Functions of every extension module that is imported from now on are watched, but those of packages."""
+    loader = importlib.machinery.ExtensionFileLoader
+    execute = loader.exec_module
+
+    @functools.wraps(execute)
+    def executed(self: Any, module: ModuleType) -> None:
+        execute(self, module)
+        path = getattr(module, "__file__", None) or ""
+        if not is_installed(path):
+            lookups.watch(path)
+            _wrap(module, log)
+
+    loader.exec_module = executed  # type: ignore[method-assign]
+
+
+def _origin(name: Any) -> str:
+    """`own`, `c` for the C library, or the file of an installed library that may compute."""
+    if name is None:
+        return "c"
+    path = Path(str(name))
+    if is_c_library(path.name):
+        return "c"
+    if "/" in str(name) and not is_installed(str(name)):
+        return "own"
+    return path.name
+
+
+def _watched(kind: Any, origin: str, log: LaunchLog, lineage: Lineage) -> Any:
+    """A subclass of a library's type of functions."""
+
+    class Watched(kind):  # type: ignore[misc]
+        _flags_ = kind._flags_
+        _restype_ = kind._restype_
+
+        def __call__(self, *arguments: Any) -> Any:
+            name = getattr(self, "__name__", "a function")
+            call = functools.partial(super().__call__, *arguments)
+            if origin == "c":
+                return call()
+            if origin != "own":
+                lineage.computed(f"{origin}:{name}", (), ())
+            return log.around("ctypes", name, arguments, call)
+
+    Watched.__name__ = kind.__name__
+    return Watched
+
+
+def _wrap(module: ModuleType, log: LaunchLog) -> None:
+    for name, value in list(vars(module).items()):
+        if isinstance(value, BuiltinFunctionType):
+            setattr(module, name, _recorded(value, f"{module.__name__}.{name}", log))
+
+
+def _recorded(function: Callable[..., Any], name: str, log: LaunchLog) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def recorded(*arguments: Any, **keywords: Any) -> Any:
+        run = functools.partial(function, *arguments, **keywords)
+        return log.around("extension", name, (*arguments, *keywords.values()), run)
+
+    return recorded

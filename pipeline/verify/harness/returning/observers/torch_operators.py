@@ -1,0 +1,183 @@
+"""See every operator of PyTorch that runs, also those that C++ code calls; give allocations guards.
+
+In: operators, as PyTorch dispatches them in this thread. Out: a `Lineage` that knows of them, and tensors in
+`FreshMemory` where the candidate allocates.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pipeline.verify.harness.returning.observers import tensor_access
+from pipeline.verify.harness.returning.observers.allocations import FreshMemory
+from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.oracle.computing_operators import is_computing
+
+_ZERO, _CONSTANT = 0.0, "constant"
+_ALLOCATIONS: dict[str, float | str | None] = {
+    "aten::empty": None,
+    "aten::empty_like": None,
+    "aten::empty_strided": None,
+    "aten::empty_permuted": None,
+    "aten::new_empty": None,
+    "aten::new_empty_strided": None,
+    "aten::zeros": _ZERO,
+    "aten::zeros_like": _ZERO,
+    "aten::new_zeros": _ZERO,
+    "aten::ones": 1.0,
+    "aten::ones_like": 1.0,
+    "aten::new_ones": 1.0,
+    "aten::full": _CONSTANT,
+    "aten::full_like": _CONSTANT,
+    "aten::new_full": _CONSTANT,
+}
+"""What they fill with; None: nothing."""
+_PYTORCHS = frozenset(
+    {"aten", "prims", "prim", "profiler", "inductor", "quantized", "mkldnn", "mkl", "static_runtime"}
+)
+_LOOKUP = {
+    name: getattr(torch._C.DispatchKey, name)
+    for name in ("CPU", "CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+}
+_KEYS = tuple(_LOOKUP) if torch.cuda.is_available() else tuple(key for key in _LOOKUP if key != "CUDA")
+_has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+_meta = torch.device("meta")
+
+
+class Operations:
+    """What the watches of all threads share."""
+
+    def __init__(self, lineage: Lineage, fresh: FreshMemory) -> None:
+        self.lineage = lineage
+        self.fresh = fresh
+        self.foreign: Callable[[str, tuple[Any, ...], Callable[[], Any]], Any] = _only_run
+        """Runs an operator of a library that is not PyTorch's: name, arguments, the call."""
+
+    def watch(self) -> "Watch":
+        """A watch for one thread, to be entered there."""
+        return Watch(self)
+
+
+class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees the operators of the thread that entered it."""
+
+    def __init__(self, shared: Operations) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._shared = shared
+        self._aside = False
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether the harness itself works at this moment."""
+        return self._aside
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside, operators are nobody's business: the harness itself works."""
+        before, self._aside = self._aside, True
+        try:
+            yield
+        finally:
+            self._aside = before
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Otherwise PyTorch imports its compiler, about a second, to switch it off in the method below."""
+        return False
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        keywords = keywords or {}
+        if self._aside or not isinstance(function, torch._ops.OpOverload):
+            return function(*arguments, **keywords)
+        name = function._schema.name
+        if name.partition("::")[0] not in _PYTORCHS:
+            return self._foreign(name, function, arguments, keywords)
+        with tensor_access.plainly():
+            made = self._allocate(name, function, arguments, keywords)
+        if made is not None:
+            return made
+        result = function(*arguments, **keywords)
+        with tensor_access.plainly():
+            self._note(name, (arguments, keywords), result)
+        return result
+
+    def _foreign(self, name: str, function: Any, arguments: Any, keywords: Any) -> Any:
+        """Run its kernel under this watch: what it calls in turn is seen as well."""
+        known = (key for key in _KEYS if _has_kernel(function.name(), key))
+        key = next(known, None)
+
+        def run() -> Any:
+            if key is None:
+                return function(*arguments, **keywords)
+            with self:
+                return function._op_dk(_LOOKUP[key], *arguments, **keywords)
+
+        return self._shared.foreign(name, (arguments, keywords), run)
+
+    def _allocate(self, name: str, function: Any, arguments: Any, keywords: Any) -> torch.Tensor | None:
+        """A tensor as the operator would make it, in guarded memory; None where that is not our business."""
+        if name == "aten::resize_":
+            return self._resize(arguments)
+        device = _device(arguments, keywords)
+        if name not in _ALLOCATIONS or device is None:
+            return None
+        plan = function(*arguments, **{**keywords, "device": _meta, "pin_memory": False})
+        if plan.layout is not torch.strided or plan.dtype.is_complex or not plan.dtype.itemsize:
+            return None
+        there = None if device.type == "cpu" else device
+        made = self._shared.fresh.make(tuple(plan.shape), plan.stride(), plan.dtype, there)
+        if made is None:
+            return None
+        fill = _ALLOCATIONS[name]
+        if fill is not None:
+            value = _fill_value(function, arguments, keywords) if fill == _CONSTANT else fill
+            torch.ops.aten.fill_.Scalar(made, value)
+        self._shared.lineage.moved((), (made,))
+        return made
+
+    def _resize(self, arguments: Any) -> torch.Tensor | None:
+        """Guarded memory cannot grow: a larger tensor moves."""
+        tensor, size = arguments[0], tuple(arguments[1])
+        needed = torch.Size(size).numel() * tensor_access.itemsize(tensor)
+        start, available = tensor_access.region(tensor)
+        if needed <= available or not any(start == at for at, _ in self._shared.fresh.spans()):
+            return None
+        strides = torch.empty(size, device=_meta).stride()
+        made = self._shared.fresh.make(size, strides, tensor_access.dtype(tensor))
+        if made is None:
+            return None
+        tensor_access.memory(tensor_access.address(made), needed)[:available] = tensor_access.memory(
+            start, available
+        )
+        return torch.ops.aten.set_.source_Tensor(tensor, made)  # type: ignore[no-any-return]
+
+    def _note(self, name: str, arguments: Any, result: Any) -> None:
+        given, results = tuple(tensor_access.tensors_in(arguments)), tuple(tensor_access.tensors_in(result))
+        if not is_computing(name):
+            self._shared.lineage.moved(given, results)
+        else:
+            self._shared.lineage.computed(name, given, results)
+
+
+def _device(arguments: Any, keywords: Any) -> torch.device | None:
+    """Where memory is asked for; None where it is not of a kind that can be guarded."""
+    device = keywords.get("device")
+    first = arguments[0] if arguments else None
+    if isinstance(first, torch.Tensor):
+        if not tensor_access.is_plain(first):
+            return None
+        device = device or tensor_access.device(first)
+    found = torch.device(device or "cpu")
+    return found if found.type in ("cpu", "cuda") else None
+
+
+def _fill_value(function: Any, arguments: Any, keywords: Any) -> Any:
+    names = [argument.name for argument in function._schema.arguments]
+    return keywords["fill_value"] if "fill_value" in keywords else arguments[names.index("fill_value")]
+
+
+def _only_run(_name: str, _arguments: tuple[Any, ...], run: Callable[[], Any]) -> Any:
+    return run()

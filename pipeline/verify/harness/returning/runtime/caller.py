@@ -1,0 +1,242 @@
+"""One call of the candidate's model: arguments in, copies of what came out, and what was noticed.
+
+In: `Call`. Out: `Done` or `Refused`. What came out is copied before anything else happens, so that what is
+done after `forward` has returned comes too late.
+"""
+
+import mmap
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import msgspec
+import torch
+
+from pipeline.records.record import Record
+from pipeline.verify.harness.buffers import Slot
+from pipeline.verify.harness.memory_protection import fenced, protected
+from pipeline.verify.harness.returning.messages import Call, Done, Refused, Returned
+from pipeline.verify.harness.returning.observer import Observer
+from pipeline.verify.harness.returning.observers import tensor_access
+from pipeline.verify.harness.returning.runtime.decoding import (
+    Shelf,
+    decode,
+    describe,
+    form_of,
+    put_all,
+    views,
+)
+from pipeline.verify.harness.returning.runtime.extension_builds import Builds
+from pipeline.verify.harness.returning.runtime.refusal import Stage, refuse
+
+_increment_version: Any = torch.autograd.graph.increment_version
+_clock = time.perf_counter
+_backward: Any = torch.autograd.backward
+_enable_grad: Any = torch.enable_grad
+_no_grad: Any = torch.no_grad
+
+
+class _Result(Record, frozen=True, kw_only=True, eq=False):
+    """What came out, already copied."""
+
+    structure: str
+    values: list[Any]
+    offsets: list[int | None]
+    seconds: float
+
+
+class Caller:
+    """Calls the present model of a candidate."""
+
+    def __init__(
+        self,
+        memory: mmap.mmap,
+        device: str,
+        observer: Observer,
+        builds: Builds,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._memory = memory
+        self._device = device
+        self._observer = observer
+        self._builds = builds
+        self._pause = pause
+        self._kept: dict[Slot, torch.Tensor] = {}
+        self._earlier: list[torch.Tensor] = []
+        self.model: Any = None
+        self.names: Mapping[str, str] = {}
+        """Of its tensors -> of the reference's."""
+
+    def call(self, message: Call) -> Done | Refused:
+        """Call it, and propagate gradients back where the judge asks for them."""
+        inputs = self._inputs(message)
+        shelf = Shelf(self._memory, message.output_offset, message.output_bytes)
+        places = {name: tensor_access.region(tensor) for name, tensor in inputs.items()}
+        self._begin(message, inputs)
+        stage: Stage = "call"
+        gradients: dict[str, torch.Tensor] = {}
+        try:
+            with self._around(message):
+                result = self._forward(message, inputs, shelf)
+                stage = "backward"
+                if message.gradients:
+                    gradients = self._propagate(message, inputs, result.values)
+        except BaseException as error:
+            return refuse(error, stage, message.nonce)
+        outputs = self._outputs(result, inputs)
+        reshaped = tuple(line for slot in message.inputs if (line := _reshaped(inputs[slot.name], slot)))
+        reshaped += tuple(
+            f"{name}: lies elsewhere after the call"
+            for name, tensor in inputs.items()
+            if places[name] != tensor_access.region(tensor)
+        )
+        returned = self._gradients(gradients, shelf)
+        observed = self._observer.end([value for value in result.values if tensor_access.is_plain(value)])
+        done = Done(
+            nonce=message.nonce,
+            outputs=(),
+            gradients=returned,
+            structure=result.structure,
+            reshaped=reshaped,
+            overwrites=self._overwrites(result.values),
+            observed=observed,
+            seconds=result.seconds,
+        )
+        return self._settled(message, result, outputs, shelf, done)
+
+    def _inputs(self, message: Call) -> dict[str, torch.Tensor]:
+        """The tensors to call with: new objects, or those of an earlier call, which hold other values now.
+
+        Who keeps results by object is met by values that it does not expect, as in a benchmark that fills its
+        tensors anew; who keeps them by address, by other objects there.
+        """
+        inputs = views(self._memory, message.inputs, self._device)
+        if not message.same_objects:
+            return inputs
+        for slot in message.inputs:
+            known = self._kept.setdefault(slot, inputs[slot.name])
+            if known is inputs[slot.name] or _reshaped(known, slot):
+                continue
+            if self._device != "cpu":
+                known.copy_(inputs[slot.name])
+            _increment_version(known)
+            inputs[slot.name] = known
+        return inputs
+
+    def _begin(self, message: Call, inputs: Mapping[str, torch.Tensor]) -> None:
+        self._observer.settle_pools(message.threads)
+        self._observer.fresh.next_call()
+        regions = [tensor_access.region(tensor) for tensor in inputs.values()]
+        seed = zlib.crc32(message.nonce.encode())  # no two calls find the same random state
+        self._observer.begin(regions, seed=seed, suppress=message.suppress)
+        if message.gradients:
+            for _, parameter in self._parameters():
+                parameter.grad = None
+            for tensor in inputs.values():
+                tensor.requires_grad_(tensor.is_floating_point())
+
+    @contextmanager
+    def _around(self, message: Call) -> Iterator[None]:
+        shield = protected(self._memory, message.inputs) if message.protected else nullcontext()
+        fence = fenced(self._memory, message.inputs) if message.fenced else nullcontext()
+        with shield, fence, _enable_grad() if message.gradients else _no_grad(), self._observer.watching():
+            yield
+
+    def _forward(self, message: Call, inputs: Mapping[str, torch.Tensor], shelf: Shelf) -> _Result:
+        arguments = [decode(value, inputs) for value in message.arguments]
+        built, started = self._builds.seconds, _clock()
+        result = self.model(*arguments)
+        if self._device == "cuda":
+            torch.cuda.synchronize()
+        seconds = _clock() - started - (self._builds.seconds - built)
+        with self._observer.aside():
+            structure, values = form_of(result)
+            offsets = put_all(values, shelf)
+        return _Result(structure=structure, values=values, offsets=offsets, seconds=max(seconds, 0.0))
+
+    def _propagate(
+        self, message: Call, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]
+    ) -> dict[str, torch.Tensor]:
+        """Gradients by name; what got none is left out."""
+        given = views(self._memory, message.output_gradients, self._device)
+        pairs = [
+            (value, given[f"output gradient {number}"])
+            for number, value in enumerate(values)
+            if tensor_access.is_plain(value)
+            and tensor_access.requires_grad(value)
+            and f"output gradient {number}" in given
+        ]
+        if pairs:
+            _backward([value for value, _ in pairs], [gradient for _, gradient in pairs])
+        found = {f"gradient of {name}": tensor.grad for name, tensor in inputs.items()}
+        for name, parameter in self._parameters():
+            found[f"gradient of {self.names.get(name, name)}"] = parameter.grad
+        return {name: gradient for name, gradient in found.items() if gradient is not None}
+
+    def _overwrites(self, values: Sequence[Any]) -> bool:
+        """Whether a result lies where an earlier one lies, which still is somebody's."""
+        results = [value for value in values if tensor_access.is_plain(value) and tensor_access.numel(value)]
+        earlier = {tensor_access.region(value)[0] for value in self._earlier}
+        self._earlier = results
+        return any(tensor_access.region(value)[0] in earlier for value in results)
+
+    def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[Returned]:
+        known = {**inputs, **self._weights()}
+        return [
+            describe(f"output {number}", value, offset, known=known, fresh=self._observer.fresh)
+            for number, (value, offset) in enumerate(zip(result.values, result.offsets, strict=True))
+        ]
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        if not isinstance(self.model, torch.nn.Module):
+            return {}
+        with tensor_access.plainly():
+            own = (*self._parameters(), *self.model.named_buffers())
+            return {self.names.get(name, name): tensor for name, tensor in own}
+
+    def _parameters(self) -> tuple[tuple[str, torch.nn.Parameter], ...]:
+        return tuple(self.model.named_parameters()) if isinstance(self.model, torch.nn.Module) else ()
+
+    def _gradients(self, gradients: Mapping[str, torch.Tensor], shelf: Shelf) -> tuple[Returned, ...]:
+        offsets = put_all(list(gradients.values()), shelf)
+        return tuple(
+            describe(name, gradient, offset, known={}, fresh=self._observer.fresh)
+            for (name, gradient), offset in zip(gradients.items(), offsets, strict=True)
+        )
+
+    def _settled(
+        self,
+        message: Call,
+        result: _Result,
+        outputs: Sequence[Returned],
+        shelf: Shelf,
+        done: Done,
+    ) -> Done:
+        """Wait, and look at the outputs again."""
+        if message.settle:
+            self._pause(message.settle)
+        seen = zip(outputs, result.values, strict=True)
+        return msgspec.structs.replace(
+            done, outputs=tuple(_with_change(output, value, shelf) for output, value in seen)
+        )
+
+
+def _reshaped(tensor: torch.Tensor, slot: Slot) -> str:
+    """What a tensor is called by now that was not given like that; empty where it is what it was."""
+    with tensor_access.plainly():
+        shape, strides = tuple(tensor_access.shape(tensor)), tuple(tensor_access.strides(tensor))
+        kind = str(tensor_access.dtype(tensor)).removeprefix("torch.")
+    if (shape, strides, kind) == (slot.shape, slot.strides, slot.dtype):
+        return ""
+    given = f"{slot.dtype} {slot.shape} with strides {slot.strides}"
+    return f"{slot.name}: is {kind} {shape} with strides {strides} after the call, was {given}"
+
+
+def _with_change(output: Returned, value: Any, shelf: Shelf) -> Returned:
+    if output.offset is None:
+        return output
+    with tensor_access.plainly():
+        changed = not shelf.holds(value, output.offset)
+    return msgspec.structs.replace(output, changed_later=changed)

@@ -1,0 +1,156 @@
+"""Compile a candidate's kernels for a device that is absent. In: `Assemble`. Out: `Assembled`.
+
+Its own host code runs on tensors without memory, in a process whose Triton compiles. Where host code needs
+values, or does something else that only works on a device, its kernels stay uncompiled, which is not held
+against it.
+"""
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import triton
+from torch.utils import cpp_extension
+from triton.runtime.errors import OutOfResources
+
+from pipeline.backends.triton.facts import facts_of
+from pipeline.backends.triton.isolation import private_compiler
+from pipeline.backends.triton.offline import BuiltKernel, recording
+from pipeline.backends.triton.presence import device_present, present_tensor
+from pipeline.backends.triton.reason import reason_of
+from pipeline.records.hardware import Target
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.confine import confine
+from pipeline.verify.harness.buffers import Slot
+from pipeline.verify.harness.returning.messages import Assemble, Assembled, AssembledKernel
+from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
+from pipeline.verify.harness.returning.runtime.decoding import decode
+from pipeline.verify.harness.returning.runtime.fake_cuda import Stream, stand_in_for_cuda
+
+TARGET = "pipeline.verify.harness.returning.runtime.cross_compiler:serve"
+PRELOAD = (
+    "numpy",
+    "torch",
+    "triton",
+    "pipeline.backends.triton.preload",
+    "pipeline.verify.harness.returning.runtime.cross_compiler",
+)
+"""For a fork server without TRITON_INTERPRET."""
+
+_COMPILER = ("/triton/compiler/", "/triton/backends/")
+_LOG = "log.txt"
+
+
+class _NotNeeded(Exception):
+    """What was asked for has nothing to do with Triton's kernels."""
+
+
+def serve(channel: Channel) -> None:
+    """Answer one request."""
+    send = channel.send
+    request: Assemble = channel.receive(Assemble)
+    scratch = Path.cwd()
+    confine(scratch)
+    stand_in_for_cuda(request.target.limits)
+    send(assemble(request, scratch))
+
+
+def assemble(request: Assemble, scratch: Path) -> Assembled:
+    """Compile in this process, which must not interpret; `scratch` is an empty folder."""
+    result = _attempt(request, scratch, every_configuration=False)
+    if result.failure is not None and result.failure.outcome is Outcome.LAUNCH_ERROR:
+        # The first configuration of an autotuner may be too large for a target that another one fits.
+        return _attempt(request, scratch, every_configuration=True)
+    return result
+
+
+def _attempt(request: Assemble, scratch: Path, *, every_configuration: bool) -> Assembled:
+    log = scratch / _LOG
+    log.touch()
+    failure, incomplete = None, ""
+    with private_compiler(log), recording(request.target, log) as recorder, device_present(request.target):
+        if every_configuration:
+            triton.runtime.driver.active.get_benchmarker = lambda: _run_once
+        try:
+            with _without_builds(), mock.patch.object(torch.cuda, "current_stream", lambda *_: Stream()):
+                _call(request, scratch)
+        except OutOfResources as error:
+            reason = f"{error.name}: got {error.required}, {request.target.architecture} has {error.limit}"
+            failure = Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason)
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            reason = reason_of(error, log.read_text(errors="replace"))
+            if _is_from_compiler(error):
+                failure = Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
+            else:
+                incomplete = reason
+        kernels = tuple(_described(kernel, request.target) for kernel in recorder.kernels())
+    if failure is None and not kernels:
+        incomplete = incomplete or "no Triton kernel was launched"
+    return Assembled(kernels=kernels, failure=failure, incomplete=incomplete)
+
+
+def _call(request: Assemble, scratch: Path) -> None:
+    """Construct and call, as on the device."""
+    tensors = {slot.name: _present(slot) for slot in request.tensors}
+    module = import_candidate(Path(request.source), scratch)
+    model = module.ModelNew(*(decode(value, tensors) for value in request.initial))
+    if isinstance(model, torch.nn.Module):
+        _move(model)
+    with torch.no_grad():
+        model(*(decode(value, tensors) for value in request.arguments))
+
+
+def _present(slot: Slot) -> torch.Tensor:
+    dense = present_tensor((max(slot.span, 0),), getattr(torch, slot.dtype))
+    return dense.as_strided(slot.shape, slot.strides)
+
+
+def _move(model: torch.nn.Module) -> None:
+    """Weights to the device, as `model.cuda()` would; also those that are plain attributes."""
+    for module in model.modules():
+        groups: tuple[dict[str, Any], ...] = (module._parameters, module._buffers, vars(module))
+        for group in groups:
+            for name, value in list(group.items()):
+                if type(value) in (torch.Tensor, torch.nn.Parameter):
+                    group[name] = present_tensor(tuple(value.shape), value.dtype)
+
+
+@contextlib.contextmanager
+def _without_builds() -> Iterator[None]:
+    """Extensions take long to compile and were compiled where the candidate was tried."""
+
+    def refuse(*_arguments: Any, **_keywords: Any) -> None:
+        raise _NotNeeded("it builds an extension")
+
+    with contextlib.ExitStack() as stack:
+        for name in ("load", "load_inline"):
+            stack.enter_context(mock.patch.object(cpp_extension, name, refuse))
+        yield
+
+
+def _run_once(call: Any, *, quantiles: Any, **_keywords: Any) -> list[float]:
+    """A benchmark that measures nothing: what does not fit raises, and the autotuner takes another one."""
+    call()
+    return [1.0 for _ in quantiles]
+
+
+def _is_from_compiler(error: BaseException) -> bool:
+    """Whether Triton's compiler raised it, rather than host code or PyTorch."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(place in frame.filename for frame in frames for place in _COMPILER)
+
+
+def _described(kernel: BuiltKernel, target: Target) -> AssembledKernel:
+    facts = facts_of((kernel,), target)
+    return AssembledKernel(
+        name=kernel.name,
+        registers=facts.registers,
+        spills=facts.spills,
+        shared_memory=facts.shared_memory,
+    )

@@ -1,0 +1,145 @@
+"""Arguments out of shared memory, and results back into it.
+
+In: plain values and slots as the judge sent them. Out: tensors in the judge's memory; copies of what came
+out of the candidate, with what there is to say about each.
+"""
+
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
+from pipeline.verify.harness.returning.messages import Returned, Value
+from pipeline.verify.harness.returning.observers import tensor_access
+from pipeline.verify.harness.returning.observers.allocations import FreshMemory
+
+_MOST_ENUMERATED = 1 << 20  # elements whose addresses are listed one by one
+_to: Any = torch._C.TensorBase.to
+_is_conj: Any = torch._C.TensorBase.is_conj
+
+
+def decode(value: Value, tensors: Mapping[str, torch.Tensor]) -> Any:
+    """A plain value as the candidate gets it."""
+    if isinstance(value, list):
+        return [decode(each, tensors) for each in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"tensor": name, **rest} if not rest:
+            return tensors[name]
+        case {"tuple": items, **rest} if not rest:
+            return tuple(decode(each, tensors) for each in items)
+        case {"dtype": name, **rest} if not rest:
+            return getattr(torch, name)
+    return {key: decode(each, tensors) for key, each in value.items()}
+
+
+def views(memory: mmap.mmap, slots: Iterable[Slot], device: str) -> dict[str, torch.Tensor]:
+    """Tensors by name: the slots themselves, or copies of equal strides on the device."""
+    found = {}
+    for slot in slots:
+        tensor = view(memory, slot)
+        if device != "cpu":
+            there = torch.empty_strided(slot.shape, slot.strides, dtype=tensor.dtype, device=device)
+            tensor = there.copy_(tensor)
+        found[slot.name] = tensor
+    return found
+
+
+def form_of(result: Any) -> tuple[str, list[Any]]:
+    """`tensor`, `tuple`, ... and what is in it."""
+    if isinstance(result, torch.Tensor) or not isinstance(result, tuple | list | dict):
+        return "tensor" if tensor_access.is_plain(result) else type(result).__name__, [result]
+    return type(result).__name__, list(result.values() if isinstance(result, dict) else result)
+
+
+class Shelf:
+    """Room in the shared memory that copies are put into, one after the other."""
+
+    def __init__(self, memory: mmap.mmap, offset: int, size: int) -> None:
+        self._bytes = np.frombuffer(memory, dtype=np.uint8)
+        self._next, self._end = offset, offset + size
+
+    def put(self, tensor: torch.Tensor) -> int | None:
+        """Byte offset of a contiguous copy; None where there is no room."""
+        content = tensor_access.content(_on_host(tensor))
+        offset = -(-self._next // ALIGNMENT) * ALIGNMENT
+        if offset + content.size > self._end:
+            return None
+        self._bytes[offset : offset + content.size] = content
+        self._next = offset + content.size
+        return offset
+
+    def holds(self, tensor: torch.Tensor, offset: int) -> bool:
+        """Whether it is still what was put there."""
+        content = tensor_access.content(_on_host(tensor))
+        return bool(np.array_equal(self._bytes[offset : offset + content.size], content))
+
+
+def put_all(values: Sequence[Any], shelf: Shelf) -> list[int | None]:
+    """Copy all that are plain tensors, at once: before anything else looks at them."""
+    with tensor_access.plainly():
+        return [shelf.put(value) if tensor_access.is_plain(value) else None for value in values]
+
+
+def describe(
+    name: str, value: Any, offset: int | None, *, known: Mapping[str, torch.Tensor], fresh: FreshMemory
+) -> Returned:
+    """What came out; `known`: inputs and parameters by name."""
+    if not tensor_access.is_plain(value):
+        return Returned(name=name, kind=_kind(value))
+    with tensor_access.plainly():
+        start = tensor_access.region(value)[0] if tensor_access.numel(value) else None
+        aliases = [
+            other for other, tensor in known.items() if start and tensor_access.region(tensor)[0] == start
+        ]
+        return Returned(
+            name=name,
+            kind="Tensor",
+            dtype=str(tensor_access.dtype(value)).removeprefix("torch."),
+            shape=tuple(tensor_access.shape(value)),
+            strides=tuple(tensor_access.strides(value)),
+            device=str(tensor_access.device(value)),
+            offset=offset,
+            aliases=tuple(aliases),
+            overlaps=overlaps(tuple(tensor_access.shape(value)), tuple(tensor_access.strides(value))),
+            unwritten=fresh.unwritten(value),
+        )
+
+
+def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether two elements have one address."""
+    axes = sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size > 1)
+    if 0 in shape or not axes:
+        return False
+    reach = 0
+    for stride, size in axes:
+        if stride <= reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False
+    if any(stride == 0 for stride, _ in axes):
+        return True
+    if np.prod([size for _, size in axes]) > _MOST_ENUMERATED:
+        return True
+    offsets = np.zeros(1, dtype=np.int64)
+    for stride, size in axes:
+        offsets = (offsets[:, None] + stride * np.arange(size)).ravel()
+    return np.unique(offsets).size < offsets.size
+
+
+def _on_host(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor_access.on_host(tensor) and not _is_conj(tensor):
+        return tensor
+    copied: torch.Tensor = _to(tensor, "cpu").resolve_conj()
+    return copied
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor) and type(value) is torch.Tensor:
+        return str(tensor_access.layout(value))
+    return type(value).__name__

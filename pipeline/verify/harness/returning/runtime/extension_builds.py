@@ -1,0 +1,150 @@
+"""Extensions that a candidate builds with `torch.utils.cpp_extension`: without ninja, faster, and on a clock.
+
+In: what PyTorch hands to its build. Out: the same shared object, by the system's compiler. A header in front
+of `torch/extension.h` leaves out the C++ frontend (modules, optimizers), which most extensions have no use
+for and which takes half of the time; what does not compile with it is compiled with PyTorch's own.
+"""
+
+import contextlib
+import inspect
+import re
+import subprocess
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.backends.cpp import compiler
+from pipeline.verify.harness.returning.runtime.refusal import BuildError, DeviceUnavailable
+
+_HEADER = """#pragma once
+#include <torch/types.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+"""
+_MISSING = re.compile(
+    r"not a member of|not declared|not been declared|does not name|No such file|incomplete type"
+)
+_DEVICE_SOURCES = (".cu", ".cuh", ".hip")
+_STANDARD = "-std=c++20"
+_KNOWN = (
+    "name", "sources", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags",
+    "extra_include_paths", "build_directory", "verbose", "with_cuda", "with_sycl", "is_standalone",
+)  # fmt: skip
+
+
+class Builds:
+    """The time that building took, which is not the candidate's own."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.seconds = 0.0
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Inside, something is built."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            self.seconds += self._clock() - started
+
+
+def stand_in_for_builds(builds: Builds, *, device: bool) -> None:
+    """Replace PyTorch's build in this process, where it is the one that is known here.
+
+    `device`: whether CUDA sources can be compiled; PyTorch's own build does that.
+    """
+    from torch.utils import cpp_extension
+
+    original = getattr(cpp_extension, "_write_ninja_file_and_build_library", None)
+    if original is None or tuple(inspect.signature(original).parameters) != _KNOWN:
+        return
+
+    def build(name: str, sources: Sequence[str], *arguments: Any, **keywords: Any) -> None:
+        given = inspect.signature(original).bind(name, sources, *arguments, **keywords).arguments
+        with builds.timed():
+            if device and (given.get("with_cuda") or any(_is_device(source) for source in sources)):
+                original(name, sources, *arguments, **keywords)
+            else:
+                _build(given)
+
+    cpp_extension._write_ninja_file_and_build_library = build
+    cpp_extension.verify_ninja_availability = lambda: None
+
+
+def _is_device(source: str) -> bool:
+    return source.endswith(_DEVICE_SOURCES)
+
+
+def _build(given: dict[str, Any]) -> None:
+    """Compile and link in the build's own folder.
+
+    Raises
+    ------
+    DeviceUnavailable
+        There are sources for a device.
+    BuildError
+        The compiler refused.
+    """
+    sources = [str(source) for source in given["sources"]]
+    if given.get("with_cuda") or given.get("with_sycl") or any(_is_device(source) for source in sources):
+        raise DeviceUnavailable("an extension with sources for CUDA needs a device and its compiler")
+    folder = Path(given["build_directory"])
+    overlay = folder / "overlay"
+    (overlay / "torch").mkdir(parents=True, exist_ok=True)
+    (overlay / "torch" / "extension.h").write_text(_HEADER)
+    objects = []
+    for number, source in enumerate(sources):
+        target = folder / f"{number}.o"
+        command = [*_compile(given), "-c", source, "-o", str(target)]
+        complaint = _run([command[0], f"-I{overlay}", *command[1:]], folder)
+        if complaint is not None and _MISSING.search(complaint):
+            complaint = _run(command, folder)
+        if complaint is not None:
+            raise BuildError(complaint)
+        objects.append(str(target))
+    suffix = "" if given.get("is_standalone") else ".so"
+    complaint = _run(
+        [*compiler.find(), *objects, *_link(given), "-o", str(folder / f"{given['name']}{suffix}")], folder
+    )
+    if complaint is not None:
+        raise BuildError(complaint)
+
+
+def _compile(given: dict[str, Any]) -> list[str]:
+    from torch.utils import cpp_extension
+
+    flags = [str(flag) for flag in given.get("extra_cflags") or []]
+    folders = [*(given.get("extra_include_paths") or []), *cpp_extension.include_paths("cpu")]
+    standard = [] if any(flag.startswith("-std") for flag in flags) else [_STANDARD]
+    return [
+        *compiler.find(),
+        f"-DTORCH_EXTENSION_NAME={given['name']}",
+        "-DTORCH_API_INCLUDE_EXTENSION_H",
+        *(f"-isystem{folder}" for folder in (*folders, sysconfig.get_paths()["include"])),
+        "-fPIC",
+        "-fdiagnostics-color=never",
+        *standard,
+        *flags,
+    ]
+
+
+def _link(given: dict[str, Any]) -> list[str]:
+    from torch.utils import cpp_extension
+
+    flags = [str(flag) for flag in given.get("extra_ldflags") or []]
+    folders = [f"-L{folder}" for folder in cpp_extension.library_paths("cpu")]
+    shared = [] if given.get("is_standalone") else ["-shared"]
+    return [*shared, *folders, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", *flags]
+
+
+def _run(command: Sequence[str], folder: Path) -> str | None:
+    """The first complaint, or None; everything that is said goes to the log."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr, sep="", end="", flush=True)
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.splitlines()
+    complaint = next((line for line in lines if "error" in line or "undefined reference" in line), "")
+    return complaint.strip() or f"the compiler ended with code {done.returncode}"

@@ -1,0 +1,76 @@
+"""Why a candidate could not be imported, constructed or called. In: what was raised. Out: `Refused`."""
+
+import traceback
+from typing import Literal
+
+from pipeline.backends.triton.reason import reason_of
+from pipeline.verify.harness.returning.messages import Refused
+
+Stage = Literal["import", "build", "construct", "call", "backward"]
+_NO_DEVICE = (
+    "not compiled with CUDA",
+    "no NVIDIA driver",
+    "_cuda_",
+    "not supported in interpreter mode",
+    "no attribute 'create_",
+    "needs a device",
+    "CUDA_HOME environment variable is not set",
+    "no CUDA-capable device",
+    "libcuda.so",
+    "active drivers",
+    "libnvrtc",
+    "nvcc: not found",
+    "'nvcc'",
+)
+"""What is said where something needs a device, or can only be done there."""
+_STARVED = "can't allocate memory"
+_LONGEST = 500  # characters
+
+
+class DeviceUnavailable(RuntimeError):
+    """Something that only a device, or its compiler, can do."""
+
+
+class BuildError(RuntimeError):
+    """An extension did not compile; the text is the compiler's first complaint."""
+
+
+def refuse(error: BaseException, stage: Stage, nonce: str = "") -> Refused:
+    """Write the traceback to the log and say it in a line; running out of memory is the sandbox's to tell."""
+    if isinstance(error, MemoryError) or _STARVED in str(error):
+        raise error
+    traceback.print_exception(error)
+    text = " ".join(str(each) for each in _chain(error))
+    name = type(error).__name__
+    if any(word in text for word in _NO_DEVICE):
+        name = DeviceUnavailable.__name__
+    elif _is_build(error, text):
+        stage = "build"
+    return Refused(stage=stage, error=name, reason=_line(error), nonce=nonce)
+
+
+def _is_build(error: BaseException, text: str) -> bool:
+    """Whether a compiler refused; the interpreter meets an unknown name of Triton's when it runs."""
+    names = {type(each).__name__ for each in _chain(error)}
+    if names & {"BuildError", "CompilationError", "PTXASError", "CompileTimeAssertionFailure"}:
+        return True
+    if "Error building extension" in text:
+        return True
+    return "InterpreterError" in names and (
+        "module 'triton.language" in text or "NameError" in text or "type object 'tensor'" in text
+    )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found = [error]
+    while (cause := found[-1].__cause__ or found[-1].__context__) is not None and cause not in found:
+        found.append(cause)
+    return found
+
+
+def _line(error: BaseException) -> str:
+    if type(error).__name__ == "InterpreterError":
+        causes = [each for each in _chain(error) if type(each).__name__ != "InterpreterError"]
+        if causes:
+            return f"{_line(causes[0])} (in a kernel, interpreted)"
+    return reason_of(error, "")[:_LONGEST]

@@ -1,0 +1,193 @@
+"""Try one candidate: the order of its calls, and the verdict on them.
+
+In: a candidate, the cases of its problem. Out: a `Tried`: right or the first thing that is wrong, how much
+of the bound was used, and what a reader should know. It fails closed: right is what was called often enough,
+under conditions that it could not know, and judged by every check each time.
+"""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.sandbox.sandbox import ForkServer
+from pipeline.store.owners import scratch_folder
+from pipeline.verify.harness.returning.cases.case_plans import Draft
+from pipeline.verify.harness.returning.cases.case_set import CaseBook
+from pipeline.verify.harness.returning.delegated_work import beside
+from pipeline.verify.harness.returning.final_checks import close
+from pipeline.verify.harness.returning.judged_calls import Calls, Failed, refusal
+from pipeline.verify.harness.returning.proxy import SHIFT, Attempt, Turn, differing, room_for
+from pipeline.verify.harness.returning.session import Ended, Session, Subject
+from pipeline.verify.harness.returning.shared_memory import Board
+from pipeline.verify.oracle.trivial_answers import summarize
+
+LOG = "log.txt"
+_RESERVE = 0.4  # of the time that is left: what would take more is not tried
+_ENDURANCE = 8  # calls for each repetition that is asked for
+_SHUFFLE = random.SystemRandom()
+
+
+class Tried(Record, frozen=True, kw_only=True, eq=False):
+    """How it went."""
+
+    failure: Failure | None
+    share: float | None
+    checks: tuple[str, ...]
+    calls: int
+    conditions: tuple[str, ...]
+    notes: tuple[str, ...]
+    isolation: tuple[str, ...]
+    launched: tuple[str, ...]
+    """Kinds of its own kernels that ran."""
+
+
+def try_candidate(server: ForkServer, subject: Subject, book: CaseBook, folder: Path) -> Tried:
+    """Judge one candidate; what it prints goes to `log.txt` in `folder`."""
+    room = room_for(book.drafts, gradients=book.check_gradients)
+    with Board(room.size) as board, scratch_folder() as scratch:
+        with Session(server, subject, board, log=folder / LOG, scratch=scratch) as session:
+            trial = _Trial(Calls(Attempt(session, board, room), book), book, subject)
+            failure = trial.run()
+        failure = failure or session.finish()
+    if failure is not None:
+        _conclude(folder / LOG, failure)
+    calls = trial.calls
+    launches = {each.kind for seen in calls.seen for each in seen.done.observed.launches}
+    return Tried(
+        failure=failure,
+        share=calls.share,
+        checks=(*calls.checks, *trial.closed),
+        calls=len(calls.seen),
+        conditions=tuple(dict.fromkeys(seen.case.condition.label for seen in calls.seen)),
+        notes=tuple(trial.notes()),
+        isolation=trial.isolation,
+        launched=tuple(sorted(launches)),
+    )
+
+
+def _conclude(log: Path, failure: Failure) -> None:
+    """End the log with the verdict: a crash prints nothing itself, and a reader starts from the log."""
+    with log.open("a") as stream:
+        stream.write(f"\njudge: {failure.outcome}: {failure.reason}\n")
+
+
+class _Trial:
+    """One candidate being tried."""
+
+    def __init__(self, calls: Calls, book: CaseBook, subject: Subject) -> None:
+        self.calls = calls
+        self.isolation: tuple[str, ...] = ()
+        self.closed: tuple[str, ...] = ()
+        """Checks that are made once, after all calls."""
+        self._book = book
+        self._settings = subject.settings
+        self._skipped: list[Draft] = []
+        self._differing = 0
+        self._closing_notes: list[str] = []
+
+    def run(self) -> Failure | None:
+        """Until the first failure; None where there was none."""
+        try:
+            self.isolation = self.calls.load()
+            self._calls()
+            self._require_enough()
+            self.closed, self._closing_notes = close(self.calls, self._book, self._settings)
+        except Failed as failed:
+            return failed.failure
+        except Ended as ended:
+            return ended.failure
+        return None
+
+    def _calls(self) -> None:
+        """The base first and again, the rest in an order that nobody can know, the base again elsewhere."""
+        drafts = self._book.drafts
+        base = [draft for draft in drafts if draft.condition.kind == "base"]
+        first = self.calls.judged(base[0], Turn(settle=self._settings.settle_seconds))
+        for _ in range(self._settings.repetitions - 1):
+            again = self.calls.judged(base[0], Turn())
+            if first is not None and again is not None:
+                self._differing += differing(first.outputs, again.outputs)
+        for draft in base[1:]:
+            self.calls.judged(draft, Turn())
+        for draft in base:
+            self._in_time(draft, Turn(same_objects=True))
+        rest = [draft for draft in drafts if draft.condition.kind not in ("base", "declared")]
+        _SHUFFLE.shuffle(rest)
+        rest.sort(key=lambda draft: draft.identity != base[0].identity)
+        for draft in rest:
+            self._in_time(draft, Turn())
+        declared = [draft for draft in drafts if draft.condition.kind == "declared"]
+        # Who refuses the reduced sizes must be right on the declared ones, and not only once.
+        for draft in declared[: 1 if first is not None else None]:
+            self._in_time(draft, Turn())
+        self._in_time(base[0], Turn(shift=SHIFT, threads=2))
+        self._endure(base)
+
+    def _endure(self, base: Sequence[Draft]) -> None:
+        """Many more calls, of the shortest: a candidate that counts its calls does not know when they end."""
+        tried = sorted(self.calls.quickest.values(), key=lambda each: each[0])
+        small = [draft for _, draft in tried if id(draft) not in self.calls.refused][:3]
+        for _ in range(_ENDURANCE * self._settings.repetitions if small else 0):
+            self._in_time(_SHUFFLE.choice(small), Turn())
+        self._in_time(_SHUFFLE.choice(base), Turn())
+
+    def _in_time(self, draft: Draft, turn: Turn) -> None:
+        """Unless it would take too long: what a slow interpreter cannot do says nothing about a kernel."""
+        if self.calls.pace * draft.work > _RESERVE * self.calls.attempt.session.left:
+            self._skipped.append(draft)
+        else:
+            self.calls.judged(draft, turn)
+
+    def _require_enough(self) -> None:
+        """Right is who was right at least twice on equal sizes, with other data in between."""
+        own = [seen.case for seen in self.calls.seen if seen.case.condition.kind in _OWN]
+        if len({id(case) for case in own}) >= 2:
+            return
+        if self.calls.refused:
+            answer = next(iter(self.calls.refused.values()))
+            reason = f"refuses all sizes that can be tried here: {refusal(answer, '').reason}"
+            raise Failed(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason))
+        reason = "too slow here to be called twice on the problem's own inputs"
+        raise Failed(Failure(outcome=Outcome.TIMEOUT, reason=reason))
+
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+        calls, found = self.calls, list(self._book.notes)
+        found += [] if self._book.tolerance_note is None else [self._book.tolerance_note]
+        labels = {id(draft): draft.condition.label for draft in self._book.drafts}
+        refused: dict[str, list[str]] = {}
+        for each, answer in calls.refused.items():
+            refused.setdefault(answer.reason, []).append(labels[each].rpartition(", ")[0])
+        found += [f"refused {'; '.join(dict.fromkeys(where))}: {why}" for why, where in refused.items()]
+        if self._skipped:
+            labelled = "; ".join(dict.fromkeys(draft.condition.label for draft in self._skipped))
+            found.append(f"not tried, too slow here: {labelled}")
+        if calls.kept_elsewhere:
+            names = ", ".join(calls.kept_elsewhere)
+            found.append(f"holds {names} in a form of its own: not tried with other values")
+        if self._differing:
+            found.append(f"{self._differing} elements differ between equal calls, within the bound")
+        part = beside([seen.done.observed for seen in calls.seen])
+        found += [] if part is None else [part]
+        return [*found, *_weakness(calls), *self._closing_notes]
+
+
+def _weakness(calls: Calls) -> list[str]:
+    """Trivial answers that would have passed every case."""
+    cases = {seen.case.condition.label: seen.case for seen in calls.seen}
+    answers = {
+        label: case.trivial
+        for label, case in cases.items()
+        if any(expected.reference.numel() for expected in case.expected)
+    }
+    weak = summarize(answers).task
+    return (
+        [f"weakly_checked: {', '.join(weak).replace('input input', 'input')} would pass as well"]
+        if weak
+        else []
+    )
+
+
+_OWN = ("base", "declared", "group")

@@ -1,0 +1,146 @@
+"""Expected values: the kernel's reference and magnitude, called in float64 in the judge's process.
+
+In: inputs of one case. Out: per output an `Expected`. The functions are the ones that the kernel's yaml
+names.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from pipeline.records.errors import ConfigError
+from pipeline.records.kernel import DERIVED, GradientOf, Tolerance
+from pipeline.records.problem import Problem
+from pipeline.records.record import Record
+from pipeline.verify.oracle.backward_reference import Backward
+from pipeline.verify.oracle.exact import exact_expectation
+from pipeline.verify.oracle.rounding.expectation import expectation
+from pipeline.verify.oracle.tolerance import Expected, Precision, expect, widened
+
+Function = Callable[..., Any]
+
+
+class Oracle(Record, frozen=True, kw_only=True, eq=False):
+    """What knows the right answer and how far from it a result may be."""
+
+    reference: Function
+    magnitude: Function | None
+    """None: the bound is sampled from the rounding errors of the reference's own operations."""
+    tolerance: Tolerance
+    gradient_of: GradientOf | None = None
+    """The reference is that of a forward kernel, and what is expected are its gradients."""
+    terms: Callable[[Problem], float]
+    """How many terms are accumulated into one output, on a problem's dimensions."""
+
+    def expected(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
+        """Expected values of every output."""
+        if self.gradient_of is not None:
+            found = Backward(self.reference, self.gradient_of).expected(problem, inputs)
+            return {name: widened(each, self.tolerance.factor) for name, each in found.items()}
+        if self.magnitude is None:
+            return self._derived(problem, inputs)
+        references = _outputs(self.reference, problem, inputs)
+        magnitudes = _outputs(self.magnitude, problem, inputs)
+        terms = max(self.terms(problem), 1.0)
+        return {
+            name: expect(
+                references[name],
+                magnitudes[name],
+                Precision(
+                    output=problem.tensors[name].dtype,
+                    accumulate=self.tolerance.accumulate,
+                    terms=terms,
+                    factor=self.tolerance.factor,
+                ),
+            )
+            for name in references
+        }
+
+    def exact(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
+        """On integer inputs: what must come out bit for bit; the usual bound where sums are too large."""
+        if self.magnitude is None:
+            return self.expected(problem, inputs)
+        references = _outputs(self.reference, problem, inputs)
+        magnitudes = _outputs(self.magnitude, problem, inputs)
+        accumulate = self.tolerance.accumulate
+        found = {
+            name: exact_expectation(
+                references[name], magnitudes[name], output=problem.tensors[name].dtype, accumulate=accumulate
+            )
+            for name in references
+        }
+        exact = {name: expected for name, expected in found.items() if expected is not None}
+        return exact if exact.keys() == found.keys() else self.expected(problem, inputs)
+
+    def check(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> None:
+        """Once per kernel: is the reference of a backward kernel what finite differences say?
+
+        Raises
+        ------
+        ConfigError
+            It is not.
+        """
+        if self.gradient_of is not None:
+            Backward(self.reference, self.gradient_of).check_slopes(problem, inputs)
+
+    def _derived(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
+        """From the reference in the workload's types, operation by operation."""
+        constants = {**problem.scalars, **problem.attributes}
+        call = functools.partial(self.reference, **constants)
+        found = dict(zip(problem.names("output"), expectation(call, tuple(inputs.values())), strict=True))
+        for name, expected in found.items():
+            got, wanted = (expected.dtype, tuple(expected.reference.shape)), problem.shape(name)
+            if got != (problem.tensors[name].dtype, wanted):
+                raise ConfigError(
+                    f"{problem.kernel}: the reference returned {name} as {got[0]} of shape {got[1]}, expected"
+                    f" {problem.tensors[name].dtype} of shape {wanted}: a derived bound needs its type"
+                )
+        return {name: widened(expected, self.tolerance.factor) for name, expected in found.items()}
+
+
+def find_magnitude(name: str) -> Function | None:
+    """The callable behind a tolerance's magnitude; None where the bound is derived."""
+    return None if name == DERIVED else find_function(name)
+
+
+def find_function(name: str) -> Function:
+    """The callable behind `module:function`.
+
+    Raises
+    ------
+    ConfigError
+        There is no such module or function.
+    """
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"reference '{name}': expected module:function: {error}") from error
+    if not callable(found):
+        raise ConfigError(f"reference '{name}': expected a function, got {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def _outputs(
+    function: Function, problem: Problem, inputs: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Call with the inputs in declared order, in float64; outputs by name, their shapes checked."""
+    exact = [tensor.to(torch.float64) if tensor.is_floating_point() else tensor for tensor in inputs.values()]
+    result = function(*exact, **problem.scalars, **problem.attributes)
+    tensors = result if isinstance(result, tuple | list) else (result,)
+    names = problem.names("output")
+    name = getattr(function, "__qualname__", "reference")
+    if len(tensors) != len(names):
+        raise ConfigError(
+            f"{problem.kernel}: {name} returned {len(tensors)} tensors, expected {', '.join(names)}"
+        )
+    for output, tensor in zip(names, tensors, strict=True):
+        if tuple(tensor.shape) != problem.shape(output):
+            raise ConfigError(
+                f"{problem.kernel}: {name} returned {output} of shape {tuple(tensor.shape)},"
+                f" expected {problem.shape(output)} on {problem.dimensions}"
+            )
+    return {output: tensor.to(torch.float64) for output, tensor in zip(names, tensors, strict=True)}

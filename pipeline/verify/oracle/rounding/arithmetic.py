@@ -1,0 +1,295 @@
+"""Runs PyTorch code in float64 and puts on every result the error that rounding it would make.
+
+In: any operations of user code, through a dispatch mode. Out: `Rounded` tensors of the dtypes that the
+user's code would see. Without noise the values are the reference; with noise they are one sample of a
+computation whose every step is rounded at random (Monte Carlo arithmetic: Parker 1997, UCLA CSD-970002;
+CESTAC: Vignes 1993, doi:10.1016/0378-4754(93)90003-D).
+"""
+
+import logging
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pipeline.verify.oracle.rounding.composites import decomposition
+from pipeline.verify.oracle.rounding.dtypes import nominal_dtypes
+from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
+from pipeline.verify.oracle.rounding.operation_memory import Memory, twin_of, wide_dtype
+from pipeline.verify.oracle.rounding.rounded_tensors import (
+    Noise,
+    Rounded,
+    accumulation_unit,
+    flat,
+    is_inexact,
+    transform,
+    unit,
+    wide,
+    widen,
+)
+from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
+
+logger = logging.getLogger(__name__)
+
+_ROUNDING = 0.6  # standard deviation of one rounding in units; uniform over a whole unit would be 0.58
+_INPUT_UNITS = 2.0  # perturbation of what goes into an operation that nothing is known of
+_HALF_STEP = 2.0**-25  # half the smallest subnormal of float16
+_AT_ONCE = 64  # multiplications of a product of matrices in the time of one elementwise one
+_SAME_VALUES = frozenset(
+    (
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "permute",
+        "transpose",
+        "t",
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "_to_copy",
+    )
+)
+_REMEMBERED = 1 << 28  # bytes of deviations that are kept from the first run for the next
+
+
+class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode in which floating point results are `Rounded`; with `noise` they carry errors."""
+
+    def __init__(self, memory: Memory, noise: Noise | None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._memory = memory
+        self._noise = noise
+        self._position = 0
+        self._recording = not memory.deviations
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        """Run one operation."""
+        return self.apply(function, arguments, keywords or {})
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here; to say so to the compiler would import it, which takes a second."""
+        return False
+
+    def wrap(self, tensor: torch.Tensor, *, requires_grad: bool = False) -> torch.Tensor:
+        """An exact input: the wrapper of a floating point tensor, a copy of any other."""
+        if not is_inexact(tensor):
+            return tensor.detach().clone()
+        value = widen(tensor)
+        value = value.clone() if value.dtype == tensor.dtype else value
+        return Rounded(value, tensor.dtype, self, requires_grad)
+
+    def rounded(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Wrap a fresh result with the error of its last rounding; integers stay as they are."""
+        if not (dtype.is_floating_point or dtype.is_complex):
+            return value.to(dtype)
+        return Rounded(self._err(value.to(wide(dtype)).clone(), dtype, None), dtype, self)
+
+    def apply(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run one operation: in place, decomposed, or as it is."""
+        name = function._schema.name.rpartition("::")[2]
+        rule = decomposition(function, name)
+        if function._schema.is_mutable and rule is None:
+            return self._in_place(name, function, arguments, keywords)
+        if not any(is_inexact(item) for item in flat((arguments, keywords))):
+            return self._without_floats(function, arguments, keywords)
+        if rule is not None:
+            try:
+                with self:
+                    return rule(*arguments, **keywords)
+            except (RuntimeError, TypeError, NotImplementedError, ValueError) as error:
+                self._note(name, f"decomposition failed: {error}")
+        elif name not in SUMS and name not in UNITS and name not in EXACT:
+            with self:
+                result = function.decompose(*arguments, **keywords)
+            if result is not NotImplemented:
+                return result
+        return self._compute(name, function, arguments, keywords)
+
+    def _compute(self, name: str, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if torch.Tag.nondeterministic_seeded in function.tags or function is torch.ops.aten.view.dtype:
+            return self._nominally(function, arguments, keywords)
+        values = transform(arguments, widen)
+        named = {key: wide_dtype(transform(item, widen)) for key, item in keywords.items()}
+        known = name in EXACT or name in ELEMENTWISE or name in UNITS or name in SUMS
+        if self._noise is not None and (not known or name in TIES):
+            size = 1e-13 if name in TIES else _INPUT_UNITS * self._finest(arguments)
+            values = transform(values, lambda item: self._perturb(item, size))
+        try:
+            result = function(*values, **named)
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            self._note(name, f"does not run in float64: {error}")
+            return self._nominally(function, arguments, keywords)
+        if not known:
+            self._note(name, "has no rule: condition measured by perturbing its inputs")
+        dtypes = nominal_dtypes(Operation(function, arguments, keywords), result, self._memory.dtypes)
+        self._memory.work += sum(item.numel() for item in flat((values, result)) if is_inexact(item))
+        self._memory.work += multiplications(Operation(function, values, named), result) / _AT_ONCE
+        if name in EXACT:
+            return self._exact(name, arguments, result, dtypes)
+        call = Operation(function, values, named)
+        deviations = self._deviations(call, result)
+        if name in PARTS and dtypes[0] in (torch.float16, torch.bfloat16):
+            parts = PARTS[name](call, result) * (unit(dtypes[0]) / unit(torch.float32))
+            deviations = [torch.hypot(deviations[0], parts), *deviations[1:]]
+        if name in ("add", "sub"):
+            deviations = _added_to_product(arguments, result) or deviations
+        finished = self._rounded(result, dtypes, deviations)
+        if isinstance(finished, Rounded):
+            finished.terms = terms_of(call, result)
+        return finished
+
+    def _rounded(self, result: Any, dtypes: list[torch.dtype], deviations: list[Any]) -> Any:
+        """Wrap fresh results and put noise on them."""
+        leaves = iter(zip(dtypes, deviations + [None] * len(dtypes), strict=False))
+
+        def finish(item: Any) -> Any:
+            if not is_inexact(item):
+                return item
+            dtype, deviation = next(leaves)
+            value = item.to(wide(dtype))
+            return Rounded(self._err(value, dtype, deviation), dtype, self)
+
+        return transform(result, finish)
+
+    def _exact(self, name: str, arguments: tuple[Any, ...], result: Any, dtypes: list[torch.dtype]) -> Any:
+        """Wrap results that hold values of their arguments; a conversion to a narrower type rounds."""
+        leaves = iter(dtypes)
+
+        def finish(item: Any) -> Any:
+            if not is_inexact(item):
+                return item
+            dtype = next(leaves)
+            value = item.to(wide(dtype))
+            if name in ("_to_copy", "convert_element_type", "copy"):
+                value = self._narrowed(value, arguments[-1 if name == "copy" else 0].dtype, dtype)
+            made = Rounded(value, dtype, self)
+            if name in _SAME_VALUES and isinstance(arguments[0], Rounded):
+                made.terms = arguments[0].terms
+            return made
+
+        return transform(result, finish)
+
+    def _narrowed(self, value: torch.Tensor, source: torch.dtype, dtype: torch.dtype) -> torch.Tensor:
+        exact = (source.is_floating_point or source.is_complex) and unit(dtype) <= unit(source)
+        return value if exact else self._err(value.clone(), dtype, None)
+
+    def _err(self, value: torch.Tensor, dtype: torch.dtype, deviation: torch.Tensor | None) -> torch.Tensor:
+        """One random error on a fresh result; infinities and NaN stay what they are."""
+        if self._noise is None:
+            return value
+        noise = self._noise.draw(value.shape)
+        rounding = _ROUNDING * unit(dtype)
+        if deviation is None and dtype != torch.float16:
+            return value.mul_(noise.mul(rounding).add_(1.0))
+        size = value.abs().mul_(rounding)
+        if deviation is not None:
+            size = size.add_(deviation.to(torch.float64), alpha=accumulation_unit(dtype))
+        if dtype == torch.float16:
+            size = size.add_((value != 0), alpha=_HALF_STEP)
+        return value.add_(size.mul_(noise).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0))
+
+    def _perturb(self, item: Any, size: float) -> Any:
+        if self._noise is None or not is_inexact(item):
+            return item
+        return item * self._noise.draw(item.shape).mul(size).add_(1.0)
+
+    def _finest(self, arguments: tuple[Any, ...]) -> float:
+        return max(
+            (accumulation_unit(item.dtype) for item in flat(arguments) if is_inexact(item)), default=0.0
+        )
+
+    def _deviations(self, call: Operation, result: Any) -> list[Any]:
+        """Units of error of each result before its last rounding: from the first run, if it still fits."""
+        name = call.name
+        if name not in SUMS and name not in UNITS:
+            return []
+        position, self._position = self._position, self._position + 1
+        shape = tuple(result.shape) if isinstance(result, torch.Tensor) else ()
+        key = f"{name}{shape}"
+        if not self._recording and position < len(self._memory.deviations):
+            known, kept = self._memory.deviations[position]
+            if known == key and kept is not None:
+                return list(kept)
+        rule = SUMS.get(name)
+        if rule is None:
+            first = next(item for item in flat(result) if is_inexact(item))
+            found: Any = UNITS[name](call.arguments, first)
+        else:
+            found = rule(call, result)
+        deviations = [item for item in flat(found) if item is not None]
+        if self._recording:
+            self._remember(key, deviations)
+        return deviations
+
+    def _remember(self, key: str, deviations: list[torch.Tensor]) -> None:
+        self._memory.bytes += sum(item.numel() * 8 for item in deviations)
+        kept = deviations if self._memory.bytes < _REMEMBERED else None
+        self._memory.deviations.append((key, kept))
+
+    def _without_floats(self, function: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
+        """Integers stay integers; constants are what the user's code sees; integers become floats exactly."""
+        integers = any(isinstance(item, torch.Tensor) for item in flat((arguments, keywords)))
+        result = function(*arguments, **keywords)
+        dtypes = [item.dtype for item in flat(result) if is_inexact(item)]
+        if not dtypes:
+            return result
+        if not integers or torch.Tag.nondeterministic_seeded in function.tags:
+            return transform(result, lambda item: self.wrap(item) if is_inexact(item) else item)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            result = function(*arguments, **{key: wide_dtype(item) for key, item in keywords.items()})
+        finally:
+            torch.set_default_dtype(before)
+        return self._rounded(result, dtypes, [])
+
+    def _in_place(self, name: str, function: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
+        """Compute out of place, then write the result where it belongs."""
+        target = arguments[0] if arguments else None
+        if name == "copy_" and isinstance(target, torch.Tensor):
+            return self._write(target, arguments[1])
+        functional = twin_of(name, function)
+        if functional is None or not isinstance(target, torch.Tensor):
+            values = transform(arguments, lambda item: item.value if isinstance(item, Rounded) else item)
+            named = transform(keywords, lambda item: item.value if isinstance(item, Rounded) else item)
+            function(*values, **named)
+            self._note(name, "changes its arguments directly")
+            return keywords.get("out", target)
+        # The defaults of an operation in place are not always those of its counterpart.
+        rest = function._schema.arguments[len(arguments) :]
+        defaults = [item.default_value for item in rest if not item.kwarg_only and item.name not in keywords]
+        return self._write(target, self.apply(functional, (*arguments, *defaults), keywords))
+
+    def _write(self, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        value = widen(source)
+        if isinstance(target, Rounded):
+            if is_inexact(source):
+                value = self._narrowed(value, source.dtype, target.dtype)
+            target.value.copy_(value)
+        else:
+            target.copy_(value)
+        return target
+
+    def _nominally(self, function: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
+        """Run in the nominal dtypes: random numbers, bit patterns, operations without float64."""
+        plain = transform(
+            (arguments, keywords),
+            lambda item: item.value.to(item.dtype) if isinstance(item, Rounded) else item,
+        )
+        result = function(*plain[0], **plain[1])
+        return transform(result, lambda item: self.wrap(item) if is_inexact(item) else item)
+
+    def _note(self, name: str, reason: str) -> None:
+        if name not in self._memory.unsupported:
+            self._memory.unsupported.add(name)
+            logger.debug("%s: %s", name, str(reason).partition("\n")[0])
+
+
+def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[torch.Tensor]:
+    """What is added to a product of matrices may be what its sums began with."""
+    for product, other in (arguments[:2], arguments[1::-1]):
+        if isinstance(product, Rounded) and product.terms:
+            value = torch.as_tensor(widen(other), dtype=result.dtype)
+            return [started(value, product.terms).expand(result.shape)]
+    return []

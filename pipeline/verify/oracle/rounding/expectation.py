@@ -1,0 +1,222 @@
+"""What any PyTorch function should return, and how far rounding alone may lead away from it.
+
+In: a function (a `Model`'s forward) and its arguments. Out: per output an `Expected`: the float64
+reference, a bound per element, and the spread of rounding errors for a criterion over all elements.
+
+The function runs in float64 several times; in each run every operation gets a random error of the size that
+its nominal type, its length of reduction and its magnitudes allow (`rounding_arithmetic`). The spread of
+the results is the standard deviation of a right implementation's error; its bound is `_FACTOR` times that,
+plus the last rounding.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from pipeline.records.errors import KernelmillError
+from pipeline.verify.oracle.rounding.operation_memory import Memory
+from pipeline.verify.oracle.rounding.rounded_tensors import Noise, accumulation_unit, is_inexact, unit, widen
+from pipeline.verify.oracle.rounding.wrapped_run import Function, Run, whole_run
+from pipeline.verify.oracle.tolerance import Expected, tiny
+
+logger = logging.getLogger(__name__)
+
+SAMPLES = 12
+_FEWEST = 8
+_WORK = 5e7  # elements; beyond it there are fewer samples
+_FACTOR = 8.0
+"""Errors of mixed signs do not reach 8 standard deviations by chance."""
+_OVERALL = 2.5
+"""How many standard deviations the root mean square over many independent elements may reach."""
+_NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
+
+
+class RandomReference(KernelmillError):
+    """The function draws random numbers, so that no answer is the right one."""
+
+
+def expectation(
+    function: Function, arguments: Sequence[Any], *, samples: int = SAMPLES, seed: int = 0
+) -> tuple[Expected, ...]:
+    """Expected values of every tensor that `function(*arguments)` returns, in order.
+
+    Nested tuples, lists and dicts are flattened, numbers are tensors without axes, anything else is left out.
+
+    Raises
+    ------
+    RandomReference
+        Two equal calls return different values.
+    """
+
+    def on_wrappers(memory: Memory, noise: Noise | None) -> list[torch.Tensor]:
+        return Run(function, arguments, (memory, noise)).tensors
+
+    def as_a_whole(memory: Memory, noise: Noise | None) -> list[torch.Tensor]:
+        return whole_run(function, arguments, memory, noise)
+
+    try:
+        return sampled(on_wrappers, samples=samples, seed=seed)
+    except RandomReference:
+        raise
+    except Exception as error:
+        # Whatever it was: if the function itself is at fault, it raises again.
+        reason = str(error).partition("\n")[0]
+        logger.info("analysed as a whole, not operation by operation: %s: %s", type(error).__name__, reason)
+        return sampled(as_a_whole, samples=samples, seed=seed)
+
+
+def sampled(call: Any, *, samples: int, seed: int) -> tuple[Expected, ...]:
+    """Expected values of the tensors that `call(memory, noise)` returns.
+
+    Raises
+    ------
+    RandomReference
+        Two equal calls return different values.
+    """
+    with torch.random.fork_rng(devices=[]):
+        memory = Memory()
+        nominal = call(memory, None)
+        references = [_values(item) for item in nominal]
+        work = memory.work
+        again = [_values(item) for item in call(memory, None)]
+        if not _equal(references, again):
+            raise RandomReference("two equal calls return different values: no answer is the right one")
+        count = max(min(samples, int(_WORK * samples / max(work, 1.0))), min(samples, _FEWEST))
+        noise = Noise(seed)
+        runs = [_departures(call(memory, noise), references) for _ in range(count)]
+    return tuple(
+        _expected(tensor, reference, [item for run in runs if (item := run[number]) is not None])
+        for number, (tensor, reference) in enumerate(zip(nominal, references, strict=True))
+    )
+
+
+def declared(expected: Expected, *, rtol: float, atol: float, reason: str) -> Expected:
+    """Widen a bound to `atol + rtol |reference|` where that is larger, as its author documents.
+
+    Outputs of integers stay exact.
+
+    Raises
+    ------
+    ValueError
+        No reason is given, or a tolerance is negative or not finite.
+    """
+    if not reason.strip():
+        raise ValueError("a declared tolerance needs its reason")
+    if not (math.isfinite(rtol) and math.isfinite(atol) and rtol >= 0 and atol >= 0):
+        raise ValueError(f"declared tolerance: expected finite numbers >= 0, got rtol={rtol}, atol={atol}")
+    if expected.spread is None:
+        return expected
+    wider = torch.nan_to_num(expected.reference.abs(), nan=0.0, posinf=0.0).mul_(rtol).add_(atol)
+    bound = torch.maximum(expected.bound, wider)
+    plain = bool((expected.reference.abs() + bound < torch.finfo(getattr(torch, expected.dtype)).max).all())
+    # What is declared is a bound for each element, so that the criterion over all of them gives way with it.
+    spread = torch.maximum(expected.spread, wider / expected.limit)
+    return Expected(
+        dtype=expected.dtype,
+        reference=expected.reference,
+        bound=bound,
+        plain=plain,
+        spread=spread,
+        limit=expected.limit,
+    )
+
+
+def _values(tensor: torch.Tensor) -> torch.Tensor:
+    value: torch.Tensor = widen(tensor).detach()
+    return torch.view_as_real(value).contiguous() if value.is_complex() else value.contiguous()
+
+
+def _equal(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
+    return len(first) == len(second) and all(
+        one.shape == other.shape and torch.equal(one.nan_to_num(nan=1.5e300), other.nan_to_num(nan=1.5e300))
+        for one, other in zip(first, second, strict=True)
+    )
+
+
+def _departures(found: list[torch.Tensor], references: list[torch.Tensor]) -> list[torch.Tensor | None]:
+    """Of one run: how far floating point results are from the reference (float32), other integer results.
+
+    None where the run says nothing: equal integers, or another shape.
+    """
+    departures: list[torch.Tensor | None] = []
+    for tensor, reference in zip(found, references, strict=True):
+        value = _values(tensor)
+        if value.shape != reference.shape:
+            departures.append(None)
+        elif is_inexact(tensor):
+            # A difference that is not finite says nothing either.
+            difference = (value - reference).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+            departures.append(difference.to(torch.float32))
+        else:
+            departures.append(None if torch.equal(value, reference) else value)
+    return departures
+
+
+def _expected(tensor: torch.Tensor, reference: torch.Tensor, deviations: list[torch.Tensor]) -> Expected:
+    if not is_inexact(tensor):
+        return _exactly(tensor.dtype, reference, deviations)
+    dtype = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
+    size = torch.where(reference.isfinite(), reference.abs(), 0.0)
+    floor = accumulation_unit(dtype) * _scale(size)
+    variance = torch.zeros_like(reference)
+    for deviation in deviations:
+        variance.add_(deviation.double().square_())
+    spread = _smooth(variance.div_(max(len(deviations), 1)), len(deviations)).sqrt_()
+    bound = spread.mul(_FACTOR).add_(size, alpha=unit(dtype)).add_(floor).add_(tiny(dtype))
+    spread = spread.add_(size, alpha=0.3 * unit(dtype)).add_(floor, alpha=0.3).add_(tiny(dtype))
+    plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
+    return Expected(
+        dtype=str(dtype).removeprefix("torch."),
+        reference=reference,
+        bound=bound,
+        plain=plain,
+        spread=spread,
+        limit=_limit(deviations, spread),
+    )
+
+
+def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:
+    """Integers must be equal, or equal to what a perturbed run gave at the same place."""
+    values = reference.to(torch.float64)
+    return Expected(
+        dtype=str(dtype).removeprefix("torch."),
+        reference=values,
+        bound=torch.full_like(values, 0.5),
+        plain=True,
+        accepted=tuple(item.to(torch.float64) for item in others),
+    )
+
+
+def _scale(size: torch.Tensor) -> torch.Tensor:
+    """Root mean square of a row."""
+    return size.square().mean(-1, keepdim=True).sqrt_() if size.dim() and size.numel() else size
+
+
+def _smooth(variance: torch.Tensor, samples: int) -> torch.Tensor:
+    """Raise what came out small by chance towards its neighbours' mean, as far as chance may have led."""
+    if not variance.dim() or variance.shape[-1] < 2 or not variance.numel():
+        return variance
+    rows = variance.reshape(-1, 1, variance.shape[-1])
+    around = torch.nn.functional.avg_pool1d(
+        rows, _NEIGHBOURS, stride=1, padding=_NEIGHBOURS // 2, count_include_pad=False
+    ).view(variance.shape)
+    return torch.maximum(variance, torch.minimum(around, _unlucky(samples) * variance))
+
+
+def _unlucky(samples: int) -> float:
+    """A quarter over the share of its mean that a sampled variance falls below once in 1e7 (chi squared)."""
+    half = max(samples, 2) / 2
+    share: float = (1e-7 * 2**half * math.gamma(half + 1)) ** (1 / half) / (2 * half)
+    return max(0.25 / share, 1.0)
+
+
+def _limit(deviations: list[torch.Tensor], spread: torch.Tensor) -> float:
+    """What the root mean square of error / spread may reach: more where few errors are independent."""
+    if not spread.numel() or len(deviations) < 2:
+        return _FACTOR
+    squares = torch.tensor([float((item / spread).square_().mean()) for item in deviations])
+    variation = float(squares.std() / squares.mean().clamp(min=1e-30))
+    return min(_OVERALL * math.sqrt(1.0 + 6.0 * variation), _FACTOR)

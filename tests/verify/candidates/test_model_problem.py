@@ -1,0 +1,131 @@
+"""Problems in the format of KernelBench: sizes, arguments, tolerances, and errors in one line."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.verify.candidates.model_problem import Problem, ProblemError
+from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
+
+
+def test_sizes_and_what_follows_from_them(tmp_path: Path) -> None:
+    """Integers at the top level are sizes; what is derived from them follows when they change."""
+    source = """
+import torch
+a = 4
+b, c = 2, 3
+d: int = 2**4
+e = 6
+e = 7
+shape = (a, 5)
+flag = True
+f = -1
+g = 1.5
+half = a // 2
+class Model(torch.nn.Module):
+    def forward(self, x): return x
+def get_inputs(): return [torch.zeros(half, shape[1], d)]
+"""
+    problem = problem_of(tmp_path, source)
+    sizes = {size.name: size.value for size in problem.sizes}
+    assert sizes == {"a": 4, "b": 2, "c": 3, "d": 16, "shape[1]": 5}
+    (x,) = problem.variant({"a": 8, "shape[1]": 3}).inputs(0)
+    assert tuple(x.shape) == (4, 3, 16)
+    assert tuple(problem.declared.inputs(0)[0].shape) == (2, 5, 16)
+
+
+def test_seeds_decide_inputs_and_weights(tmp_path: Path) -> None:
+    """Equal seeds give equal bits, other seeds other ones."""
+    source = SCALED_SOFTMAX.replace("torch.ones(columns)", "torch.randn(columns)")
+    declared = problem_of(tmp_path, source).declared
+    assert torch.equal(declared.inputs(1)[0], declared.inputs(1)[0])
+    assert not torch.equal(declared.inputs(1)[0], declared.inputs(2)[0])
+    first, other = (declared.model(seed, declared.init_arguments(0)) for seed in (1, 2))
+    assert not torch.equal(first.weight, other.weight)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [("[x, 2.0]", [2.0]), ("(x, 2.0)", [2.0]), ("x", []), ("{'scale': 2.0, 'x': x}", [2.0])],
+)
+def test_forms_of_arguments(tmp_path: Path, inputs: str, expected: list) -> None:
+    """A list, a tuple, one tensor, names: all become positional arguments."""
+    source = f"""
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, scale=1.0): return x * scale
+def get_inputs():
+    x = torch.ones(2)
+    return {inputs}
+"""
+    x, *rest = problem_of(tmp_path, source).declared.inputs(0)
+    assert isinstance(x, torch.Tensor)
+    assert rest == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("{'rtol': 1e-2, 'atol': 1e-3, 'reason': 'int8 weights'}", (1e-2, 1e-3, "int8 weights")),
+        ("(1e-2, 1e-3)", (1e-2, 1e-3, "")),
+        ("(1e-2, 1e-3, 'why')", (1e-2, 1e-3, "why")),
+        ("0.01", (0.01, 0.01, "")),
+    ],
+)
+def test_tolerance(tmp_path: Path, given: str, expected: tuple) -> None:
+    """A dict, a pair with or without a reason, a number."""
+    problem = problem_of(tmp_path, f"{SCALED_SOFTMAX}\ndef get_tolerance(): return {given}\n")
+    rule = problem.tolerance
+    assert rule is not None
+    assert (rule.rtol, rule.atol, rule.reason) == expected
+
+
+def test_reason_in_the_docstring(tmp_path: Path) -> None:
+    """A documented tolerance may say why in its docstring."""
+    text = '\ndef get_tolerance():\n    """Weights of four bits."""\n    return (0.1, 0.1)\n'
+    rule = problem_of(tmp_path, SCALED_SOFTMAX + text).tolerance
+    assert rule is not None
+    assert rule.reason == "Weights of four bits."
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import nothing_like_this", "importing it raises ModuleNotFoundError"),
+        ("Model = 3\ndef get_inputs(): ...", "no Model, expected class Model"),
+        ("def get_tolerance(): return 'much'\n" + SCALED_SOFTMAX, "get_tolerance.*got str, expected rtol"),
+        (
+            "def get_tolerance(): return -1.0\n" + SCALED_SOFTMAX,
+            "rtol is -1.0, expected a number of at least",
+        ),
+    ],
+)
+def test_bad_problem(tmp_path: Path, source: str, line: str) -> None:
+    """One line that says what and what was expected."""
+    with pytest.raises(ProblemError, match=line):
+        problem_of(tmp_path, source)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("[torch.randn(rows, columns)]", "1 / 0", r"get_inputs\(\) raises ZeroDivisionError: division"),
+        ("[torch.randn(rows, columns)]", "'x'", r"get_inputs\(\): got str, expected a list of arguments"),
+        ("return [columns]", "return [columns, 3]", r"Model\(\*get_init_inputs\(\)\) raises TypeError"),
+    ],
+)
+def test_bad_arguments(tmp_path: Path, old: str, new: str, line: str) -> None:
+    """What a problem's functions do wrong is told with their name."""
+    declared = problem_of(tmp_path, SCALED_SOFTMAX.replace(old, new)).declared
+    with pytest.raises(ProblemError, match=line):
+        declared.inputs(0)
+        declared.model(0, declared.init_arguments(0))
+
+
+def test_neighbours_can_be_imported(tmp_path: Path) -> None:
+    """A problem imports from its own folder."""
+    (tmp_path / "a_neighbour.py").write_text("WIDTH = 3")
+    problem = problem_of(tmp_path, f"from a_neighbour import WIDTH\n{SCALED_SOFTMAX}")
+    assert isinstance(problem, Problem)
+    assert problem.declared.module.WIDTH == 3

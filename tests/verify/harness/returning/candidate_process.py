@@ -1,0 +1,124 @@
+"""Talk to a candidate's process as the judge does, from tests.
+
+The fork server is made at import: other tests use torch's thread pool, which does not survive a fork.
+"""
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from pipeline.sandbox.sandbox import Child, ForkServer, Limits
+from pipeline.verify.harness.buffers import Arena, Slot
+from pipeline.verify.harness.returning.encoding import encode, place
+from pipeline.verify.harness.returning.messages import (
+    Answer,
+    Call,
+    Construct,
+    Done,
+    Load,
+    Ready,
+    Returned,
+    Where,
+)
+
+SERVER = ForkServer(
+    preload=("numpy", "torch", "triton", "pipeline.verify.harness.returning.process"),
+    environment={"TRITON_INTERPRET": "1"},
+)
+_ROOM = 1 << 24  # bytes of the arena; outputs begin in its middle
+_SECONDS = 60.0
+
+
+class Conversation:
+    """One candidate's process; a context manager."""
+
+    def __init__(self, source: str, folder: Path, *, where: Where = "interpreter") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        path = folder / "candidate.py"
+        path.write_text(textwrap.dedent(source))
+        self.log = folder / "log.txt"
+        self.arena = Arena(_ROOM)
+        self.child: Child = SERVER.start(
+            "pipeline.verify.harness.returning.process:serve",
+            limits=Limits(seconds=_SECONDS, memory=8 << 30, output=1 << 30),
+            log=self.log,
+            scratch=scratch,
+        )
+        self.loaded = self._ask(
+            Load(source=str(path), arena=self.arena.path, size=_ROOM, where=where, limits={"sm_count": 4})
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.child.kill()
+        self.arena.__exit__(kind, error, trace)
+
+    def construct(self, *arguments: Any, state: Mapping[str, torch.Tensor] | None = None) -> Answer:
+        """Construct under seed 0."""
+        encoded = encode(list(arguments), "init", "test")
+        slots, _ = place({**encoded.tensors, **(state or {})}, 0)
+        self._write(slots, {**encoded.tensors, **(state or {})})
+        return self._ask(
+            Construct(
+                seed=0,
+                arguments=encoded.values,
+                inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
+                state=tuple(slot for slot in slots if slot.name in (state or {})),
+            )
+        )
+
+    def call(self, *arguments: Any, **options: Any) -> Answer:
+        """Call with a nonce of its own; gradients where `output_gradients` are given."""
+        encoded = encode(list(arguments), "input", "test")
+        back = {f"output gradient {n}": g for n, g in enumerate(options.pop("output_gradients", ()))}
+        slots, _ = place({**encoded.tensors, **back}, 0)
+        self._write(slots, {**encoded.tensors, **back})
+        message = Call(
+            nonce="a nonce",
+            arguments=encoded.values,
+            inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
+            output_offset=_ROOM // 2,
+            output_bytes=_ROOM // 2,
+            threads=options.pop("threads", 1),
+            protected=options.pop("protected", False),
+            gradients=bool(back),
+            output_gradients=tuple(slot for slot in slots if slot.name in back),
+            **options,
+        )
+        return self._ask(message)
+
+    def run(self, *arguments: Any, **options: Any) -> Done:
+        """Load, construct without arguments, call once; everything must work."""
+        assert isinstance(self.loaded, Ready), self.loaded
+        constructed = self.construct()
+        assert isinstance(constructed, Ready), constructed
+        done = self.call(*arguments, **options)
+        assert isinstance(done, Done), done
+        return done
+
+    def value(self, returned: Returned) -> torch.Tensor:
+        """The copy in shared memory."""
+        assert returned.offset is not None
+        dtype: torch.dtype = getattr(torch, returned.dtype)
+        count = torch.Size(returned.shape).numel()
+        flat = torch.frombuffer(self.arena._memory, dtype=dtype, count=count, offset=returned.offset)
+        return flat.clone().reshape(returned.shape)
+
+    def _write(self, slots: tuple[Slot, ...], tensors: Mapping[str, torch.Tensor]) -> None:
+        for slot in slots:
+            self.arena.view(slot).copy_(tensors[slot.name])
+
+    def _ask(self, message: object) -> Answer:
+        self.child.send(message)
+        answer: Answer = self.child.receive(_SECONDS, Answer)
+        return answer

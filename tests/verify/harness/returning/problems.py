@@ -1,0 +1,52 @@
+"""Problems as text, and what tests make of them."""
+
+from pathlib import Path
+
+from pipeline.records.settings import Verify
+from pipeline.verify.candidates.model_problem import Problem
+
+SCALED_SOFTMAX = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+
+    def forward(self, x):
+        return torch.softmax(x, dim=1) * self.weight
+
+rows = 24
+columns = 2 * 40
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+def get_init_inputs():
+    return [columns]
+"""
+
+SETTINGS = Verify(
+    name="test",
+    description="",
+    seeds=1,
+    distributions=("normal", "small"),
+    edge_shapes=5,
+    inputs_per_shape=1,
+    elements_at_most=1 << 16,
+    interpreter_elements_at_most=4096,
+    repetitions=2,
+    elsewhere="first",
+    protect="first",
+    settle_seconds=0.01,
+    time_limit=60.0,
+    memory_limit=2 << 30,
+    output_limit=1 << 24,
+)
+
+
+def problem_of(folder: Path, source: str) -> Problem:
+    """A problem of its own file."""
+    path = folder / "problem.py"
+    path.write_text(source)
+    return Problem(path)

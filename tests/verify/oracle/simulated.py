@@ -1,0 +1,91 @@
+"""Observations without a process: a Python function plays the candidate on real buffers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from pipeline.records.problem import Problem
+from pipeline.verify.checks.call_observation import Noticed, Observation, Seen, Turn
+from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
+from pipeline.verify.harness.in_place.cases import Case, CaseBook, Prepared
+from pipeline.verify.harness.in_place.shapes import Shape
+from pipeline.verify.oracle.reference import Oracle, find_function
+from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE
+
+Action = Callable[[dict[str, torch.Tensor]], None]
+
+
+def oracle() -> Oracle:
+    """That of softmax."""
+    return Oracle(
+        reference=find_function("kernels.softmax.reference:reference"),
+        magnitude=find_function(TOLERANCE.magnitude),
+        tolerance=TOLERANCE,
+        terms=lambda problem: problem.dimensions["cols"] + 8,
+    )
+
+
+def prepared(problem: Problem = PROBLEM, *, distribution: str = "normal", padded: bool = True) -> Prepared:
+    """One case of softmax."""
+    book = CaseBook(problem, oracle(), distributions=("normal", "special"), seeds=(7,))
+    shape = Shape(edge="workload", dimensions={"rows": 13, "cols": 29}, padded=padded)
+    return book.prepare(Case(shape=shape, distribution=distribution, seed=7))
+
+
+def softmax(tensors: dict[str, torch.Tensor]) -> None:
+    """A right kernel."""
+    tensors["y"].copy_(torch.softmax(tensors["x"], dim=-1))
+
+
+class Stage:
+    """Buffers on which one action after the other is observed."""
+
+    def __init__(self, case: Prepared, arena: Arena, layout: Layout) -> None:
+        self.case, self.arena, self.layout = case, arena, layout
+
+    def observe(
+        self,
+        action: Action,
+        *,
+        turn: Turn = "first",
+        first: Observation | None = None,
+        deterministic: bool = True,
+        seen: tuple[Seen, ...] | None = None,
+        noticed: Noticed | None = None,
+        later: Action | None = None,
+    ) -> Observation:
+        """Let the action write into the buffers and look at what it left."""
+        patterns = AGAIN if turn == "again" else FIRST
+        self.arena.write(self.layout, self.case.inputs, patterns)
+        action({slot.name: self.arena.view(slot) for slot in self.layout.slots})
+        outputs = [slot for slot in self.layout.slots if slot.role == "output"]
+        written = {slot.name: self.arena.copy(slot) for slot in outputs}
+        if later is not None:
+            later({slot.name: self.arena.view(slot) for slot in self.layout.slots})
+        honest = tuple(
+            Seen(name=slot.name, dtype=slot.dtype, shape=slot.shape, strides=slot.strides, moved=False)
+            for slot in outputs
+        )
+        return Observation(
+            prepared=self.case,
+            deterministic=deterministic,
+            turn=turn,
+            arena=self.arena,
+            layout=self.layout,
+            patterns=patterns,
+            seen=honest if seen is None else seen,
+            outputs=written,
+            later={slot.name: self.arena.copy(slot) for slot in outputs},
+            noticed=noticed or Noticed(launches=1, tampering=()),
+            first=None if first is None else first.outputs,
+        )
+
+
+@contextmanager
+def stage(case: Prepared | None = None) -> Iterator[Stage]:
+    """Buffers for a case."""
+    case = case or prepared()
+    layout = lay_out(case.problem, padded=case.case.shape.padded)
+    with Arena(layout.size) as arena:
+        yield Stage(case, arena, layout)

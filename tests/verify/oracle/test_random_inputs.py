@@ -1,0 +1,70 @@
+"""Inputs are fresh, repeatable from their seed, and of the kind that they are called."""
+
+import pytest
+import torch
+
+from pipeline.records.kernel import Tensor
+from pipeline.records.problem import Problem
+from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS, draw_seeds, make_inputs
+
+PROBLEM = Problem(
+    kernel="any",
+    dimensions={"rows": 64, "cols": 100},
+    tensors={
+        "x": Tensor(role="input", shape=("rows", "cols"), dtype="float32"),
+        "weight": Tensor(role="input", shape=("cols",), dtype="bfloat16"),
+        "y": Tensor(role="output", shape=("rows", "cols"), dtype="float32"),
+    },
+    scalars={},
+    attributes={},
+    element="float32",
+)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("rows", [64, 1, 0])
+def test_every_distribution(distribution: str, rows: int) -> None:
+    """Declared shape and dtype, equal for equal seeds, other for others; inputs only."""
+    problem = PROBLEM.with_dimensions({"rows": rows})
+    one, same, other = (make_inputs(problem, distribution, seed) for seed in (1, 1, 2))
+    assert {name: (tuple(t.shape), t.dtype) for name, t in one.items()} == {
+        "x": ((rows, 100), torch.float32),
+        "weight": ((100,), torch.bfloat16),
+    }
+    for name in one:
+        assert torch.equal(one[name].nan_to_num(), same[name].nan_to_num())
+        assert one[name].numel() == 0 or not torch.equal(one[name].nan_to_num(), other[name].nan_to_num())
+
+
+def test_what_the_distributions_are_for() -> None:
+    """Large ones overflow exp, small ones vanish beside 1, one-signed rows have one sign, ties repeat."""
+    x = {name: make_inputs(PROBLEM, name, 3)["x"] for name in DISTRIBUTIONS}
+    assert x["large"].exp().isinf().any()
+    assert x["small"].abs().max() < 0.1 < x["normal"].abs().max()
+    signs = x["one_signed"].sign()
+    assert (signs == signs[:, :1]).all() and (signs != 0).all() and signs.unique().numel() == 2
+    assert x["ties"].unique().numel() == 5 and (x["ties"][0] == x["ties"][0, 0]).all()
+    assert x["special"].isnan().any()
+    assert (x["special"] == float("inf")).any()
+    assert (x["special"] == float("-inf")).any()
+    clean = x["special"].isfinite().all(dim=1)
+    assert clean.sum() >= 59
+    masked = x["special"] == float("-inf")
+    padded_on_the_left = masked[:, 0] & masked[:, masked.shape[1] // 2] & ~masked[:, -1]
+    assert padded_on_the_left.sum() == 1
+
+
+def test_constants_are_not_quite_constant() -> None:
+    """A sample of a few elements sees one value, zero in some seeds; somewhere there is another one."""
+    problem = PROBLEM.with_dimensions({"rows": 300})
+    found = [make_inputs(problem, "constant", seed)["x"].flatten() for seed in range(12)]
+    common = [values.median() for values in found]
+    assert all(0 < (values != value).sum() < 20 for values, value in zip(found, common, strict=True))
+    assert {bool(value == 0) for value in common} == {True, False}
+
+
+def test_seeds_are_drawn() -> None:
+    """Nobody can know them before; JSON readers keep 53 bits."""
+    seeds = draw_seeds(100)
+    assert len(set(seeds)) == 100
+    assert all(0 <= seed < 2**53 for seed in seeds)
