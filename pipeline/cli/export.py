@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from pipeline.interop.exports.exporting import Wanted, export
-from pipeline.interop.exports.texts import Licensing
-from pipeline.interop.exports.writers import FORMATS
+from pipeline.interop.dataset.dataset_export import Wanted, export
+from pipeline.interop.dataset.source_texts import Licensing
+from pipeline.interop.dataset.table_files import FORMATS
 from pipeline.performance.quantities import counted
 from pipeline.plan.catalogue import Catalogue
 from pipeline.plan.compose import composer

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.cli.printing import print_lines
-from pipeline.interop.formats.combining import combined
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
+from pipeline.interop.formats.space_merging import combined
 from pipeline.records.errors import (
     ConfigError,
     FormatError,
@@ -171,8 +171,8 @@ def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
 
 
 def _export(arguments: Sequence[str]) -> Iterator[str]:
-    from pipeline.interop.formats.ours import own_results
-    from pipeline.interop.formats.writing import write_t4
+    from pipeline.interop.formats.kernelmill_results import own_results
+    from pipeline.interop.formats.t4_writing import write_t4
     from pipeline.performance.quantities import counted
 
     parser = argparse.ArgumentParser(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.formats.combining import combined
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
+from pipeline.interop.formats.space_merging import combined
 from pipeline.plan.resolve import Impossible, limits_of, problem_of
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.formula import names_in

@@ -8,7 +8,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.kernel import Implementation, TunableValue
 from pipeline.records.search import Start, Transfer

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.interop.formats.combining import combined
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
+from pipeline.interop.formats.space_merging import combined
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import Record, from_plain
 from pipeline.records.recorded import RecordedResult, RecordedSpace

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.cli import export
 from pipeline.performance.quantities import counted
-from tests.interop.exports.made_up import ours, plain
+from tests.interop.dataset.made_up import ours, plain
 
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

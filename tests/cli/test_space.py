@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pipeline.cli import space
-from pipeline.interop.formats import ours
-from pipeline.interop.formats.ours import own_results
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats import kernelmill_results
+from pipeline.interop.formats.format_registry import read_recorded
+from pipeline.interop.formats.kernelmill_results import own_results
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import to_json
 from pipeline.records.results import Result, collect
@@ -176,7 +176,7 @@ def test_what_is_no_result_of_the_declared_space(tmp_path: Path, monkeypatch: py
     ):
         results = (*found.results[:number], other, *found.results[number + 1 :])
         changed = msgspec.structs.replace(found, results=results)
-        monkeypatch.setattr(ours, "collect", lambda *_, changed=changed: changed)
+        monkeypatch.setattr(kernelmill_results, "collect", lambda *_, changed=changed: changed)
         spaces = list(own_results(spec, tmp_path))
         assert sum(len(each.results) for each in spaces) == sum(before.values()) - 1
         assert any(note in line for each in spaces for line in each.notes)

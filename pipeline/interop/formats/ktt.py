@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.interop.formats import reading
-from pipeline.interop.formats.cache import with_values
-from pipeline.interop.formats.units import PER_SECOND, unit_of_time
+from pipeline.interop.formats import json_files
+from pipeline.interop.formats.kernel_tuner_cache import with_values
+from pipeline.interop.formats.time_units import PER_SECOND, unit_of_time
 from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
@@ -32,24 +32,28 @@ def recorded_ktt(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     FormatError
         A part is missing or is of another kind.
     """
-    metadata = reading.mapping(reading.part(content, "Metadata", f"{path}: top level"), f"{path}: Metadata")
+    metadata = json_files.mapping(
+        json_files.part(content, "Metadata", f"{path}: top level"), f"{path}: Metadata"
+    )
     place = f"{path}: Metadata.TimeUnit"
-    unit = unit_of_time(reading.text(reading.part(metadata, "TimeUnit", f"{path}: Metadata"), place), place)
-    entries = reading.sequence(content["Results"], f"{path}: Results")
+    unit = unit_of_time(
+        json_files.text(json_files.part(metadata, "TimeUnit", f"{path}: Metadata"), place), place
+    )
+    entries = json_files.sequence(content["Results"], f"{path}: Results")
     results: list[RecordedResult] = []
     for number, each in enumerate(entries):
         place = f"{path}: Results[{number}]"
-        results.append(_result(reading.mapping(each, place), PER_SECOND[unit], place))
+        results.append(_result(json_files.mapping(each, place), PER_SECOND[unit], place))
         if results[-1].tunables.keys() != results[0].tunables.keys():
-            expected, got = reading.listed(results[0].tunables), reading.listed(results[-1].tunables)
+            expected, got = json_files.listed(results[0].tunables), json_files.listed(results[-1].tunables)
             raise FormatError(f"{place}.Configuration: expected {expected} as in Results[0], got {got}")
     names = results[0].tunables if results else {}
     values, _ = with_values(dict.fromkeys(names, ()), (each.tunables for each in results))
     return RecordedSpace(
         source=path.name,
         format="KTT",
-        kernel=reading.optional_text(entries[0].get("KernelName")) if entries else None,
-        device=reading.optional_text(metadata.get("Device")),
+        kernel=json_files.optional_text(entries[0].get("KernelName")) if entries else None,
+        device=json_files.optional_text(metadata.get("Device")),
         unit=unit,
         tunables=values,
         results=tuple(results),
@@ -58,21 +62,23 @@ def recorded_ktt(content: Mapping[str, Any], path: Path) -> RecordedSpace:
 
 def _result(entry: Mapping[str, Any], per_second: float, place: str) -> RecordedResult:
     tunables: dict[str, TunableValue] = {}
-    configuration = reading.sequence(reading.part(entry, "Configuration", place), f"{place}.Configuration")
+    configuration = json_files.sequence(
+        json_files.part(entry, "Configuration", place), f"{place}.Configuration"
+    )
     for number, each in enumerate(configuration):
         where = f"{place}.Configuration[{number}]"
-        pair = reading.mapping(each, where)
-        name = reading.text(reading.part(pair, "Name", where), f"{where}.Name")
-        tunables[name] = reading.tunable_value(reading.part(pair, "Value", where), f"{where}.Value")
-    status = reading.text(reading.part(entry, "Status", place), f"{place}.Status")
+        pair = json_files.mapping(each, where)
+        name = json_files.text(json_files.part(pair, "Name", where), f"{where}.Name")
+        tunables[name] = json_files.tunable_value(json_files.part(pair, "Value", where), f"{where}.Value")
+    status = json_files.text(json_files.part(entry, "Status", place), f"{place}.Status")
     if status not in STATUSES:
         raise FormatError(f"{place}.Status: expected one of {', '.join(STATUSES)}, got '{status}'")
-    spent = reading.number(entry.get("TotalOverhead", 0), f"{place}.TotalOverhead") / per_second
+    spent = json_files.number(entry.get("TotalOverhead", 0), f"{place}.TotalOverhead") / per_second
     if status != "Ok":
         outcome = STATUSES[status]
         return RecordedResult(tunables=tunables, outcome=outcome, reason=status, framework_seconds=spent)
-    total = reading.part(entry, "TotalDuration", place)
-    seconds = reading.seconds(total, f"{place}.TotalDuration") / per_second
+    total = json_files.part(entry, "TotalDuration", place)
+    seconds = json_files.seconds(total, f"{place}.TotalDuration") / per_second
     return RecordedResult(
         tunables=tunables,
         outcome=Outcome.PASSED,

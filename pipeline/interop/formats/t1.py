@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.interop.formats import reading
-from pipeline.interop.formats.cache import problem_size
-from pipeline.interop.formats.units import unit_of_time
-from pipeline.interop.formats.values import listed_values
+from pipeline.interop.formats import json_files
+from pipeline.interop.formats.kernel_tuner_cache import problem_size
+from pipeline.interop.formats.time_units import unit_of_time
+from pipeline.interop.formats.value_lists import listed_values
 from pipeline.records.errors import FormatError, FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.kernel import Constraint, TunableValue
@@ -35,28 +35,30 @@ def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
         A part is missing or is of another kind, or an expression cannot be evaluated.
     """
     place = f"{path}: ConfigurationSpace"
-    space = reading.mapping(reading.part(content, "ConfigurationSpace", f"{path}: top level"), place)
+    space = json_files.mapping(json_files.part(content, "ConfigurationSpace", f"{path}: top level"), place)
     tunables: dict[str, tuple[TunableValue, ...]] = {}
     defaults: dict[str, TunableValue] = {}
     notes: list[str] = []
-    declared = reading.sequence(reading.part(space, "TuningParameters", place), f"{place}.TuningParameters")
+    declared = json_files.sequence(
+        json_files.part(space, "TuningParameters", place), f"{place}.TuningParameters"
+    )
     for number, each in enumerate(declared):
         where = f"{place}.TuningParameters[{number}]"
-        parameter = reading.mapping(each, where)
-        name = reading.text(reading.part(parameter, "Name", where), f"{where}.Name")
+        parameter = json_files.mapping(each, where)
+        name = json_files.text(json_files.part(parameter, "Name", where), f"{where}.Name")
         if name in tunables:  # Kernel Tuner takes the last one too
             notes.append(f"{name} is declared twice: the last declaration counts")
         tunables[name] = _values(parameter, where, notes)
         _take_default(name, parameter, tunables[name], (defaults, notes))
     constants = _constants(content, tunables)
-    kernel = reading.mapping(content.get("KernelSpecification", {}), f"{path}: KernelSpecification")
-    general = reading.mapping(content.get("General", {}), f"{path}: General")
+    kernel = json_files.mapping(content.get("KernelSpecification", {}), f"{path}: KernelSpecification")
+    general = json_files.mapping(content.get("General", {}), f"{path}: General")
     return RecordedSpace(
         source=path.name,
         format="T1",
-        kernel=reading.optional_text(kernel.get("KernelName") or general.get("BenchmarkName")),
+        kernel=json_files.optional_text(kernel.get("KernelName") or general.get("BenchmarkName")),
         device=_device(kernel),
-        language=reading.optional_text(kernel.get("Language")),
+        language=json_files.optional_text(kernel.get("Language")),
         problem=problem_size(kernel.get("ProblemSize")),
         arguments=_arguments(kernel, f"{path}: KernelSpecification.Arguments"),
         unit=unit_of_time(str(general["TimeUnit"]), f"{path}: General.TimeUnit")
@@ -71,7 +73,7 @@ def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
 
 
 def _values(parameter: Mapping[str, Any], place: str, notes: list[str]) -> tuple[TunableValue, ...]:
-    values = reading.part(parameter, "Values", place)
+    values = json_files.part(parameter, "Values", place)
     if isinstance(values, str):
         try:
             values = listed_values(values)
@@ -80,8 +82,8 @@ def _values(parameter: Mapping[str, Any], place: str, notes: list[str]) -> tuple
     kind = parameter.get("Type")
     types = TYPES.get(kind) if isinstance(kind, str) else None
     if types is None:
-        raise FormatError(f"{place}.Type: expected one of {', '.join(TYPES)}, got {reading.shown(kind)}")
-    found = reading.sequence(values, f"{place}.Values")
+        raise FormatError(f"{place}.Type: expected one of {', '.join(TYPES)}, got {json_files.shown(kind)}")
+    found = json_files.sequence(values, f"{place}.Values")
     if not found:
         raise FormatError(f"{place}.Values: expected at least one value, got none")
     if kind in ("int", "uint") and any(isinstance(value, float) for value in found):
@@ -90,10 +92,12 @@ def _values(parameter: Mapping[str, Any], place: str, notes: list[str]) -> tuple
     for value in found:
         fits = isinstance(value, types) and (kind == "bool" or not isinstance(value, bool))
         if not fits or (kind == "uint" and value < 0):
-            raise FormatError(f"{place}.Values: expected values of type {kind}, got {reading.shown(value)}")
-        reading.tunable_value(value, f"{place}.Values")
+            raise FormatError(
+                f"{place}.Values: expected values of type {kind}, got {json_files.shown(value)}"
+            )
+        json_files.tunable_value(value, f"{place}.Values")
     if len({(type(value), value) for value in found}) < len(found):
-        raise FormatError(f"{place}.Values: expected each value once, got {reading.shown(found)}")
+        raise FormatError(f"{place}.Values: expected each value once, got {json_files.shown(found)}")
     return tuple(found)
 
 
@@ -112,7 +116,7 @@ def _take_default(
             defaults[name] = value
             return
     if default is not None:
-        notes.append(f"the default of {name}, {reading.shown(default)}, is not among its values: left out")
+        notes.append(f"the default of {name}, {json_files.shown(default)}, is not among its values: left out")
 
 
 def _constants(content: Mapping[str, Any], tunables: Mapping[str, object]) -> dict[str, TunableValue]:
@@ -127,22 +131,22 @@ def _constants(content: Mapping[str, Any], tunables: Mapping[str, object]) -> di
 
 def _device(kernel: Mapping[str, Any]) -> str | None:
     device = kernel.get("Device")
-    return reading.optional_text(device.get("Name")) if isinstance(device, dict) else None
+    return json_files.optional_text(device.get("Name")) if isinstance(device, dict) else None
 
 
 def _arguments(kernel: Mapping[str, Any], place: str) -> tuple[RecordedArgument, ...]:
     found = []
-    for number, each in enumerate(reading.sequence(kernel.get("Arguments") or [], place)):
-        argument = reading.mapping(each, f"{place}[{number}]")
+    for number, each in enumerate(json_files.sequence(kernel.get("Arguments") or [], place)):
+        argument = json_files.mapping(each, f"{place}[{number}]")
         size = argument.get("Size")
         found.append(
             RecordedArgument(
                 name=str(argument.get("Name", number)),
-                type=reading.text(
-                    reading.part(argument, "Type", f"{place}[{number}]"), f"{place}[{number}].Type"
+                type=json_files.text(
+                    json_files.part(argument, "Type", f"{place}[{number}]"), f"{place}[{number}].Type"
                 ),
-                memory=reading.optional_text(argument.get("MemoryType")),
-                access=reading.optional_text(argument.get("AccessType")),
+                memory=json_files.optional_text(argument.get("MemoryType")),
+                access=json_files.optional_text(argument.get("AccessType")),
                 size=size if isinstance(size, int | str) else None,
             )
         )
@@ -151,16 +155,16 @@ def _arguments(kernel: Mapping[str, Any], place: str) -> tuple[RecordedArgument,
 
 def _constraints(space: Mapping[str, Any], known: set[str], place: str) -> tuple[Constraint, ...]:
     found = []
-    for number, each in enumerate(reading.sequence(space.get("Conditions") or [], f"{place}.Conditions")):
+    for number, each in enumerate(json_files.sequence(space.get("Conditions") or [], f"{place}.Conditions")):
         where = f"{place}.Conditions[{number}]"
-        condition = reading.mapping(each, where)
-        rule = reading.text(reading.part(condition, "Expression", where), f"{where}.Expression").strip()
+        condition = json_files.mapping(each, where)
+        rule = json_files.text(json_files.part(condition, "Expression", where), f"{where}.Expression").strip()
         try:
             unknown = sorted(names_in(rule) - known)
         except FormulaError as error:
             raise FormatError(f"{where}.Expression: {error}") from None
         if unknown:
-            names = reading.listed(sorted(known))
+            names = json_files.listed(sorted(known))
             raise FormatError(f"{where}.Expression: expected names of tunables ({names}), got '{unknown[0]}'")
         found.append(Constraint(rule=rule, reason=f"condition {number + 1} of the file"))
     return tuple(found)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.interop.formats import reading
-from pipeline.interop.formats.cache import joules, median_of, problem_size, with_values
-from pipeline.interop.formats.failures import INVALIDITIES, invalidity_of, marked
-from pipeline.interop.formats.units import MILLISECONDS, PER_SECOND, unit_of_time
+from pipeline.interop.formats import json_files
+from pipeline.interop.formats.failure_codes import INVALIDITIES, invalidity_of, marked
+from pipeline.interop.formats.kernel_tuner_cache import joules, median_of, problem_size, with_values
+from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND, unit_of_time
 from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
@@ -39,14 +39,14 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     """
     _check_version(content, path)
     unit, notes = _unit(content, path)
-    entries = reading.sequence(content["results"], f"{path}: results")
+    entries = json_files.sequence(content["results"], f"{path}: results")
     objective = _objective(entries)
     results: list[RecordedResult] = []
     for number, each in enumerate(entries):
         place = f"{path}: results[{number}]"
-        results.append(_result(reading.mapping(each, place), unit, objective, place))
+        results.append(_result(json_files.mapping(each, place), unit, objective, place))
         if results[-1].tunables.keys() != results[0].tunables.keys():
-            expected, got = reading.listed(results[0].tunables), reading.listed(results[-1].tunables)
+            expected, got = json_files.listed(results[0].tunables), json_files.listed(results[-1].tunables)
             raise FormatError(f"{place}.configuration: expected {expected} as in results[0], got {got}")
     names = results[0].tunables if results else {}
     values, _ = with_values(dict.fromkeys(names, ()), (each.tunables for each in results))
@@ -82,20 +82,20 @@ def t4_of(space: RecordedSpace) -> dict[str, Any]:
 def _check_version(content: Mapping[str, Any], path: Path) -> None:
     version = content.get("schema_version", VERSION)
     if not isinstance(version, str) or version.partition(".")[0] != VERSION.partition(".")[0]:
-        raise reading.unexpected(f"{path}: schema_version", f"{VERSION} or a later 1.x", version)
+        raise json_files.unexpected(f"{path}: schema_version", f"{VERSION} or a later 1.x", version)
 
 
 def _unit(content: Mapping[str, Any], path: Path) -> tuple[str, tuple[str, ...]]:
-    metadata = reading.mapping(content.get("metadata", {}), f"{path}: metadata")
+    metadata = json_files.mapping(content.get("metadata", {}), f"{path}: metadata")
     for key in ("timeunit", "time_unit", "TimeUnit"):
         if key in metadata:
             place = f"{path}: metadata.{key}"
-            return unit_of_time(reading.text(metadata[key], place), place), ()
+            return unit_of_time(json_files.text(metadata[key], place), place), ()
     return MILLISECONDS, ("no unit of time is given: taken as milliseconds, which Kernel Tuner writes",)
 
 
 def _said(content: Mapping[str, Any], key: str) -> str | None:
-    return reading.optional_text(content.get("metadata", {}).get(key))
+    return json_files.optional_text(content.get("metadata", {}).get(key))
 
 
 def _objective(entries: list[Any]) -> str:
@@ -107,27 +107,31 @@ def _objective(entries: list[Any]) -> str:
 
 
 def _result(entry: Mapping[str, Any], unit: str, objective: str, place: str) -> RecordedResult:
-    configuration = reading.mapping(reading.part(entry, "configuration", place), f"{place}.configuration")
+    configuration = json_files.mapping(
+        json_files.part(entry, "configuration", place), f"{place}.configuration"
+    )
     tunables: dict[str, TunableValue] = {
-        name: reading.tunable_value(value, f"{place}.configuration.{name}")
+        name: json_files.tunable_value(value, f"{place}.configuration.{name}")
         for name, value in configuration.items()
     }
-    times = reading.mapping(reading.part(entry, "times", place), f"{place}.times")
+    times = json_files.mapping(json_files.part(entry, "times", place), f"{place}.times")
     common: dict[str, Any] = {
-        field: reading.number(times[key], f"{place}.times.{key}") / PER_SECOND[unit]
+        field: json_files.number(times[key], f"{place}.times.{key}") / PER_SECOND[unit]
         for key, field in COSTS.items()
         if times.get(key) is not None
     }
-    common["timestamp"] = reading.optional_text(entry.get("timestamp"))
+    common["timestamp"] = json_files.optional_text(entry.get("timestamp"))
     measured = _measured(entry, f"{place}.measurements")
     failure = _failure(entry, measured, objective, place)
     if failure is not None:
         return RecordedResult(tunables=tunables, outcome=failure[0], reason=failure[1], **common)
-    runtimes = reading.sequence(times.get("runtimes") or [], f"{place}.times.runtimes")
-    samples = tuple(reading.seconds(each, f"{place}.times.runtimes") / PER_SECOND[unit] for each in runtimes)
+    runtimes = json_files.sequence(times.get("runtimes") or [], f"{place}.times.runtimes")
+    samples = tuple(
+        json_files.seconds(each, f"{place}.times.runtimes") / PER_SECOND[unit] for each in runtimes
+    )
     seconds = _time(measured, unit, f"{place}.measurements")
     numbers = {
-        name: value for name, (value, _) in measured.items() if name != "time" and reading.is_number(value)
+        name: value for name, (value, _) in measured.items() if name != "time" and json_files.is_number(value)
     }
     return RecordedResult(
         tunables=tunables,
@@ -144,9 +148,9 @@ def _result(entry: Mapping[str, Any], unit: str, objective: str, place: str) -> 
 def _measured(entry: Mapping[str, Any], place: str) -> dict[str, tuple[Any, str]]:
     """Name -> value and unit."""
     found = {}
-    for number, each in enumerate(reading.sequence(entry.get("measurements") or [], place)):
-        one = reading.mapping(each, f"{place}[{number}]")
-        name = reading.text(reading.part(one, "name", f"{place}[{number}]"), f"{place}[{number}].name")
+    for number, each in enumerate(json_files.sequence(entry.get("measurements") or [], place)):
+        one = json_files.mapping(each, f"{place}[{number}]")
+        name = json_files.text(json_files.part(one, "name", f"{place}[{number}]"), f"{place}[{number}].name")
         found[name] = (one.get("value"), str(one.get("unit") or ""))
     return found
 
@@ -154,15 +158,15 @@ def _measured(entry: Mapping[str, Any], place: str) -> dict[str, tuple[Any, str]
 def _failure(
     entry: Mapping[str, Any], measured: Mapping[str, tuple[Any, str]], objective: str, place: str
 ) -> tuple[Outcome, str] | None:
-    word = reading.part(entry, "invalidity", place)
+    word = json_files.part(entry, "invalidity", place)
     if word != "correct":
         outcome = INVALIDITIES.get(word) if isinstance(word, str) else None
         if outcome is None:
             known = ", ".join(("correct", *INVALIDITIES))
-            raise FormatError(f"{place}.invalidity: expected one of {known}, got {reading.shown(word)}")
+            raise FormatError(f"{place}.invalidity: expected one of {known}, got {json_files.shown(word)}")
         said = marked(measured[objective][0]) if objective in measured else None
         return _ours(measured) or (outcome, said[1] if said else word)
-    if "correctness" in entry and not reading.number(entry["correctness"], f"{place}.correctness"):
+    if "correctness" in entry and not json_files.number(entry["correctness"], f"{place}.correctness"):
         return Outcome.WRONG_VALUE, "correctness 0"
     return marked(measured[objective][0]) if objective in measured else None
 
@@ -180,7 +184,7 @@ def _time(measured: Mapping[str, tuple[Any, str]], unit: str, place: str) -> flo
     value, own = measured["time"]
     if own:
         unit = unit_of_time(own, f"{place}: unit of time")
-    return reading.seconds(value, f"{place}: time") / PER_SECOND[unit]
+    return json_files.seconds(value, f"{place}: time") / PER_SECOND[unit]
 
 
 def _entry(result: RecordedResult, objective: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.errors import FormatError
 from pipeline.records.recorded import RecordedArgument
 from pipeline.search.space import recorded_space

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from pipeline.cli.export import declared_kernels
-from pipeline.interop.exports.card import Tables
-from pipeline.interop.exports.cleaning import Cleaner
-from pipeline.interop.exports.exporting import Wanted, export
-from pipeline.interop.exports.texts import Licensing, Texts
+from pipeline.interop.dataset.dataset_card import Tables
+from pipeline.interop.dataset.dataset_export import Wanted, export
+from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.source_texts import Licensing, Texts
 from pipeline.records.exported import Row
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome

@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.interop.exports.texts import REMEMBERED, UNLICENSED, project_licence
+from pipeline.interop.dataset.source_texts import REMEMBERED, UNLICENSED, project_licence
 from pipeline.records.layout import entry_path
 from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.records.variant import Variant
 from pipeline.records.written import Author, KeptSource, SourceRecord
 from pipeline.store.entries import new_entry, put_record
-from tests.interop.exports.made_up import ROOT, texts
+from tests.interop.dataset.made_up import ROOT, texts
 
 MAIN = "kernels/softmax/softmax.cpp"
 DECLARED = Variant(

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.interop.exports.cleaning import Cleaner
-from pipeline.interop.exports.reading import Told
-from pipeline.interop.exports.texts import Texts
-from pipeline.interop.exports.traces import trace_of
-from pipeline.interop.exports.values import facts, setting, settings, sizes, static_fact
+from pipeline.interop.dataset.artifact_results import Told
+from pipeline.interop.dataset.model_traces import trace_of
+from pipeline.interop.dataset.named_values import facts, setting, settings, sizes, static_fact
+from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.source_texts import Texts
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.attempt import Attempt

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.errors import FormatError
 from tests.interop.formats.files import CACHE, T1, T4, written
 from tests.interop.formats.recorded import recorded

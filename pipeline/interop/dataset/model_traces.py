@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.interop.exports.cleaning import Cleaner
+from pipeline.interop.dataset.redaction import Cleaner
 from pipeline.records.attempt import Answer, Asked, Attempt
 from pipeline.records.conversation import Question, Said
 from pipeline.records.errors import StoreError

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.exports.cleaning import Cleaner
-from pipeline.interop.exports.traces import trace_of
+from pipeline.interop.dataset.model_traces import trace_of
+from pipeline.interop.dataset.redaction import Cleaner
 from pipeline.records.attempt import Answer, AnswerOutcome, Asked, Attempt, Request
 from pipeline.store.entries import new_entry, put_record
 from tests.search.agents.making import NOBODY, request

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.formats.cache import with_values
+from pipeline.interop.formats.kernel_tuner_cache import with_values
 from pipeline.performance.quantities import counted
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Profiled

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.interop.exports.pairs import Pairs
+from pipeline.interop.dataset.platform_pairs import Pairs
 from pipeline.records.exported import Row
-from tests.interop.exports.made_up import exported, ours, plain, rows, sample
+from tests.interop.dataset.made_up import exported, ours, plain, rows, sample
 
 
 @pytest.fixture(scope="module")

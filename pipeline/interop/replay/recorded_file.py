@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.record import digest_bytes

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.backends.source_digests import Sources
-from pipeline.interop.exports.cleaning import Cleaner
+from pipeline.interop.dataset.redaction import Cleaner
 from pipeline.records.errors import ConfigError, StoreError, ToolchainError
 from pipeline.records.exported import File, Language, Part, Source
 from pipeline.records.kernel import Implementation, Kernel

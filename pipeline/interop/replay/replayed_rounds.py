@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.interop.replay import answers
-from pipeline.interop.replay.file import replay
+from pipeline.interop.replay import recorded_answers
+from pipeline.interop.replay.recorded_file import replay
 from pipeline.measure.screening import screened
 from pipeline.records.compiled import Compiled, CompileRecord
 from pipeline.records.profiled import ProfileRecord
@@ -46,7 +46,7 @@ def verify_records(
         VerifyRecord(
             variant=record.variant,
             entry=_entry("verify", file, record.variant),
-            result=answers.verified(found),
+            result=recorded_answers.verified(found),
             where="recorded",
             checks=(),
             shapes=(),
@@ -77,8 +77,8 @@ def profile_records(
         ProfileRecord(
             variant=record.variant,
             entry=_entry("profile", file, record.variant),
-            result=answers.profiled(found, file, confidence, share),
-            seconds=answers.spent_measuring(found, share),
+            result=recorded_answers.profiled(found, file, confidence, share),
+            seconds=recorded_answers.spent_measuring(found, share),
             provenance=provenance(spec.builds[record.variant.backend]),
         )
         for record in verified
@@ -98,7 +98,7 @@ def _compiled(
         record = CompileRecord(
             variant=variant,
             entry=entry,
-            result=answers.compiled(found, file, folder),
+            result=recorded_answers.compiled(found, file, folder),
             seconds=(found.compile_seconds if found else None) or 0.0,
             provenance=provenance(spec.builds[variant.backend]),
         )

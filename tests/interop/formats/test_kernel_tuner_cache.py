@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome
 from tests.interop.formats.files import CACHE, ENTRIES, written

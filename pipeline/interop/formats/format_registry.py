@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pipeline.interop.formats import reading
-from pipeline.interop.formats.cache import mended, recorded_cache
+from pipeline.interop.formats import json_files
+from pipeline.interop.formats.kernel_tuner_cache import mended, recorded_cache
 from pipeline.interop.formats.ktt import recorded_ktt
 from pipeline.interop.formats.t1 import recorded_t1
 from pipeline.interop.formats.t4 import recorded_t4
@@ -27,9 +27,9 @@ def read_recorded(path: Path) -> RecordedSpace:
     FormatError
         It cannot be read, or is none of these; one line: file, place, expected, got.
     """
-    text = reading.read_text(path)
+    text = json_files.read_text(path)
     content, notes = mended(text, path)
-    reading.whole_characters(text, content, path)
+    json_files.whole_characters(text, content, path)
     if "ConfigurationSpace" in content:
         return recorded_t1(content, path)
     if "results" in content:
@@ -39,4 +39,6 @@ def read_recorded(path: Path) -> RecordedSpace:
     if "Results" in content:
         return recorded_ktt(content, path)
     known = "; ".join(f"'{key}' ({kind})" for key, kind in KINDS.items())
-    raise FormatError(f"{path}: top level: expected one of the keys {known}, got {reading.listed(content)}")
+    raise FormatError(
+        f"{path}: top level: expected one of the keys {known}, got {json_files.listed(content)}"
+    )

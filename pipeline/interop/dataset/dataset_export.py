@@ -5,13 +5,13 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.exports.card import Tables, Tally
-from pipeline.interop.exports.cleaning import Cleaner
-from pipeline.interop.exports.pairs import Pairs
-from pipeline.interop.exports.reading import Read, experiments, tasks
-from pipeline.interop.exports.rows import RowMaker, is_verified
-from pipeline.interop.exports.texts import Licensing, Texts
-from pipeline.interop.exports.writers import Format, Writer, writer
+from pipeline.interop.dataset.artifact_results import Read, experiments, tasks
+from pipeline.interop.dataset.dataset_card import Tables, Tally
+from pipeline.interop.dataset.dataset_rows import RowMaker, is_verified
+from pipeline.interop.dataset.platform_pairs import Pairs
+from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.source_texts import Licensing, Texts
+from pipeline.interop.dataset.table_files import Format, Writer, writer
 from pipeline.records.errors import StoreError
 from pipeline.records.exported import File, Pair, Row
 from pipeline.records.kernel import Kernel

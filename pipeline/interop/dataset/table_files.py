@@ -9,8 +9,8 @@ from typing import Literal, Protocol, Self
 
 import msgspec
 
-from pipeline.interop.exports.cleaning import Cleaner
-from pipeline.interop.exports.schema import arrow_schema
+from pipeline.interop.dataset.arrow_schema import arrow_schema
+from pipeline.interop.dataset.redaction import Cleaner
 from pipeline.records.record import Record
 
 Format = Literal["jsonl", "parquet"]

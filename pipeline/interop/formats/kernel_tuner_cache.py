@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.interop.formats import reading
-from pipeline.interop.formats.failures import marked
-from pipeline.interop.formats.units import MILLISECONDS, PER_SECOND
+from pipeline.interop.formats import json_files
+from pipeline.interop.formats.failure_codes import marked
+from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND
 from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
@@ -32,7 +32,7 @@ COSTS = {
 def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The object that a text holds, closed where the run that wrote it was cut off, and what was amended."""
     try:
-        return reading.mapping(json.loads(text), f"{path}: top level"), ()
+        return json_files.mapping(json.loads(text), f"{path}: top level"), ()
     except (ValueError, RecursionError):
         pass
     open_end = text.rstrip().removesuffix(",")
@@ -46,10 +46,10 @@ def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     )
     for attempt, note in attempts if '"cache"' in text else ():
         try:
-            return reading.mapping(json.loads(attempt), f"{path}: top level"), (note,)
+            return json_files.mapping(json.loads(attempt), f"{path}: top level"), (note,)
         except (ValueError, RecursionError):
             continue
-    return reading.parsed(text, path), ()  # raises, with the place
+    return json_files.parsed(text, path), ()  # raises, with the place
 
 
 def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] = ()) -> RecordedSpace:
@@ -60,25 +60,25 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
     FormatError
         A part is missing or is of another kind.
     """
-    entries = reading.mapping(reading.part(content, "cache", f"{path}: top level"), f"{path}: cache")
+    entries = json_files.mapping(json_files.part(content, "cache", f"{path}: top level"), f"{path}: cache")
     names = _names(content, path)
     objective = content.get("objective", "time")
     if not isinstance(objective, str):
-        objective = next((str(each) for each in reading.sequence(objective, f"{path}: objective")), "time")
+        objective = next((str(each) for each in json_files.sequence(objective, f"{path}: objective")), "time")
     results = [
         _result(
-            reading.mapping(entry, f"{path}: cache['{key}']"), names, objective, f"{path}: cache['{key}']"
+            json_files.mapping(entry, f"{path}: cache['{key}']"), names, objective, f"{path}: cache['{key}']"
         )
         for key, entry in entries.items()
     ]
-    declared = reading.mapping(content.get("tune_params", {}), f"{path}: tune_params")
+    declared = json_files.mapping(content.get("tune_params", {}), f"{path}: tune_params")
     tunables = {name: _declared(declared.get(name, []), f"{path}: tune_params.{name}") for name in names}
     values, amended = with_values(tunables, (each.tunables for each in results))
     return RecordedSpace(
         source=path.name,
         format="cache",
-        kernel=reading.optional_text(content.get("kernel_name")),
-        device=reading.optional_text(content.get("device_name")),
+        kernel=json_files.optional_text(content.get("kernel_name")),
+        device=json_files.optional_text(content.get("device_name")),
         problem=problem_size(content.get("problem_size")),
         unit=MILLISECONDS,
         objective=objective,
@@ -119,35 +119,40 @@ def median_of(samples: Sequence[float], otherwise: float | None) -> float | None
 
 def _names(content: Mapping[str, Any], path: Path) -> list[str]:
     if "tune_params_keys" in content:
-        names = reading.sequence(content["tune_params_keys"], f"{path}: tune_params_keys")
-        return [reading.text(name, f"{path}: tune_params_keys") for name in names]
+        names = json_files.sequence(content["tune_params_keys"], f"{path}: tune_params_keys")
+        return [json_files.text(name, f"{path}: tune_params_keys") for name in names]
     return list(
-        reading.mapping(reading.part(content, "tune_params", f"{path}: top level"), f"{path}: tune_params")
+        json_files.mapping(
+            json_files.part(content, "tune_params", f"{path}: top level"), f"{path}: tune_params"
+        )
     )
 
 
 def _declared(values: object, place: str) -> list[TunableValue]:
-    return [reading.tunable_value(value, place) for value in reading.sequence(values, place)]
+    return [json_files.tunable_value(value, place) for value in json_files.sequence(values, place)]
 
 
 def _result(entry: Mapping[str, Any], names: Sequence[str], objective: str, place: str) -> RecordedResult:
     tunables = {
-        name: reading.tunable_value(reading.part(entry, name, place), f"{place}.{name}") for name in names
+        name: json_files.tunable_value(json_files.part(entry, name, place), f"{place}.{name}")
+        for name in names
     }
     common = {
-        field: entry[key] / IN_A_SECOND for key, field in COSTS.items() if reading.is_number(entry.get(key))
+        field: entry[key] / IN_A_SECOND
+        for key, field in COSTS.items()
+        if json_files.is_number(entry.get(key))
     }
-    stamp = reading.optional_text(entry.get("timestamp"))
+    stamp = json_files.optional_text(entry.get("timestamp"))
     failure = _failure(entry, objective, place)
     if failure is not None:
         outcome, reason = failure
         return RecordedResult(tunables=tunables, outcome=outcome, reason=reason, timestamp=stamp, **common)
     samples = tuple(_seconds(entry.get("times") or [], f"{place}.times"))
-    seconds = reading.seconds(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
+    seconds = json_files.seconds(entry["time"], f"{place}.time") / IN_A_SECOND if "time" in entry else None
     measurements = {
         key: value
         for key, value in entry.items()
-        if reading.is_number(value) and key not in tunables and key not in COSTS and key != "time"
+        if json_files.is_number(value) and key not in tunables and key not in COSTS and key != "time"
     }
     return RecordedResult(
         tunables=tunables,
@@ -174,15 +179,15 @@ def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outc
         return marked(entry["__error__"]) or (Outcome.LAUNCH_ERROR, str(entry["__error__"]))
     found = [key for key in (objective, "time") if key in entry]
     if not found:
-        raise FormatError(f"{place}: expected the key '{objective}', got {reading.listed(entry)}")
+        raise FormatError(f"{place}: expected the key '{objective}', got {json_files.listed(entry)}")
     for key in found:
         failure = marked(entry[key])
         if failure is not None:
             return failure
-        reading.number(entry[key], f"{place}.{key}")
+        json_files.number(entry[key], f"{place}.{key}")
     return None
 
 
 def _seconds(times: object, place: str) -> Iterable[float]:
-    for value in reading.sequence(times, place):
-        yield reading.seconds(value, place) / IN_A_SECOND
+    for value in json_files.sequence(times, place):
+        yield json_files.seconds(value, place) / IN_A_SECOND

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.interop.formats.combining import combined
-from pipeline.interop.formats.registry import read_recorded
+from pipeline.interop.formats.format_registry import read_recorded
+from pipeline.interop.formats.space_merging import combined
 from pipeline.records.errors import FormatError
 from tests.interop.formats.files import CACHE, written
 

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.interop.exports import writers
+from pipeline.interop.dataset import table_files
 from pipeline.records.errors import StoreError
 from pipeline.records.exported import Row
 from pipeline.records.layout import output_path
@@ -17,7 +17,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.store.atomic import write_atomic
-from tests.interop.exports.made_up import exported, fail_first, ours, plain, rows, sample
+from tests.interop.dataset.made_up import exported, fail_first, ours, plain, rows, sample
 
 KEY = "sk-canary-0815"
 
@@ -192,7 +192,7 @@ def test_the_schema_describes_the_rows(tmp_path: Path) -> None:
 
 def test_rows_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parquet has a group for so many rows at most, so that only these are in memory."""
-    monkeypatch.setattr(writers, "GROUP_ROWS", 50)
+    monkeypatch.setattr(table_files, "GROUP_ROWS", 50)
     tables = exported(sample(tmp_path / "artifacts"), tmp_path / "out", form="parquet")
     file = pq.ParquetFile(tmp_path / "out" / "rows.parquet")
     assert file.metadata.num_rows == tables.rows

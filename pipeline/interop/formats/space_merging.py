@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pipeline.interop.formats.reading import listed, shown
+from pipeline.interop.formats.json_files import listed, shown
 from pipeline.records.errors import FormatError
 from pipeline.records.recorded import RecordedSpace
 
