@@ -16,8 +16,8 @@ from pipeline.records import environment
 from pipeline.records.errors import KernelmillError, TrackingError
 from pipeline.records.record import read_record
 from pipeline.records.tracked import Tracked, TrackOutput
-from pipeline.track import links
-from pipeline.track.client import EMBEDDED, backend_uri, is_server, make_embedded
+from pipeline.track.charts import ui_links
+from pipeline.track.stores.mlflow_store import EMBEDDED, backend_uri, is_server, make_embedded
 
 TASKS_SHOWN = 12
 
@@ -25,7 +25,7 @@ TASKS_SHOWN = 12
 def main(arguments: list[str]) -> int:
     """Command line; on success it becomes the server and does not return."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.cli.ui", description=__doc__)
-    parser.add_argument("--port", type=int, default=links.PORT, help="port on loopback")
+    parser.add_argument("--port", type=int, default=ui_links.PORT, help="port on loopback")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
     try:
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    ui = f"http://{links.HOST}:{options.port}"
+    ui = f"http://{ui_links.HOST}:{options.port}"
     print(f"MLflow UI at {ui} in about ten seconds; Ctrl-C ends it.\n{overview(tracked, ui)}", flush=True)
     environment.mlflow_server_defaults()
     return serve(server_command(options.root, options.port))
@@ -53,7 +53,7 @@ def server_command(root: Path, port: int) -> list[str]:
     """The server: one worker, its own artifacts beside those of the runs, warnings only."""
     uri, artifacts = backend_uri(EMBEDDED, root), (root / "mlflow" / "artifacts").resolve()
     return [
-        *(sys.executable, "-m", "mlflow", "server", "--host", links.HOST, "--port", str(port)),
+        *(sys.executable, "-m", "mlflow", "server", "--host", ui_links.HOST, "--port", str(port)),
         *("--backend-store-uri", uri, "--registry-store-uri", uri, "--artifacts-destination", str(artifacts)),
         *("--workers", "1", "--uvicorn-opts", "--log-level warning --no-access-log"),
     ]
@@ -84,7 +84,7 @@ def overview(tracked: Tracked | None, ui: str) -> str:
         lines += [f"  {task.title:{width}}  {task.charts}" for task in found.tasks[:TASKS_SHOWN]]
         more = len(found.tasks) - TASKS_SHOWN
         lines += [f"  … and {more} more in the report"] if more > 0 else []
-    return "\n".join(lines).replace(links.base(tracked.uri), ui)
+    return "\n".join(lines).replace(ui_links.base(tracked.uri), ui)
 
 
 def require_free(port: int) -> None:
@@ -92,10 +92,10 @@ def require_free(port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((links.HOST, port))
+            probe.bind((ui_links.HOST, port))
         except OSError as error:
             raise TrackingError(
-                f"port {port} on {links.HOST} is taken ({error.strerror}): "
+                f"port {port} on {ui_links.HOST} is taken ({error.strerror}): "
                 f"end what listens there, or `python -m pipeline.cli.ui --port {port + 1}`"
             ) from error
 

@@ -26,7 +26,7 @@ from pipeline.records.verified import VerifyOutput
 from pipeline.store.entries import remove_damaged
 from pipeline.store.owners import SCRATCH, sweep
 from pipeline.store.seals import SEAL, damage, discard, is_damaged
-from pipeline.track.embedded import holds
+from pipeline.track.stores.embedded_database import holds
 
 OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput]] = {
     "generate": Generated,

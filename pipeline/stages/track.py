@@ -22,12 +22,12 @@ from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.report import page
 from pipeline.sandbox import command
 from pipeline.store.seals import write_sealed
-from pipeline.track.client import Store, exclusive, open_store, shown_uri, understandable
-from pipeline.track.client import prepare as prepare_client
-from pipeline.track.idempotency import Ledger
 from pipeline.track.ingest import Ingested, Source, ingest
-from pipeline.track.patience import patiently
-from pipeline.track.sweep import attach_report
+from pipeline.track.runs.idempotency import Ledger
+from pipeline.track.runs.sweep_run import attach_report
+from pipeline.track.stores.mlflow_store import Store, exclusive, open_store, shown_uri, understandable
+from pipeline.track.stores.mlflow_store import prepare as prepare_client
+from pipeline.track.stores.retries import patiently
 
 
 def main(arguments: list[str]) -> int:

@@ -11,16 +11,17 @@ from pipeline.records.results import Result
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Champion, Counts, Links
-from pipeline.track import links, models, pages
-from pipeline.track.asked import known_runs
-from pipeline.track.client import Store, experiment_id
-from pipeline.track.idempotency import Known, Ledger, Logged, Wanted, add_up, log_wanted
-from pipeline.track.outline import outlines_of, runs_of
-from pipeline.track.pages import Batch, Placed
-from pipeline.track.runs import is_measured, is_only_compiled
-from pipeline.track.sweep import Sweep, close_sweep, open_sweep
-from pipeline.track.tasks import read_task
-from pipeline.track.write import Place, workload_dataset
+from pipeline.track import registered_models
+from pipeline.track.charts import chart_pages, ui_links
+from pipeline.track.charts.chart_pages import Batch, Placed
+from pipeline.track.runs.idempotency import Known, Ledger, Logged, Wanted, add_up, log_wanted
+from pipeline.track.runs.run_writing import Place, workload_dataset
+from pipeline.track.runs.sweep_run import Sweep, close_sweep, open_sweep
+from pipeline.track.runs.task_outline import outlines_of, runs_of
+from pipeline.track.runs.task_specs import read_task
+from pipeline.track.runs.variant_run import is_measured, is_only_compiled
+from pipeline.track.stores.database_queries import known_runs
+from pipeline.track.stores.mlflow_store import Store, experiment_id
 
 LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/machine.py)
 MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
@@ -84,14 +85,14 @@ def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | N
     placed = list(zip(measured, log(measured, MEASURED), strict=True))
     others = log(compiled, COMPILED)
     ledger.check()
-    champions = models.register(store, _found(source.summary, placed))
+    champions = registered_models.register(store, _found(source.summary, placed))
     found = Links(
-        charts=pages.winners(store, experiments[MEASURED], measured),
-        compiled=pages.compiled(store, experiments[COMPILED], compiled),
-        sweep=links.run(links.base(store.uri), experiments[SWEEPS], sweep_run),
-        models=links.models(links.base(store.uri)),
-        searches=pages.searches(store, sweep),
-        tasks=pages.tasks(store, experiments[MEASURED], placed, source.aggregate),
+        charts=chart_pages.winners(store, experiments[MEASURED], measured),
+        compiled=chart_pages.compiled(store, experiments[COMPILED], compiled),
+        sweep=ui_links.run(ui_links.base(store.uri), experiments[SWEEPS], sweep_run),
+        models=ui_links.models(ui_links.base(store.uri)),
+        searches=chart_pages.searches(store, sweep),
+        tasks=chart_pages.tasks(store, experiments[MEASURED], placed, source.aggregate),
     )
     close_sweep(store, sweep_run, msgspec.structs.replace(sweep, links=found), report)
     return Ingested(
@@ -137,7 +138,7 @@ def _place(batch: Batch, experiment: str, sweep: str) -> Place:
     )
 
 
-def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:
+def _found(summary: Summary, placed: Sequence[Placed]) -> list[registered_models.Found]:
     """The winners that were measured, with their runs."""
     runs = {
         (batch.task.row.task, line.variant): logged.runs[line.slot]
@@ -148,7 +149,7 @@ def _found(summary: Summary, placed: Sequence[Placed]) -> list[models.Found]:
     keys = [(winner.task, winner.variant) for winner in winners]
     pairs = zip(winners, keys, strict=True)
     return [
-        models.Found(winner=winner, run=runs[key], target=_elsewhere(winner, summary))
+        registered_models.Found(winner=winner, run=runs[key], target=_elsewhere(winner, summary))
         for winner, key in pairs
         if key in runs
     ]

@@ -36,20 +36,20 @@ from tests.track.small_run import TRACKING, measured
 BINARY, SOURCE = 16_488, 4_000  # bytes: of the C++ softmax and its source
 PARTS = {
     "read the records": (
-        "pipeline.track.outline.read_files",
-        "pipeline.track.outline.collect",
+        "pipeline.track.runs.task_outline.read_files",
+        "pipeline.track.runs.task_outline.collect",
     ),
-    "lay out the runs": ("pipeline.track.outline.run_of",),
-    "runs, in bulk": ("pipeline.track.bulk.write_runs",),
-    "  their artifacts": ("pipeline.track.bulk.put_artifacts",),
+    "lay out the runs": ("pipeline.track.runs.task_outline.run_of",),
+    "runs, in bulk": ("pipeline.track.stores.bulk_insert.write_runs",),
+    "  their artifacts": ("pipeline.track.stores.bulk_insert.put_artifacts",),
     "create_run": ("mlflow.MlflowClient.create_run",),
     "log_batch": ("mlflow.MlflowClient.log_batch",),
     "log_inputs": ("mlflow.MlflowClient.log_inputs",),
     "set_terminated": ("mlflow.MlflowClient.set_terminated",),
-    "other artifacts": ("pipeline.track.write.put_artifacts",),
+    "other artifacts": ("pipeline.track.runs.run_writing.put_artifacts",),
     "search_runs": ("mlflow.MlflowClient.search_runs",),
-    "models": ("pipeline.track.models.register",),
-    "chart pages": ("pipeline.track.pages.tasks", "pipeline.track.pages.winners"),
+    "models": ("pipeline.track.registered_models.register",),
+    "chart pages": ("pipeline.track.charts.chart_pages.tasks", "pipeline.track.charts.chart_pages.winners"),
 }
 """What is timed, by the functions that do it; where one calls another, both have the time."""
 
@@ -136,7 +136,7 @@ def _counting(function: Callable[..., Any], part: str, seconds: dict[str, float]
 
 def in_process(root: Path, uri: str, what: str) -> None:
     """One ingestion, with its parts."""
-    from pipeline.track.client import exclusive, open_store
+    from pipeline.track.stores.mlflow_store import exclusive, open_store
 
     started, processor = time.perf_counter(), time.process_time()
     store = open_store(msgspec.structs.replace(TRACKING, uri=uri), root)

@@ -9,11 +9,11 @@ from pipeline.cli import ui
 from pipeline.records.record import to_json
 from pipeline.records.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
 from pipeline.store.atomic import write_atomic
-from pipeline.track import links
+from pipeline.track.charts import ui_links
 
 
 def _tracked(uri: str = "sqlite:////x/mlflow.db", tasks: int = 2) -> Tracked:
-    base = links.base(uri)
+    base = ui_links.base(uri)
     return Tracked(
         uri=uri,
         experiments={"kernelmill": "1"},

@@ -211,7 +211,7 @@ from pipeline.records.settings import Tracking
 from pipeline.stages import track
 track.prepare()
 before = set(sys.modules)
-from pipeline.track.client import open_store
+from pipeline.track.stores.mlflow_store import open_store
 settings = Tracking(name="t", description="", enabled=True, uri="embedded", experiment="t")
 open_store(settings, Path({str(tmp_path)!r})).client.search_experiments()
 print([name for name in set(sys.modules) - before if name.startswith("mlflow.") and ".db." not in name])

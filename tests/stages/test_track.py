@@ -10,7 +10,7 @@ from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.stages import track
-from pipeline.track.client import open_store
+from pipeline.track.stores.mlflow_store import open_store
 from tests.track.small_run import TRACKING, measured, write_source
 
 

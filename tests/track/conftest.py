@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.track.client import Store, make_embedded, open_store
+from pipeline.track.stores.mlflow_store import Store, make_embedded, open_store
 from tests.track.small_run import TRACKING, copy_store
 
 

@@ -13,13 +13,13 @@ from mlflow.entities import ViewType
 
 from pipeline.records.record import to_json
 from pipeline.records.settings import Tracking
-from pipeline.track.client import Store
-from pipeline.track.idempotency import RESULT, SLOT, WINNER
 from pipeline.track.ingest import Source
-from pipeline.track.lease import NAME as LEASE
-from pipeline.track.names import SWEEP
-from pipeline.track.runs import Run, is_measured, is_only_compiled, run_of
-from pipeline.track.tasks import read_task
+from pipeline.track.runs.idempotency import RESULT, SLOT, WINNER
+from pipeline.track.runs.mlflow_names import SWEEP
+from pipeline.track.runs.task_specs import read_task
+from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of
+from pipeline.track.stores.mlflow_store import Store
+from pipeline.track.stores.server_lease import NAME as LEASE
 from tests.track.small_run import compiled, measured, results_of, write_source
 from tests.track.writer import Writer
 

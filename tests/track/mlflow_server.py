@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.cli import ui
 from pipeline.records import environment
-from pipeline.track.links import HOST
+from pipeline.track.charts.ui_links import HOST
 
 START_SECONDS = 120.0  # ten on a quiet machine
 

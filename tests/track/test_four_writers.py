@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pipeline.records.settings import Tracking
-from pipeline.track.client import open_store
+from pipeline.track.stores.mlflow_store import open_store
 from tests.track.four_writers import assert_whole, ingest_at_once, kill_in_the_middle, sources
 from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, copy_store

@@ -10,8 +10,8 @@ from mlflow.entities import Run as MlflowRun
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.tracked import Counts
-from pipeline.track.client import Store, open_store
 from pipeline.track.ingest import Ingested, ingest
+from pipeline.track.stores.mlflow_store import Store, open_store
 from tests.track.small_run import (
     TRACKING,
     compiled,

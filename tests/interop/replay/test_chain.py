@@ -16,7 +16,7 @@ from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary, Winner
 from pipeline.records.tracked import Tracked, TrackOutput
 from pipeline.search.history import read_history
-from pipeline.track.client import open_store
+from pipeline.track.stores.mlflow_store import open_store
 from tests.interop.formats.recorded import recorded
 from tests.interop.replay.chain import Chain
 from tests.interop.replay.recordings import written

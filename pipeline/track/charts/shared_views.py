@@ -1,0 +1,196 @@
+"""Chart pages laid out in advance: what a page shows in, a shared view of MLflow's UI out.
+
+MLflow keeps the state of a shared chart page as JSON in a tag of the experiment and opens it by the tag's
+key (the UI's own "Share" button does the same). Without it the page shows ten runs and a bar per metric.
+The format is not documented: where a UI does not understand it, it says so and shows the page as always.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pipeline.records.record import Record, digest, to_json
+from pipeline.track.runs.mlflow_names import SWEEP
+
+PREFIX = "mlflow.sharedViewState."
+ROUND = "search/round"
+AXES_AT_MOST = 8  # axes that one still tells apart in a parallel-coordinates chart
+GENERAL = ("Model metrics", "System metrics")
+FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", *GENERAL)
+"""Sections that the UI makes of the metrics' prefixes: there, but folded."""
+
+Json = dict[str, object]
+
+
+class Section(Record, frozen=True, kw_only=True):
+    """Charts under one heading."""
+
+    title: str
+    columns: int
+    charts: tuple[Json, ...]
+
+
+class Page(Record, frozen=True, kw_only=True):
+    """What a chart page shows."""
+
+    query: str
+    """The UI's filter for the runs."""
+    order: str
+    """What the runs are sorted by, largest first: `metrics.y`, `tags.z`."""
+    columns: tuple[str, ...]
+    """What the table shows: `params.x`, `metrics.y`, `tags.z`."""
+    sections: tuple[Section, ...]
+    folded: tuple[str, ...] = FOLDED
+
+
+class Explained(Record, frozen=True, kw_only=True):
+    """What a task's runs have that can explain their speed."""
+
+    tunables: Mapping[str, Sequence[str]]
+    """Implementation -> its tunables that vary, the most important first."""
+    numeric: frozenset[str]
+    """Those of them that are metrics, too."""
+    facts: tuple[str, ...]
+    """Metrics that vary, for example `static/registers`."""
+    in_rounds: bool = False
+    """Whether a search proposed them in more than one round."""
+    authors: tuple[str, ...] = ()
+    """Tags that tell who wrote a source, and for what change."""
+
+
+def task_page(task: str, goal: str, explained: Explained) -> Page:
+    """Which tunables matter for one task, how its search went; nothing is offered where nothing differs."""
+    tunables = list(dict.fromkeys(name for names in explained.tunables.values() for name in names))
+    parallel = tuple(
+        _chart(
+            "PARALLEL",
+            f"{implementation}: {goal} over the tunables",
+            selectedParams=list(reversed(names[:AXES_AT_MOST])),
+            selectedMetrics=[goal],
+            showAllRuns=True,
+        )
+        for implementation, names in explained.tunables.items()
+    )
+    numbers = [f"tunable/{name}" for name in tunables if name in explained.numeric]
+    scatter = tuple(_scatter(name, goal) for name in (*numbers[:4], *explained.facts))
+    rounds = (_scatter(ROUND, "time/median_us"),) if explained.in_rounds else ()
+    found = (
+        Section(title="Which tunables matter", columns=1, charts=parallel),
+        Section(title="Round by round", columns=1, charts=rounds),
+        Section(title="One at a time", columns=2, charts=scatter),
+    )
+    sections = tuple(section for section in found if section.charts)
+    first = [ROUND] if explained.in_rounds else []
+    shown = dict.fromkeys([*first, goal, "time/median_us", "roofline_share", *explained.facts])
+    return Page(
+        query=f"tags.task = '{task}'",
+        order=f"metrics.`{goal}`",
+        columns=(
+            *_tags(*explained.authors),
+            *(f"params.`{name}`" for name in tunables),
+            *(f"metrics.`{name}`" for name in shown),
+        ),
+        sections=sections or (Section(title="Variants", columns=1, charts=(_bar(goal),)),),
+    )
+
+
+def rounds_page(sweep: str, curves: Mapping[str, Sequence[str]]) -> Page:
+    """The best so far of a sweep's searches by round: what is tuned -> the metrics of its searches."""
+    charts = tuple(_lines(names, f"Best so far, µs: {title}") for title, names in curves.items())
+    return Page(
+        query=f"tags.`{SWEEP}` = '{sweep}'",
+        order="attributes.start_time",
+        columns=tuple(f"metrics.`{name}`" for names in curves.values() for name in names),
+        sections=(Section(title="Best so far in µs, round by round", columns=1, charts=charts),),
+        folded=GENERAL,
+    )
+
+
+def winners_page(goal: str) -> Page:
+    """The winner of each kernel, workload and hardware."""
+    names = dict.fromkeys((goal, "time/median_us", "roofline_share"))
+    return Page(
+        query="tags.winner = 'true'",
+        order=f"metrics.`{goal}`",
+        columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in names)),
+        sections=(Section(title="Winners", columns=1, charts=(_bar(goal), _bar("roofline_share"))),),
+    )
+
+
+def compiled_page() -> Page:
+    """Static facts of the default variants over the targets, made to be read as a table."""
+    names = ("registers", "spills", "shared_memory", "code_bytes")
+    metrics = (*(f"static/{name}" for name in names), "estimate/occupancy")
+    return Page(
+        query="tags.default = 'true'",
+        order="tags.`kernel`",
+        columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in metrics)),
+        sections=(
+            Section(
+                title="From the binaries: nothing is measured", columns=2, charts=tuple(map(_bar, metrics))
+            ),
+        ),
+    )
+
+
+def state(page: Page) -> str:
+    """The page's state as the UI reads it."""
+    shown = [_section(section.title, columns=section.columns, cardHeight=400) for section in page.sections]
+    cards = [
+        chart | {"metricSectionId": digest(section.title)}
+        for section in page.sections
+        for chart in section.charts
+    ]
+    content: Json = {
+        "searchFilter": page.query,
+        "orderByKey": page.order,
+        "orderByAsc": False,
+        "lifecycleFilter": "Active",
+        "runsHiddenMode": "SHOW_ALL",
+        "selectedColumns": page.columns,
+        "compareRunSections": [*shown, *(_section(name, display=False) for name in page.folded)],
+        "compareRunCharts": cards,
+        "isAccordionReordered": True,
+        "hideEmptyCharts": True,
+    }
+    return to_json(content).decode()
+
+
+def _tags(*names: str) -> tuple[str, ...]:
+    return tuple(f"tags.`{name}`" for name in names)
+
+
+def _section(name: str, **settings: object) -> Json:
+    return {"uuid": digest(name), "name": name, "display": True, "isReordered": True, **settings}
+
+
+def _scatter(metric: str, goal: str) -> Json:
+    axes = {axis: {"key": key, "type": "METRIC"} for axis, key in (("xaxis", metric), ("yaxis", goal))}
+    return _chart("SCATTER", f"{goal} against {metric}", runsCountToCompare=1000, **axes)
+
+
+def _lines(metrics: Sequence[str], title: str) -> Json:
+    return _chart(
+        "LINE",
+        title,
+        metricKey=metrics[0],
+        selectedMetricKeys=list(metrics),
+        xAxisKey="step",
+        selectedXAxisMetricKey="",
+        xAxisScaleType="linear",
+        scaleType="linear",
+        lineSmoothness=0,
+        useGlobalLineSmoothing=False,
+        useGlobalXaxisKey=False,
+        displayPoints=True,
+        yAxisKey="metric",
+        range={},
+        runsCountToCompare=10,
+    )
+
+
+def _bar(metric: str) -> Json:
+    return _chart("BAR", metric, metricKey=metric, runsCountToCompare=100)
+
+
+def _chart(kind: str, title: str, **settings: object) -> Json:
+    card = {"type": kind, "uuid": digest([kind, title]), "displayName": title}
+    return card | {"deleted": False, "isGenerated": False} | settings

@@ -1,0 +1,231 @@
+"""Logs runs so that the same result ingested twice is one run, and a changed one replaces its predecessor.
+
+A run carries two digests as tags: its slot (what was measured) and its result (what was found). A slot has at
+most one active run. The one that it replaces is kept, tagged `superseded_by`, but deleted in MLflow's sense:
+out of every view by default, found under "State: Deleted", reachable by its address and through `supersedes`.
+
+Whoever logs holds the store's lock (`client.exclusive`), so what was found stays true until it is written.
+"""
+
+import concurrent.futures
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pipeline.records.record import Record
+from pipeline.records.tracked import Counts
+from pipeline.track.runs.run_writing import Place, tag_run, write_run
+from pipeline.track.runs.task_outline import Line, lines_of
+from pipeline.track.runs.variant_run import Run
+from pipeline.track.stores import bulk_insert
+from pipeline.track.stores.mlflow_store import Store, is_server
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run as MlflowRun
+
+SLOT = "kernelmill.slot"
+RESULT = "kernelmill.result"
+TASK_NAME = "task_name"
+SUPERSEDED = "superseded_by"
+WINNER = "winner"
+PAGE = 1000
+AT_ONCE = 8
+
+Known = dict[str, list["KnownRun"]]
+Kind = Literal["new", "same", "replaced"]
+
+
+class KnownRun(Record, frozen=True, kw_only=True):
+    """A run that MLflow holds."""
+
+    id: str
+    result: str
+    active: bool
+    finished: bool
+    """False: what a killed ingestion left."""
+    tags: dict[str, str]
+
+
+class Logged(Record, frozen=True, kw_only=True):
+    """Where a task's runs are."""
+
+    runs: dict[str, str]
+    """Slot -> run id."""
+    counts: Counts
+
+
+class Ledger:
+    """What one ingestion did so far, over all its attempts."""
+
+    def __init__(self) -> None:
+        self.check: Callable[[], None] = lambda: None
+        """Raises where the right to log was lost."""
+        self._kinds: dict[str, Kind] = {}
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def enter(self, slot: str, kind: Kind) -> Kind:
+        """How the run came to be: what an earlier attempt wrote is `same` to a later one, but new."""
+        return self._kinds.setdefault(slot, kind)
+
+
+class Wanted(Record, frozen=True, kw_only=True):
+    """The runs that a task should have."""
+
+    lines: tuple[Line, ...]
+    make: Callable[[], Sequence[Run]]
+    """The whole runs; called where one of them is not there."""
+    known: Known | None = None
+    """What the experiment holds of the task; None where it was not asked yet."""
+
+
+def log_runs(store: Store, runs: Sequence[Run], place: Place, ledger: Ledger | None = None) -> Logged:
+    """Log what is not there yet; one search, not one a run."""
+    wanted = Wanted(lines=lines_of(runs), make=lambda: runs)
+    return log_wanted(store, wanted, place, Ledger() if ledger is None else ledger)
+
+
+def log_wanted(store: Store, wanted: Wanted, place: Place, ledger: Ledger) -> Logged:
+    """The same, without laying out runs of which all are there."""
+    if not wanted.lines:
+        return Logged(runs={}, counts=Counts())
+    ledger.check()
+    known = _known_runs(store, place) if wanted.known is None else wanted.known
+    missing = [line for line in wanted.lines if _same(line, known.get(line.slot, [])) is None]
+    whole = {run.slot: run for run in wanted.make()} if missing else {}
+    found: dict[str, str] = {}
+
+    def log(line: Line) -> tuple[str, Kind]:
+        slot, before = line.slot, known.get(line.slot, [])
+        same = _same(line, before)
+        if same is not None:
+            _bring_back(store, same, place)
+            written = same.id
+        else:
+            written = found.get(slot) or _write(store, whole[slot], before, place)
+        return written, ledger.enter(slot, _replace(store, written, before, "same" if same else "new"))
+
+    if is_server(store.uri):
+        done = _each(log, wanted.lines)
+    else:
+        fresh = [whole[line.slot] for line in missing]
+        found |= _write_together(store, fresh, known, place) if bulk_insert.can_write(store) else {}
+        done = [log(line) for line in wanted.lines]
+    kinds = [kind for _, kind in done]
+    if kinds.count("same") < len(kinds):
+        _clear_away(store, place)
+    counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
+    logged = {line.slot: identity for line, (identity, _) in zip(wanted.lines, done, strict=True)}
+    return Logged(runs=logged, counts=counts)
+
+
+def add_up(parts: Sequence[Counts]) -> Counts:
+    """The sum of several tasks' counts."""
+    return Counts(
+        new=sum(part.new for part in parts),
+        same=sum(part.same for part in parts),
+        replaced=sum(part.replaced for part in parts),
+    )
+
+
+def _known_runs(store: Store, place: Place) -> Known:
+    known: Known = {}
+    for run in _pages(store, place.experiment, f"tags.{TASK_NAME} = '{place.task_name}'"):
+        tags = dict(run.data.tags)
+        if SLOT in tags:
+            entry = KnownRun(
+                id=run.info.run_id,
+                result=tags.get(RESULT, ""),
+                active=run.info.lifecycle_stage == "active",
+                finished=run.info.status == "FINISHED",
+                tags=tags,
+            )
+            known.setdefault(tags[SLOT], []).append(entry)
+    return known
+
+
+def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
+    from mlflow.entities import ViewType
+
+    token = None
+    while True:
+        page = store.client.search_runs(
+            [experiment], query, run_view_type=ViewType.ALL, max_results=PAGE, page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _write_together(store: Store, fresh: Sequence[Run], known: Known, place: Place) -> dict[str, str]:
+    """Slot -> id, many in one transaction."""
+    ids: dict[str, str] = {}
+    for start in range(0, len(fresh), bulk_insert.AT_ONCE):
+        some = [
+            _new(run, known.get(run.slot, []), place) for run in fresh[start : start + bulk_insert.AT_ONCE]
+        ]
+        ids |= bulk_insert.write_runs(store, some, place)
+    return ids
+
+
+def _new(run: Run, before: Sequence[KnownRun], place: Place) -> bulk_insert.New:
+    taken = frozenset(other.id for other in before)
+    return bulk_insert.New(run=run, tags=_tags(run, before, place), taken=taken)
+
+
+def _each(log: Callable[[Line], tuple[str, Kind]], lines: Sequence[Line]) -> list[tuple[str, Kind]]:
+    """Several at once: a server is waited for, a database is worked with."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(log, lines))
+
+
+def _clear_away(store: Store, place: Place) -> None:
+    """Retire what nobody will finish: begun by a writer that was killed, or by a call that was sent twice."""
+    query = f"tags.{TASK_NAME} = '{place.task_name}' AND attributes.status != 'FINISHED'"
+    for run in store.client.search_runs([place.experiment], query, max_results=PAGE):
+        if SLOT in run.data.tags:
+            store.client.delete_run(run.info.run_id)
+
+
+def _same(line: Line, before: Sequence[KnownRun]) -> KnownRun | None:
+    """The run that holds this result already."""
+    return next((other for other in before if other.finished and other.result == line.result), None)
+
+
+def _write(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> str:
+    return write_run(store, run, _tags(run, before, place), place)
+
+
+def _replace(store: Store, identity: str, before: Sequence[KnownRun], kind: Kind) -> Kind:
+    """Retire the others of its slot; how the run came to be."""
+    others = [other for other in before if other.active and other.id != identity]
+    for other in others:
+        _retire(store, other, by=identity)
+    return "replaced" if any(other.finished for other in others) else kind
+
+
+def _tags(run: Run, before: Sequence[KnownRun], place: Place) -> dict[str, str]:
+    tags = {SLOT: run.slot, RESULT: run.result, TASK_NAME: place.task_name, "sweep": place.sweep}
+    tags |= run.tags | place.tags
+    replaced = [other.id for other in before if other.active and other.finished]
+    if replaced:
+        tags["supersedes"] = " ".join(replaced)
+    return tags
+
+
+def _bring_back(store: Store, run: KnownRun, place: Place) -> None:
+    """A known run whose result holds now: active, and of the task that has it now."""
+    if not run.active:
+        store.client.restore_run(run.id)
+        # Whether it wins again is found out after all runs are there.
+        for key in run.tags.keys() & {SUPERSEDED, WINNER}:
+            store.client.delete_tag(run.id, key)
+    changed = {key: value for key, value in place.tags.items() if run.tags.get(key) != value}
+    if changed:
+        tag_run(store, run.id, changed)
+
+
+def _retire(store: Store, run: KnownRun, *, by: str) -> None:
+    tag_run(store, run.id, {SUPERSEDED: by})
+    store.client.delete_run(run.id)

@@ -1,0 +1,139 @@
+"""Writes one MLflow run with as few calls as there can be: Run and what its task shares in, its id out."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.records.errors import StoreError
+from pipeline.records.record import Record, digest, to_json
+from pipeline.store.owners import scratch_folder
+from pipeline.store.seals import SEAL, damage, discard
+from pipeline.track.runs.task_specs import Task
+from pipeline.track.runs.variant_run import Run
+from pipeline.track.stores.mlflow_store import Store, artifacts_of
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
+
+
+class Place(Record, frozen=True, kw_only=True):
+    """Where the runs of one task go, and what they share."""
+
+    experiment: str
+    """MLflow's id of it."""
+    task_name: str
+    """Names of the task in one word: the search for what is known goes by it."""
+    tags: dict[str, str]
+    """Brought up to date on runs that were logged before, too."""
+    sweep: str
+    """Id of the sweep's run: a new run is tagged with the sweep that measured it."""
+    dataset: "DatasetInput | None"
+    """What the kernel was measured on; None where nothing was measured."""
+    task_document: bytes
+    """task.json: the row and the specs of all stages."""
+
+
+def workload_dataset(task: Task) -> "DatasetInput":
+    """The workload as a dataset input: what the kernel was measured on."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    row = task.row
+    source = {name: getattr(row, name) for name in ("workload", "kernel", "dtype", "dimensions")}
+    text = to_json(source).decode()
+    dataset = Dataset(
+        name=row.workload, digest=digest(source)[:8], source_type="kernelmill", source=text, profile=text
+    )
+    return DatasetInput(dataset=dataset, tags=[InputTag("mlflow.data.context", "workload")])
+
+
+def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> str:
+    """Create, fill and finish a run; only a finished one counts, so a kill leaves nothing half."""
+    from mlflow.entities import Metric, Param
+
+    client = store.client
+    made = client.create_run(place.experiment, start_time=run.started, tags=dict(tags), run_name=run.name)
+    identity: str = made.info.run_id
+    client.log_batch(
+        identity,
+        metrics=[Metric(name, value, run.ended, 0) for name, value in run.metrics.items()],
+        params=[Param(name, value) for name, value in run.params.items()],
+    )
+    if place.dataset is not None:
+        _log_dataset(store, identity, place.dataset)
+    put_artifacts(store, made.info.artifact_uri, run.files, run_documents(run, place))
+    client.set_terminated(identity, end_time=run.ended)
+    return identity
+
+
+def run_documents(run: Run, place: Place) -> dict[str, bytes]:
+    """What stands beside the binary and the sources."""
+    return {"result.json": to_json(run.record), "task.json": place.task_document}
+
+
+def _log_dataset(store: Store, run: str, dataset: "DatasetInput") -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        store.client.log_inputs(run, [dataset])
+    except MlflowException:
+        # Two that bring a new dataset at the same time: MLflow refuses the second, who then finds it there.
+        store.client.log_inputs(run, [dataset])
+
+
+def put_artifacts(
+    store: Store, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
+) -> None:
+    """Copy files that are there, and write documents.
+
+    Raises
+    ------
+    StoreError
+        A file lies in a sealed folder and is not what was written there.
+    """
+    from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
+
+    require_whole(files)
+    repository = artifacts_of(store, uri)
+    if isinstance(repository, LocalArtifactRepository):
+        _put_here(Path(repository.artifact_dir), files, documents)
+        return
+    with scratch_folder() as scratch:
+        for name, content in documents.items():
+            path = scratch / name
+            path.write_bytes(content)
+            repository.log_artifact(str(path))  # type: ignore[no-untyped-call]
+    for path, folder in files:
+        if path.is_file():
+            repository.log_artifact(str(path), folder or None)  # type: ignore[no-untyped-call]
+
+
+def require_whole(files: tuple[tuple[Path, str], ...]) -> None:
+    """See that what lies in sealed folders is what was written there.
+
+    Raises
+    ------
+    StoreError
+        It is not: the folder is gone, so that the next run makes it again.
+    """
+    for sealed in dict.fromkeys(path.parent for path, _ in files if (path.parent / SEAL).is_file()):
+        if found := damage(sealed):
+            discard(sealed)
+            raise StoreError(f"{sealed}: damaged ({found}) and removed: run again, and it is made again")
+
+
+def _put_here(target: Path, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in documents.items():
+        (target / name).write_bytes(content)
+    for path, folder in files:
+        if path.is_file():
+            (target / folder).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / folder / path.name)
+
+
+def tag_run(store: Store, run: str, tags: Mapping[str, str]) -> None:
+    """Set several tags in one transaction."""
+    from mlflow.entities import RunTag
+
+    store.client.log_batch(run, tags=[RunTag(key, value) for key, value in tags.items()])

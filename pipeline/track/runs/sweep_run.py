@@ -1,0 +1,205 @@
+"""One run per sweep, in an experiment of its own: Summary, tables and report in, the sweep's run out."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pipeline.performance import quantities
+from pipeline.records.record import Record, to_json
+from pipeline.records.summary import Summary, Winner
+from pipeline.records.tracked import Links, TaskLinks
+from pipeline.track.runs import mlflow_names
+from pipeline.track.runs.conversations import conversations
+from pipeline.track.runs.run_writing import put_artifacts, tag_run
+from pipeline.track.stores.mlflow_store import Store
+
+BEST = "best_us"
+AGENT_USE = ("attempts", "sources", "requests", "prompt_tokens", "completion_tokens", "cost", "seconds")
+TABLES = frozenset({".parquet", ".csv", ".md"})
+
+
+class Sweep(Record, frozen=True, kw_only=True):
+    """What a sweep's run is made of."""
+
+    identity: str
+    """Digest of all results: the same sweep ingested twice is one run."""
+    experiment: str
+    """MLflow's id of the experiment of the sweeps."""
+    summary: Summary
+    spec: bytes
+    folder: Path
+    """The tables that aggregate wrote."""
+    root: Path
+    """The artifact store."""
+    links: Links | None = None
+
+
+def open_sweep(store: Store, sweep: Sweep) -> str:
+    """The run of this sweep: known, or new and not finished yet."""
+    query = f"tags.`{mlflow_names.SWEEP}` = '{sweep.identity}'"
+    for run in store.client.search_runs([sweep.experiment], query, max_results=10):
+        return str(run.info.run_id)
+    summary = sweep.summary
+    tags = {mlflow_names.SWEEP: sweep.identity, "experiment": summary.experiment}
+    if summary.commits:
+        tags["mlflow.source.git.commit"] = summary.commits[-1]
+    name = f"{summary.experiment} {sweep.identity[:6]}"
+    return str(store.client.create_run(sweep.experiment, tags=tags, run_name=name).info.run_id)
+
+
+def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> None:
+    """Fill the run: counts and rates as metrics, tables as artifacts, winners and links as its text."""
+    from mlflow.entities import Metric
+
+    summary = sweep.summary
+    info = store.client.get_run(run).info
+    now = info.start_time
+    tags = {
+        "mlflow.note.content": mlflow_names.tag(note(sweep)),
+        "versions": mlflow_names.tag(
+            " ".join(f"{tool}={'|'.join(v)}" for tool, v in summary.toolchain.items())
+        ),
+        "hosts": mlflow_names.tag(" ".join(summary.hosts)),
+    }
+    if summary.origin:
+        tags |= {"origin": summary.origin.line, "bundle": summary.origin.bundle}
+        described = (f"{name}={value}" for name, value in summary.origin.environment.items())
+        tags["environment"] = mlflow_names.tag(" ".join(described))
+    metrics = [Metric(mlflow_names.key(name), value, now, 0) for name, value in _metrics(summary)]
+    # The step is the round: MLflow draws the curve.
+    metrics += [
+        Metric(mlflow_names.key(each.name), each.value, now, each.step) for each in curves_of(sweep.folder)
+    ]
+    store.client.log_batch(run, metrics=metrics)
+    tag_run(store, run, tags)
+    tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.suffix in TABLES)
+    documents = {"summary.json": to_json(summary), "spec.json": sweep.spec}
+    asked = tuple(conversations(sweep.folder, sweep.root))
+    put_artifacts(store, info.artifact_uri, (*tables, *asked), documents)
+    store.client.set_terminated(run)
+    if report is not None:
+        attach_report(store, run, report)
+
+
+def attach_report(store: Store, run: str, report: Path) -> None:
+    """Put the report among the run's artifacts."""
+    put_artifacts(store, store.client.get_run(run).info.artifact_uri, ((report, ""),), {})
+
+
+def note(sweep: Sweep) -> str:
+    """The run's text: where to look, above the fold of the UI, and the winners."""
+    summary = sweep.summary
+    lines = [f"**{summary.experiment}**: {summary.description}", ""]
+    if summary.origin:
+        lines += [f"Made on {summary.origin.line}.", ""]
+    if sweep.links:
+        found = [f"[All winners as charts]({sweep.links.charts})", f"[Models]({sweep.links.models})"]
+        if sweep.links.searches:
+            found.insert(0, f"[Best so far, round by round]({sweep.links.searches})")
+        lines += [" · ".join(found), ""]
+    lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
+    if sweep.links:
+        lines += [f"- {task.title}: {_pages(task)}" for task in sweep.links.tasks]
+    return "\n".join(lines)
+
+
+def _pages(task: TaskLinks) -> str:
+    if task.compare is None:
+        return f"[its variants]({task.charts})"
+    return f"[which tunables matter]({task.charts}) · [compare]({task.compare})"
+
+
+class Moment(Record, frozen=True, kw_only=True):
+    """A point of a curve by round."""
+
+    quantity: str
+    search: str
+    title: str
+    """What is tuned."""
+    value: float
+    step: int
+    """The round."""
+
+    @property
+    def name(self) -> str:
+        """Of the metric."""
+        return "/".join((self.quantity, self.search, *self.title.split(" · ")))
+
+
+def curves_of(folder: Path) -> Iterator[Moment]:
+    """Best so far in microseconds, variants and seconds spent, each by round, of searches with several."""
+    import pyarrow.parquet as pq
+
+    path = folder / "rounds.parquet"
+    rows = pq.read_table(path).to_pylist() if path.is_file() else []
+    several = {row["task"] for row in rows if row["round"] > 0}
+    for row in rows:
+        if row["task"] in several:
+            title = " · ".join(row[name] for name in ("kernel", "workload", "hardware", "optimization"))
+            best = row["best_seconds"]
+            found = {
+                BEST: None if best is None else 1e6 * best,
+                "variants": float(row["variants"]),
+                "spent_seconds": row["spent_seconds"],
+            }
+            for quantity, value in found.items():
+                if value is not None:
+                    yield Moment(
+                        quantity=quantity, search=row["search"], title=title, value=value, step=row["round"]
+                    )
+
+
+def _winners(winners: Sequence[Winner]) -> list[str]:
+    if not winners:
+        return ["Nothing was measured: no device of these targets was at hand.", ""]
+    lines = ["| kernel | workload | hardware | median | speed-up | roofline |", "|---|---|---|---:|---|---:|"]
+    for winner in winners:
+        cell = winner.cell
+        speedups = ", ".join(
+            f"{quantities.digits(entry.speedup.value)}x vs {quantities.baseline(entry.baseline)} "
+            f"({entry.verdict})"
+            for entry in winner.compared
+        )
+        cells = (
+            cell.kernel,
+            cell.workload,
+            cell.hardware,
+            quantities.seconds(winner.seconds.value),
+            speedups or _no_speedup(winner),
+            "–" if winner.roofline_share is None else quantities.share(winner.roofline_share),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _no_speedup(winner: Winner) -> str:
+    return f"none: recorded, not measured here: {winner.recorded}" if winner.recorded else "no baseline"
+
+
+def _metrics(summary: Summary) -> Iterator[tuple[str, float]]:
+    yield "tasks", float(summary.tasks)
+    yield "variants", float(summary.variants)
+    for stage, outcomes in summary.stages.items():
+        for outcome, count in outcomes.items():
+            yield f"{stage}/{outcome}", float(count)
+    for use in summary.agents:
+        for name in (
+            "attempts",
+            "sources",
+            "requests",
+            "prompt_tokens",
+            "completion_tokens",
+            "cost",
+            "seconds",
+        ):
+            if (value := getattr(use, name)) is not None:
+                yield f"agents/{use.kernel}/{name}", float(value)
+    winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
+    baselines = dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared)
+    for baseline in baselines:
+        pairs = [entry for winner in winners for entry in winner.compared if entry.baseline == baseline]
+        ratios = [entry.speedup.value for entry in pairs]
+        faster = sum(entry.verdict == "faster" for entry in pairs)
+        yield f"winners/geomean_speedup_{baseline}", math.exp(sum(map(math.log, ratios)) / len(ratios))
+        # fast_p at p = 1 (KernelBench, arXiv:2502.10517), counted only where the interval excludes 1.
+        yield f"winners/share_faster_{baseline}", faster / len(ratios)

@@ -1,0 +1,94 @@
+"""What tracking must know of a task whose runs may be logged already: outputs of its stages in, Outline out.
+
+An outline is kept in the store, `store/track/…`, under a name that is derived from the content of every file
+that it is made from and from the code that makes it. So what did not change is not laid out again.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from pipeline.records.layout import spec_path
+from pipeline.records.record import Record, digest, digest_bytes
+from pipeline.records.results import Result, collect, read_files
+from pipeline.records.specs import AggregateSpec
+from pipeline.store.kept import find_kept, keep
+from pipeline.track.charts.explaining_axes import Axes, axes_of
+from pipeline.track.runs.task_specs import Task
+from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of
+
+STAGE = "track"
+MEDIAN = "time/median_us"
+
+
+class Line(Record, frozen=True, kw_only=True):
+    """One run, as much of it as tells whether it is there."""
+
+    slot: str
+    result: str
+    variant: str
+    median: float | None
+    """Microseconds; None where nothing was measured."""
+
+
+class Outline(Record, frozen=True, kw_only=True):
+    """The runs of one task."""
+
+    key: str
+    measured: tuple[Line, ...]
+    compiled: tuple[Line, ...]
+    axes: Axes
+
+
+def outlines_of(spec: AggregateSpec, tasks: Sequence[Task], root: Path) -> list[Outline]:
+    """Each task's: from the store, or made and put there.
+
+    Raises
+    ------
+    StoreError
+        An output is missing or cannot be read, or there is no space.
+    """
+    with ThreadPoolExecutor() as pool:
+        keys = list(pool.map(lambda task: _key(spec, task, root), tasks))
+    pairs = zip(keys, tasks, strict=True)
+    return [find_kept(root, STAGE, key, Outline) or _new(key, spec, task, root) for key, task in pairs]
+
+
+def runs_of(spec: AggregateSpec, task: Task, root: Path, wanted: Callable[[Result], bool]) -> list[Run]:
+    """The whole runs of a task."""
+    return [run_of(result, task, root) for result in _results(spec, task, root) if wanted(result)]
+
+
+def lines_of(runs: Iterable[Run]) -> tuple[Line, ...]:
+    """What tells whether they are there."""
+    return tuple(
+        Line(slot=run.slot, result=run.result, variant=run.record.id, median=run.metrics.get(MEDIAN))
+        for run in runs
+    )
+
+
+def _results(spec: AggregateSpec, task: Task, root: Path) -> tuple[Result, ...]:
+    return collect(msgspec.structs.replace(spec, tasks=(task.row,)), root).results
+
+
+def _key(spec: AggregateSpec, task: Task, root: Path) -> str:
+    files = {path: digest_bytes(content) for path, content in read_files((task.row,), root).items()}
+    for stage in ("verify", "profile"):
+        path = spec_path(root, stage, getattr(task.row, stage))
+        files[path] = digest_bytes(path.read_bytes()) if path.is_file() else ""
+    named = {path.relative_to(root).as_posix(): found for path, found in files.items()}
+    return digest([task.row, spec.origin, spec.build, named])
+
+
+def _new(key: str, spec: AggregateSpec, task: Task, root: Path) -> Outline:
+    results = _results(spec, task, root)
+    measured = [result for result in results if is_measured(result)]
+    runs = [run_of(result, task, root) for result in measured]
+    compiled = [run_of(result, task, root) for result in results if is_only_compiled(result)]
+    outline = Outline(
+        key=key, measured=lines_of(runs), compiled=lines_of(compiled), axes=axes_of(measured, runs)
+    )
+    keep(root, STAGE, outline, {})
+    return outline
