@@ -24,11 +24,8 @@ from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
 from pipeline.records.results import Result
 from pipeline.records.specs import CompileSpec
-from pipeline.report.code_difference import differences
-from pipeline.report.code_lines import line_counts
-from pipeline.report.code_report import Example, Subject, report
-from pipeline.report.code_sources import SourceTexts
-from pipeline.report.code_text import (
+from pipeline.report.machine_code.code_difference import differences
+from pipeline.report.machine_code.code_listing import (
     difference_lines,
     fact_differences,
     facts_lines,
@@ -38,7 +35,10 @@ from pipeline.report.code_text import (
     line_differences,
     listing_lines,
 )
-from pipeline.report.named import matching, one, stored
+from pipeline.report.machine_code.code_report import Example, Subject, report
+from pipeline.report.machine_code.source_lines import line_counts
+from pipeline.report.machine_code.source_text import SourceTexts
+from pipeline.report.machine_code.variant_selection import matching, one, stored
 from pipeline.store.atomic import write_atomic
 from pipeline.store.sources import root_of
 

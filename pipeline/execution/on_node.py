@@ -13,13 +13,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pipeline.backends.devices.host_cpu import gpu_present
 from pipeline.plan.machine import identity, read_machine
 from pipeline.plan.toolchain import find_tools, library_versions
 from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.hardware import Target
 from pipeline.records.record import read_record
 from pipeline.records.specs import Build, CompileSpec, MutateSpec, ProfileSpec, VerifySpec
-from pipeline.report.machine import gpu_present
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ from pipeline.sandbox.requests import START_SECONDS, branch, connect, grow, send
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 WARM, LAST, AHEAD, BEGIN = "--warm", "--last", "--ahead", "--begin"
-TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page:prepare"
+TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page.rendering:prepare"
 """What the last stages of a run need."""
 SECRET = "_API_KEY"
 """As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""

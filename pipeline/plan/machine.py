@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from pipeline.backends.devices.host_cpu import read_cpu, read_gpu
 from pipeline.plan.meaning import NATIVE
 from pipeline.records.hardware import BackendKind, Hardware
 from pipeline.records.record import Record, digest
-from pipeline.report.machine import read_cpu, read_gpu
 
 ABSENT = "absent"
 _DEVICE_FACTS = ("model", "cores", "threads", "cpu_quota")

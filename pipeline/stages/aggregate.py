@@ -25,14 +25,14 @@ from pipeline.performance.quantities import counted
 from pipeline.records.record import digest_bytes, read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Summary, Winner
-from pipeline.report.attempts import together
-from pipeline.report.error_table import error_lines
-from pipeline.report.facts import facts_markdown
-from pipeline.report.mutants import collect_mutants, mutants_markdown, mutants_table
 from pipeline.report.parts import Part, groups, join_tables, parts_of
 from pipeline.report.summarize import summarize
-from pipeline.report.tables import pruned_table, to_csv, to_parquet
-from pipeline.report.winners import winners_table
+from pipeline.report.tables.attempts_table import together
+from pipeline.report.tables.estimate_error_table import error_lines
+from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdown, mutants_table
+from pipeline.report.tables.static_facts_table import facts_markdown
+from pipeline.report.tables.variants_table import pruned_table, to_csv, to_parquet
+from pipeline.report.winner_selection import winners_table
 from pipeline.sandbox import command
 from pipeline.store.atomic import write_atomic
 from pipeline.store.provenance import provenance

@@ -14,8 +14,8 @@ from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Tracked, TrackOutput
-from pipeline.report.page import render_page
-from pipeline.report.page_inputs import Links, Tables
+from pipeline.report.page.page_inputs import Links, Tables
+from pipeline.report.page.rendering import render_page
 from pipeline.sandbox import command
 from pipeline.store.seals import write_sealed
 

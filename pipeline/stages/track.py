@@ -19,7 +19,7 @@ from pipeline.records.record import read_record, to_json
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import Summary
 from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
-from pipeline.report import page
+from pipeline.report.page import rendering
 from pipeline.sandbox import command
 from pipeline.store.seals import write_sealed
 from pipeline.track.ingest import Ingested, Source, ingest
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 def prepare() -> None:
     """Import what logging and the report after it need, in a process that jobs are forked from."""
     prepare_client()
-    page.prepare()
+    rendering.prepare()
 
 
 def track(options: argparse.Namespace) -> None:

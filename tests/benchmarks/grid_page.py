@@ -12,7 +12,7 @@ import msgspec
 from pipeline.records.profiled import Interval
 from pipeline.records.recorded import RecordedResult, RecordedSpace
 from pipeline.records.search import Search, StrategyName
-from pipeline.report.searched import configuration
+from pipeline.report.tables.search_columns import configuration
 from pipeline.search.simulate import Recording, simulate
 from pipeline.search.space import space_of
 from pipeline.store.atomic import write_atomic

@@ -15,7 +15,7 @@ from pipeline.plan.machine import read_machine
 from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec
-from pipeline.report.mutants import collect_mutants, mutants_markdown, mutants_table
+from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdown, mutants_table
 from tests.paths import ROOT
 
 STORE = ROOT / "artifacts"

@@ -66,7 +66,7 @@ def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
 
     before = done.entries("verify")
     done.edit(
-        "pipeline/report/winners.py",
+        "pipeline/report/winner_selection.py",
         '"""\n\n',
         '"""\n\nEDITED = 1\n',
     )

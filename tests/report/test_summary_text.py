@@ -5,7 +5,7 @@ from pipeline.records.origin import Origin
 from pipeline.records.summary import NotMeasured
 from pipeline.report.summarize import summarize, tally
 from pipeline.report.summary_text import summary_text
-from pipeline.report.winners import find_winners
+from pipeline.report.winner_selection import find_winners
 from tests.report.sample_run import PROVENANCE
 
 

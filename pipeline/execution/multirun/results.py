@@ -12,7 +12,7 @@ from pipeline.records.objective import JobResult, Missed, Objective, Reached, Un
 from pipeline.records.plan import Plan, PlannedJob
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import AggregateSpec
-from pipeline.report.objective import job_result
+from pipeline.report.sweep_objective import job_result
 from pipeline.store.atomic import write_atomic
 
 FILE = "job.json"

@@ -3,7 +3,7 @@
 A part is named after the content of all that it is made from, so it is either right or not found.
 """
 
-from pipeline.report.parts.join import join_tables
-from pipeline.report.parts.part import Part, groups, parts_of
+from pipeline.report.tables.group_joining import join_tables
+from pipeline.report.tables.task_groups import Part, groups, parts_of
 
 __all__ = ["Part", "groups", "join_tables", "parts_of"]

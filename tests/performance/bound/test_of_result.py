@@ -9,8 +9,8 @@ from pipeline.performance.bound.of_result import (
     declared_bound,
     geometry_of,
 )
+from pipeline.performance.metrics import COLUMNS
 from pipeline.performance.roofline import estimate_roofline_seconds
-from pipeline.report.columns import COLUMNS
 from tests.performance.bound.results import GPU_PEAKS, LATENCY, cpu_task, facts, profiled, result, task
 
 

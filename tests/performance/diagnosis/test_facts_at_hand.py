@@ -11,7 +11,7 @@ from pipeline.performance.diagnosis.registry import DIAGNOSES
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.diagnosed import Evidence, FindingCode, Suggestion
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.report.diagnosis_table import diagnoses_table
+from pipeline.report.tables.diagnoses_table import diagnoses_table
 from tests.performance.bound.results import cpu_task, facts, profiled, result, task
 from tests.performance.diagnosis.findings import declared
 

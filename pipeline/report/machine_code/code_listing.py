@@ -1,0 +1,190 @@
+"""Machine code as text for a terminal: a result with its listings in, lines out."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipeline.backends.machine_code.listing import Instruction, Listing, SourceLine
+from pipeline.performance.metrics import FACTS, configuration
+from pipeline.records.results import Result
+from pipeline.report.machine_code.code_difference import FunctionDifference, Run
+from pipeline.report.machine_code.source_lines import LineCount, shown_lines
+from pipeline.report.machine_code.source_text import SourceTexts
+
+CONTEXT = 3  # equal instructions shown around a difference
+_SIGNS = {"both": " ", "first": "-", "second": "+"}
+
+
+def heading(result: Result) -> str:
+    """`matmul triton on h200 (sm_90), llama3_8b_prefill bfloat16: BLOCK_M=64 …`."""
+    task = result.task
+    return (
+        f"{task.kernel} {result.variant.implementation} on {task.hardware} ({result.architecture}), "
+        f"{task.workload} {task.dtype}: {configuration(result)}"
+    )
+
+
+def identity(result: Result) -> Iterator[str]:
+    """How to name it again, and where its files are."""
+    assert result.compiled is not None
+    yield f"variant {result.id}"
+    yield f"folder  {result.folder('compile')}"
+    yield f"files   {', '.join(result.compiled.files)}"
+
+
+def fact_values(result: Result) -> Iterator[tuple[str, str, str]]:
+    """(column, value, unit) of every fact that is not absent."""
+    for column in FACTS:
+        value = column.value(result)
+        if value is not None:
+            text = f"{value:.3g}" if isinstance(value, float) else str(value)
+            yield column.name, text, column.unit
+
+
+def facts_lines(result: Result) -> Iterator[str]:
+    """All facts, then the instruction mix."""
+    assert result.compiled is not None
+    yield from _columns(_with_units(result))
+    yield "instructions (static count by class)"
+    counts = result.compiled.facts.instructions
+    yield from _columns({name: str(count) for name, count in counts.items()})
+
+
+def hot_lines(counts: Sequence[LineCount], texts: SourceTexts, most: int) -> Iterator[str]:
+    """The source lines with the most instructions."""
+    total = sum(count.instructions for count in counts)
+    yield f"source lines by instructions (static, of {total}; not by time)"
+    for count in shown_lines(counts, most):
+        where = count.source.short if count.source else "no line"
+        classes = ", ".join(f"{name} {number}" for name, number in count.classes.items())
+        yield f"  {count.instructions:5d}  {where:24}  {classes}"
+        text = texts.text(count.source) if count.source else None
+        if text:
+            yield f"         {'':24}  | {text}"
+
+
+def listing_lines(listing: Listing, texts: SourceTexts) -> Iterator[str]:
+    """The code, with the source line wherever it changes."""
+    yield f"{listing.file}: {listing.command}"
+    if listing.without_lines:
+        yield f"no source lines: {listing.without_lines}"
+    for function in listing.functions:
+        yield f"{function.name}:"
+        last: SourceLine | None = None
+        for each in function.instructions:
+            if each.label:
+                yield f"{each.label}:"
+            if each.source is not None and each.source != last:
+                yield f"  # {_place(each)}  {texts.text(each.source) or ''}".rstrip()
+            last = each.source
+            address = f"{each.address:06x}" if each.address is not None else ""
+            yield f"    {address:8}{_classes(each):18} {each.text}"
+
+
+def fact_differences(first: Result, second: Result) -> Iterator[str]:
+    """Facts, then instruction classes, that differ."""
+    assert first.compiled is not None and second.compiled is not None
+    yield from _two_columns("facts", _with_units(first), _with_units(second))
+    left, right = first.compiled.facts.instructions, second.compiled.facts.instructions
+    names = [*left, *(name for name in right if name not in left)]
+    yield from _two_columns(
+        "instructions (static count by class)",
+        {name: str(left.get(name, 0)) for name in names},
+        {name: str(right.get(name, 0)) for name in names},
+    )
+
+
+def line_differences(first: Sequence[LineCount], second: Sequence[LineCount]) -> Iterator[str]:
+    """Source lines whose instructions differ in number or class, the largest change first."""
+    left, right = ({count.source: count for count in counts} for counts in (first, second))
+    changed = [
+        source
+        for source in dict.fromkeys((*left, *right))
+        if _classes_of(left.get(source)) != _classes_of(right.get(source))
+    ]
+    changed.sort(key=lambda source: -abs(_number(left.get(source)) - _number(right.get(source))))
+    yield f"source lines that differ (of {len({*left, *right})})"
+    for source in changed:
+        before, after = _classes_of(left.get(source)), _classes_of(right.get(source))
+        classes = ", ".join(
+            f"{name} {before.get(name, 0)} -> {after.get(name, 0)}"
+            for name in dict.fromkeys((*before, *after))
+            if before.get(name) != after.get(name)
+        )
+        numbers = f"{_number(left.get(source)):4d} -> {_number(right.get(source)):4d}"
+        yield f"  {numbers}  {source.short if source else 'no line':24}  {classes}"
+
+
+def difference_lines(found: FunctionDifference) -> Iterator[str]:
+    """One function as a unified difference; equal runs are cut to their ends."""
+    name = found.first if found.first == found.second else f"{found.first} -> {found.second}"
+    if {run.side for run in found.runs} <= {"both"}:
+        yield f"{name}: equal ({found.count('both')} instructions, apart from registers and addresses)"
+        return
+    yield (
+        f"{name}: {found.count('both')} instructions equal, {found.count('first')} only in the first, "
+        f"{found.count('second')} only in the second"
+    )
+    for place, run in enumerate(found.runs):
+        yield from _run_lines(run, before=place > 0, after=place < len(found.runs) - 1)
+
+
+def _classes_of(count: LineCount | None) -> dict[str, int]:
+    return count.classes if count else {}
+
+
+def _number(count: LineCount | None) -> int:
+    return count.instructions if count else 0
+
+
+def _run_lines(run: Run, *, before: bool, after: bool) -> Iterator[str]:
+    head = CONTEXT if before else 0
+    tail = CONTEXT if after else 0
+    if run.side != "both" or len(run.instructions) <= head + tail + 1:
+        yield from (_signed(run.side, each) for each in run.instructions)
+        return
+    yield from (_signed("both", each) for each in run.instructions[:head])
+    yield f"@@ {len(run.instructions) - head - tail} equal instructions @@"
+    if tail:
+        yield from (_signed("both", each) for each in run.instructions[-tail:])
+
+
+def _signed(side: str, each: Instruction) -> str:
+    where = each.source.short if each.source else ""
+    return f"{_SIGNS[side]} {where:24} {each.text}"
+
+
+def _place(each: Instruction) -> str:
+    """The line that it counts for, and the one in a library that was inlined there."""
+    assert each.source is not None
+    inner = "" if each.frames[0] == each.source else f" (inlined {each.frames[0].short})"
+    return f"{each.source.short}{inner}"
+
+
+def _classes(each: Instruction) -> str:
+    return ",".join(name for name in each.classes if name != "all")
+
+
+def _with_units(result: Result) -> dict[str, str]:
+    return {
+        name: value if unit == name else f"{value} {unit}".strip()
+        for name, value, unit in fact_values(result)
+    }
+
+
+def _columns(values: Mapping[str, str]) -> Iterator[str]:
+    width = max(map(len, values), default=0)
+    for name, value in values.items():
+        yield f"  {name:{width}}  {value}"
+
+
+def _two_columns(title: str, left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[str]:
+    names = [name for name in (*left, *right) if left.get(name) != right.get(name)]
+    differing = list(Counter(names))
+    if not differing:
+        yield f"{title}: equal"
+        return
+    yield f"{title} that differ"
+    width = max(map(len, differing))
+    other = max(len(left.get(name, "–")) for name in differing)
+    for name in differing:
+        yield f"  {name:{width}}  {left.get(name, '–'):>{other}}  ->  {right.get(name, '–')}"

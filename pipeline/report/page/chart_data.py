@@ -1,0 +1,221 @@
+"""What the report's plots and its variants table read: tables of aggregate in, plain JSON values out."""
+
+import collections
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeline.performance.metrics.rates_and_ceilings import CACHES
+from pipeline.performance.quantities import baseline
+from pipeline.performance.roofline import compute_peak, estimate_roofline_seconds, peak_rates
+from pipeline.records.specs import AggregateSpec, TaskRow
+from pipeline.records.summary import Winner
+from pipeline.report.page.page_inputs import Links, Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FINDINGS = "findings"
+# Columns of the variants table: name in the table, heading, how it is written. `tight` ones never wrap.
+SHOWN = (
+    ("kernel", "kernel", "text"),
+    ("workload", "workload", "text"),
+    ("hardware", "hardware", "text"),
+    ("configuration", "tunables", "code"),
+    ("outcome", "outcome", "outcome"),
+    ("median_seconds", "time", "seconds"),
+    ("roofline_share", "roofline share", "share"),
+    ("verify_worst_share", "error / bound", "share"),
+    ("registers", "registers", "count"),
+    ("spills", "spills", "count"),
+    ("shared_memory", "shared memory", "count"),
+    ("estimate_occupancy", "occupancy (estimate)", "estimate"),
+    (FINDINGS, "diagnosis", "findings"),
+    ("code_bytes", "code bytes", "count"),
+    ("compile_seconds", "compile", "seconds"),
+)
+HIDDEN = (
+    "implementation",
+    "task",
+    "variant",
+    "reason",
+    "log",
+    "compile_folder",
+    "default",
+    "flops_per_second",
+    "bound",
+    "memory_level",
+)
+BASELINE_AFTER = "median_seconds"
+
+
+def page_data(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
+    """All that the scripts of the page draw from."""
+    winners = [winner for winner in tables.summary.winners if isinstance(winner, Winner)]
+    names = list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared))
+    return {
+        "baselines": [{"name": name, "label": baseline(name)} for name in names],
+        "tasks": [_task(task) for task in spec.tasks],
+        "winners": [{"task": winner.task, "variant": winner.variant} for winner in winners],
+        "variants": _variants(tables, names),
+        "roofs": _roofs(tables),
+        "effects": _finite(tables.read("effects").to_pylist()),
+        "samples": _samples(tables, winners),
+        "root": links.to(""),
+    }
+
+
+def _task(task: TaskRow) -> dict[str, Any]:
+    bandwidth, arithmetic = peak_rates(task)
+    return {
+        "task": task.task,
+        "label": f"{task.kernel} · {task.workload} · {task.hardware}",
+        "kernel": task.kernel,
+        "workload": task.workload,
+        "hardware": task.hardware,
+        "dtype": task.dtype,
+        "unit": task.unit,
+        "flops": task.flops,
+        "bytes": task.bytes,
+        "intensity": task.flops / task.bytes if task.flops is not None and task.bytes else None,
+        "peak_bandwidth": bandwidth,
+        "peak_flops": arithmetic,
+        "peak_name": compute_peak(task),
+        "estimate_seconds": estimate_roofline_seconds(task),
+        "optimization": task.optimization,
+    }
+
+
+def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
+    """Column-wise: a list per column is a third of the size of a record per row."""
+    shown = []
+    for entry in SHOWN:
+        shown.append(entry)
+        if entry[0] == BASELINE_AFTER:
+            shown += [(f"speedup.{name}", f"vs {baseline(name)}", "speedup") for name in baselines]
+    beside = [f"{kind}.{name}{part}" for name in baselines for kind, part in _BESIDE]
+    beside += ["median_seconds_low", "median_seconds_high"]
+    available = tables.columns("variants")
+    names = [name for name in (*(entry[0] for entry in shown), *beside, *HIDDEN) if name in available]
+    table = tables.read("variants", names)
+    pairs = [table.column(name).to_pylist() for name in ("task", "variant")]
+    findings, found = _findings(tables, list(zip(*pairs, strict=True)))
+    columns = {name: column_json(table.column(name)) for name in names}
+    columns[FINDINGS] = msgspec.Raw(msgspec.json.encode(found))
+    # A column in which nothing stands (registers on a CPU) would only push the others out of sight.
+    filled = {name for name in names if table.column(name).null_count < table.num_rows}
+    filled |= {FINDINGS} if findings else set()
+    return {
+        "shown": [
+            dict(zip(("name", "heading", "kind"), entry, strict=True))
+            for entry in shown
+            if entry[0] in filled
+        ],
+        "columns": columns,
+        "findings": findings,
+        "rows": table.num_rows,
+    }
+
+
+_BESIDE = (("speedup", ".low"), ("speedup", ".high"), ("verdict", ""), ("absent", ""))
+
+
+def _findings(
+    tables: Tables, variants: Sequence[tuple[str, str]]
+) -> tuple[list[dict[str, str]], list[list[int] | None]]:
+    """Distinct findings, and which of them each row has: variants share most of their sentences."""
+    names = ("code", "basis", "sentence")
+    places: dict[tuple[str, ...], int] = {}
+    rows: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+    for task, variant, *said in zip(*tables.lists("diagnoses", ("task", "variant", *names)), strict=True):
+        rows[task, variant].append(places.setdefault(tuple(said), len(places)))
+    found = [rows.get(pair) for pair in variants]
+    return [dict(zip(names, distinct, strict=True)) for distinct in places], found
+
+
+def _roofs(tables: Tables) -> list[dict[str, Any]]:
+    """Ceilings as measured, the median over the jobs of one target and dtype."""
+    caches = {name: f"ceiling_{name.lower()}_bandwidth" for name in CACHES}
+    names = ("ceiling_copy_bandwidth", "ceiling_vector_flops", "ceiling_matrix_flops")
+    rows = tables.read("variants", ["hardware", "dtype", *names, *caches.values()]).to_pylist()
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = collections.defaultdict(list)
+    for row in rows:
+        if row["ceiling_copy_bandwidth"] is not None:
+            groups[(row["hardware"], row["dtype"])].append(row)
+    return [
+        {"hardware": hardware, "dtype": dtype, "jobs": len(group)}
+        | {name.removeprefix("ceiling_"): _median([row[name] for row in group]) for name in names}
+        | {"caches": _caches(group, caches)}
+        for (hardware, dtype), group in groups.items()
+    ]
+
+
+def _caches(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Copy bandwidth of each cache, from the nearest; those that were not told apart are left out."""
+    told = {
+        name: [row[column] for row in rows if row[column] is not None] for name, column in columns.items()
+    }
+    return [{"name": name, "bandwidth": _median(values)} for name, values in told.items() if values]
+
+
+def _samples(tables: Tables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:
+    """Task -> callable -> raw samples of the winner and its baselines."""
+    wanted = {(winner.task, winner.variant) for winner in winners}
+    samples: dict[str, dict[str, list[float]]] = {}
+    if wanted:
+        table = tables.read("samples")
+        labels = [table.column(name) for name in ("task", "variant", "callable")]
+        for start, length in _series(labels):
+            task, variant, name = (label[start].as_py() for label in labels)
+            if (task, variant) in wanted:
+                seconds = table.column("seconds").slice(start, length).to_pylist()
+                series = samples.setdefault(task, {}).setdefault(name, [])
+                series += [float(f"{value:.5g}") for value in seconds]
+    return samples
+
+
+def _series(labels: Sequence["pa.ChunkedArray"]) -> Iterator[tuple[int, int]]:
+    """Start and length of runs of equal labels: the table holds one series after the other."""
+    import numpy as np
+
+    # Through DLPack: `to_numpy` would import pandas.
+    codes = [np.from_dlpack(label.combine_chunks().indices) for label in labels]
+    if len(codes[0]):
+        changed = np.any([np.diff(code) != 0 for code in codes], axis=0)
+        starts = [0, *(np.flatnonzero(changed) + 1).tolist()]
+        yield from (
+            (start, end - start) for start, end in zip(starts, [*starts[1:], len(codes[0])], strict=True)
+        )
+
+
+def column_json(column: "pa.ChunkedArray") -> msgspec.Raw:
+    """A column as JSON; five significant digits are more than a page shows, the tables have all."""
+    values = column.to_pylist()
+    if str(column.type) != "double":
+        return msgspec.Raw(msgspec.json.encode(values))
+    texts = [f"{value:.5g}" if value is not None and math.isfinite(value) else "null" for value in values]
+    return msgspec.Raw(f"[{','.join(texts)}]".encode())
+
+
+def _short(values: list[Any]) -> list[Any]:
+    """Five significant digits are more than a page shows; the tables have all."""
+    return [
+        None
+        if isinstance(value, float) and not math.isfinite(value)
+        else float(f"{value:.5g}")
+        if isinstance(value, float)
+        else value
+        for value in values
+    ]
+
+
+def _finite(rows: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(row, _short(list(row.values())), strict=True)) for row in rows]
+
+
+def _median(values: list[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

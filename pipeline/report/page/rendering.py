@@ -1,0 +1,177 @@
+"""The report: tables of aggregate in, one HTML page out that needs nothing beside itself.
+
+The page holds its styles, scripts and data, and plotly.js once; it opens from disk without network.
+"""
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeline.performance import quantities
+from pipeline.performance.metrics import COLUMNS
+from pipeline.records.specs import AggregateSpec
+from pipeline.records.summary import NotMeasured, Winner
+from pipeline.records.tracked import Tracked
+from pipeline.report.page.chart_data import page_data
+from pipeline.report.page.page_inputs import Links, Tables
+from pipeline.report.page.search_sections import ablations, searches
+from pipeline.report.page.table_sections import (
+    FACTS,
+    causes,
+    facts_tables,
+    finding_counts,
+    left_out,
+    verification,
+    winner_findings,
+)
+from pipeline.report.tables.estimate_error_table import WORDS
+from pipeline.report.tables.mutants_table import scores
+
+if TYPE_CHECKING:
+    import jinja2
+
+TEMPLATE = "report.html.j2"
+SHORT = 16  # characters of a version that stands in the page's header; flags do not
+LIBRARIES = ("pyarrow.compute", "pyarrow.parquet")
+INLINED = ("report.css", "charts.js", "table.js")
+
+
+def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Tracked | None = None) -> str:
+    """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
+    from markupsafe import Markup
+
+    environment = _environment()
+    loader = environment.loader
+    assert loader is not None
+    inlined = {name: Markup(loader.get_source(environment, name)[0]) for name in INLINED}
+    return environment.get_template(TEMPLATE).render(
+        **_context(spec, tables, links),
+        tracked=tracked,
+        inlined=inlined,
+        data=Markup(embedded(page_data(spec, tables, links))),
+        plotly=Markup(_plotly()),
+    )
+
+
+def prepare() -> None:
+    """Import what is imported where it is used, and compile the templates, in a process to be forked."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    environment = _environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
+
+
+@functools.cache
+def _environment() -> "jinja2.Environment":
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pipeline.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {name: getattr(quantities, name) for name in ("digits", "counted", "baseline")}
+    environment.filters |= {
+        name: _unbroken(getattr(quantities, name)) for name in ("seconds", "rate", "share", "span")
+    }
+    return environment
+
+
+def _plotly() -> str:
+    """The library's own file; importing its Python beside it would take longer than all tables do."""
+    found = importlib.util.find_spec("plotly")
+    assert found is not None and found.origin is not None, "a dependency of this package"
+    return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+
+
+def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
+    """A number stays on one line with its unit."""
+    return lambda *values: write(*values).replace(" ", "\u00a0")
+
+
+def embedded(value: object) -> str:
+    """JSON that may stand in a script element: nothing in it can end the element."""
+    text = msgspec.json.encode(value).decode()
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
+    summary = tables.summary
+    winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
+    cells, constraints = left_out(tables)
+    return {
+        "spec": spec,
+        "summary": summary,
+        "stages": _stages(tables),
+        "winners": winners,
+        "missing": _missing(tables),
+        "baselines": list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared)),
+        "facts_tables": facts_tables(tables),
+        "facts": FACTS,
+        "causes": causes(tables, links),
+        "verification": verification(tables),
+        "winner_findings": winner_findings(tables),
+        "finding_counts": finding_counts(tables),
+        "estimate_errors": tables.read("estimate_error").to_pylist(),
+        "bases": WORDS,
+        "mutation": scores(tables.read("mutants").to_pylist()),
+        "searches": searches(tables),
+        "ablations": ablations(tables),
+        "cells": cells,
+        "constraints": constraints,
+        "columns": COLUMNS,
+        "choices": _choices(spec),
+        "versions": {
+            tool: found for tool, found in summary.toolchain.items() if max(map(len, found)) <= SHORT
+        },
+        "files": {name: links.to_file(tables.folder / file) for name, file in summary.tables.items()},
+    }
+
+
+def _choices(spec: AggregateSpec) -> str:
+    """The names of the tasks as overrides: `kernel=softmax,matmul hardware=cpu …`."""
+    axes = ("kernel", "workload", "hardware", "optimization", "search")
+    names = {axis: dict.fromkeys(getattr(task, axis) for task in spec.tasks) for axis in axes}
+    return " ".join(f"{axis}={','.join(found)}" for axis, found in names.items() if found)
+
+
+def _stages(tables: Tables) -> list[dict[str, Any]]:
+    """The funnel: how many variants passed each stage, and what happened to the others."""
+    rows = []
+    for stage, verb in (
+        ("generate", "proposed"),
+        ("compile", "compiled"),
+        ("verify", "verified"),
+        ("profile", "measured"),
+    ):
+        counts = {str(outcome): count for outcome, count in tables.summary.stages.get(stage, {}).items()}
+        others = {outcome: count for outcome, count in counts.items() if outcome != "passed"}
+        rows.append({"stage": stage, "verb": verb, "passed": counts.get("passed", 0), "others": others})
+    return rows
+
+
+def _missing(tables: Tables) -> list[dict[str, Any]]:
+    """Cells without a measurement; targets that share kernel, workload and reason share a row."""
+    groups: dict[tuple[str, ...], list[NotMeasured]] = {}
+    for entry in tables.summary.winners:
+        if isinstance(entry, NotMeasured):
+            cell = entry.cell
+            key = (cell.kernel, cell.workload, cell.dtype, entry.reason, entry.where or "")
+            groups.setdefault(key, []).append(entry)
+    return [
+        dict(zip(("kernel", "workload", "dtype", "reason", "where"), key, strict=True))
+        | {
+            name: sum(getattr(entry, name) for entry in group)
+            for name in ("variants", "compiled", "verified")
+        }
+        | {"targets": group}
+        for key, group in groups.items()
+    ]

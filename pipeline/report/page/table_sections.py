@@ -1,0 +1,220 @@
+"""The tables that the report shows as they are: tables of aggregate in, rows for the template out."""
+
+import collections
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.records.record import Record
+from pipeline.records.summary import Winner
+from pipeline.report.page.page_inputs import Links, Tables
+
+LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+FACTS = (
+    ("registers", "registers"),
+    ("spills", "spills (B)"),
+    ("shared_memory", "shared memory (B)"),
+    ("threads_per_block", "threads"),
+    ("estimate_occupancy", "occupancy"),
+    ("matrix_instructions", "matrix instructions"),
+    ("code_bytes", "code (B)"),
+)
+
+Row = dict[str, Any]
+
+
+class FactsTable(Record, frozen=True, kw_only=True):
+    """One kernel over the targets."""
+
+    kernel: str
+    implementation: str
+    workloads: tuple[str, ...]
+    """Workloads whose binaries have the same facts share a table."""
+    dtype: str
+    choice: str
+    configuration: str | None
+    """None where the targets differ in it; then it stands in the rows."""
+    rows: list[Row]
+    """Each with `heat`: fact -> place between the least and the most in this table, 0 to 1."""
+
+
+class Cause(Record, frozen=True, kw_only=True):
+    """Failures of one stage and outcome."""
+
+    stage: str
+    outcome: str
+    count: int
+    reasons: list[Row]
+    """Those that differ in numbers only share a row: `reason` (the first), `count`, `where`, `logs`, `more`,
+    `others` (the other texts, each with its count)."""
+
+
+def facts_tables(tables: Tables) -> list[FactsTable]:
+    """Static facts of GPU targets, in the order of the plan."""
+    rows = [row for row in tables.read("static_facts").to_pylist() if row["kind"] != "cpu"]
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        names = ("kernel", "implementation", "dtype", "choice", "workload")
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    same: dict[tuple[object, ...], list[str]] = {}
+    kept: dict[tuple[object, ...], list[Row]] = {}
+    for (kernel, implementation, dtype, choice, workload), group in groups.items():
+        facts = tuple(
+            tuple(row[name] for name in ("hardware", "configuration", *dict(FACTS))) for row in group
+        )
+        key = (kernel, implementation, dtype, choice, facts)
+        same.setdefault(key, []).append(workload)
+        kept.setdefault(key, group)
+    return [_facts_table(group, same[key]) for key, group in kept.items()]
+
+
+def _facts_table(rows: list[Row], workloads: Sequence[str]) -> FactsTable:
+    configurations = {row["configuration"] for row in rows}
+    for name, _ in FACTS:
+        values = [row[name] for row in rows if row[name] is not None]
+        low, high = min(values, default=0), max(values, default=0)
+        for row in rows:
+            heat = row.setdefault("heat", {})
+            if row[name] is not None and high > low:
+                heat[name] = (row[name] - low) / (high - low)
+    first = rows[0]
+    return FactsTable(
+        kernel=first["kernel"],
+        implementation=first["implementation"],
+        workloads=tuple(workloads),
+        dtype=first["dtype"],
+        choice=first["choice"],
+        configuration=first["configuration"] if len(configurations) == 1 else None,
+        rows=rows,
+    )
+
+
+def causes(tables: Tables, links: Links) -> list[Cause]:
+    """Failures by cause, the most frequent first; neither an absent device nor a brief measurement is one."""
+    names = ["outcome", "kernel", "workload", "hardware", "stage", "reason", "log", "configuration"]
+    groups: dict[tuple[str, str], dict[str, list[Row]]] = collections.defaultdict(dict)
+    for values in zip(*tables.lists("variants", names), strict=True):
+        if values[0] not in ("passed", "device_unavailable", "screened"):
+            row = dict(zip(names, values, strict=True))
+            group = groups[(row["stage"], row["outcome"])]
+            row["reason"] = row["reason"] or "no reason was recorded"
+            group.setdefault(NUMBER.sub("0", row["reason"]), []).append(row)
+    found = [
+        Cause(
+            stage=stage,
+            outcome=outcome,
+            count=sum(len(rows) for rows in group.values()),
+            reasons=[_reason(rows, links) for rows in sorted(group.values(), key=len, reverse=True)],
+        )
+        for (stage, outcome), group in groups.items()
+    ]
+    return sorted(found, key=lambda cause: -cause.count)
+
+
+def _reason(rows: list[Row], links: Links) -> Row:
+    texts = collections.Counter(row["reason"] for row in rows)
+    first, *others = texts.most_common()
+    where = collections.Counter(f"{row['kernel']} · {row['workload']} · {row['hardware']}" for row in rows)
+    logged = [row for row in rows if row["log"]]
+    logs = [
+        {"href": links.to(row["log"]), "label": row["configuration"] or row["kernel"]}
+        for row in logged[:LOGS_SHOWN]
+    ]
+    more = len(logged) - len(logs)
+    counts = {"count": len(rows), "where": dict(where), "more": more}
+    return counts | {"reason": first[0], "logs": logs, "others": others}
+
+
+_VERIFICATION = ("where", "outcome", "worst_share", "weak", "differing", "isolation")
+
+
+def verification(tables: Tables) -> list[Row]:
+    """Where verify ran, per target: how many were judged, how many passed, how near to the bound."""
+    names = ["hardware", *(f"verify_{name}" for name in _VERIFICATION)]
+    groups: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
+    for row in tables.read("variants", names).to_pylist():
+        if row["verify_where"]:
+            groups[(row["hardware"], row["verify_where"])].append(row)
+    return [
+        {
+            "hardware": hardware,
+            "where": where,
+            "judged": len(rows),
+            "passed": sum(row["verify_outcome"] == "passed" for row in rows),
+            "worst_share": max(
+                (row["verify_worst_share"] for row in rows if row["verify_worst_share"] is not None),
+                default=None,
+            ),
+            "weak": sum(bool(row["verify_weak"]) for row in rows),
+            "changing": sum(bool(row["verify_differing"]) for row in rows),
+            "isolation": list(dict.fromkeys(row["verify_isolation"] or "nothing" for row in rows)),
+        }
+        for (hardware, where), rows in groups.items()
+    ]
+
+
+GAIN_SHOWN = 1.05  # below, "at most 1.0 times" would only be noise
+
+
+def winner_findings(tables: Tables) -> list[Row]:
+    """What limits each winner: its names, and its findings as they stand in the table."""
+    wanted = {
+        (winner.task, winner.variant) for winner in tables.summary.winners if isinstance(winner, Winner)
+    }
+    found: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
+    table = tables.read("diagnoses")
+    pairs = zip(*(table.column(name).to_pylist() for name in ("task", "variant")), strict=True)
+    for place, pair in enumerate(pairs):
+        if pair in wanted:
+            row = {name: table.column(name)[place].as_py() for name in table.column_names}
+            found[pair].append(_finding(row))
+    return [
+        {"cell": winner.cell, "findings": found[(winner.task, winner.variant)]}
+        for winner in tables.summary.winners
+        if isinstance(winner, Winner) and found[(winner.task, winner.variant)]
+    ]
+
+
+def finding_counts(tables: Tables) -> list[Row]:
+    """How many variants of a kernel on a target have a finding, with the sentence of one of them."""
+    key = ("kernel", "hardware", "code", "basis")
+    sentences: dict[tuple[str, ...], str] = {}
+    having: dict[tuple[str, ...], set[tuple[str, str]]] = collections.defaultdict(set)
+    rows = zip(*tables.lists("diagnoses", (*key, "task", "variant", "sentence")), strict=True)
+    for *names, task, variant, sentence in rows:
+        group = tuple(names)
+        sentences.setdefault(group, sentence)
+        having[group].add((task, variant))
+    columns = tables.lists("variants", ("kernel", "hardware", "compile_outcome"))
+    compiled = collections.Counter(zip(*columns, strict=True))
+    return [
+        dict(zip(key, group, strict=True))
+        | {"variants": len(having[group]), "compiled": compiled[*group[:2], "passed"], "sentence": sentence}
+        for group, sentence in sentences.items()
+    ]
+
+
+def _finding(row: Row) -> Row:
+    gain = row["estimate_gain_at_most"]
+    return row | {
+        "gain": gain if gain is not None and gain >= GAIN_SHOWN else None,
+        "suggestions": json.loads(row["suggestions"]),
+    }
+
+
+def left_out(tables: Tables) -> tuple[list[str], list[Row]]:
+    """Cells that were pruned from the grid, and constraints with how many points they exclude."""
+    rows = tables.read("pruned").to_pylist()
+    cells = [row["reason"] for row in rows if row["scope"] == "cell"]
+    groups: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        if row["scope"] != "cell":
+            names = ("kernel", "implementation", "rule", "reason")
+            group = groups.setdefault(
+                tuple(row[name] for name in names), {name: row[name] for name in names} | {"where": {}}
+            )
+            group["where"].setdefault(row["workload"], {})[row["hardware"]] = row["count"]
+    return cells, list(groups.values())

@@ -1,0 +1,213 @@
+"""What each technique is worth. In: measured results. Out: the best variant against itself without one.
+
+A search `ablation` sees to it that both variants are there, a grid has them anyway; one that failed has its
+outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
+faster one that came up there has no variants around it. The two were measured
+one after the other: where a baseline ran beside both, each time counts relative to it, so that a drift of the
+machine between them cancels; without one it is in the ratio, and not in the interval. That has both
+measurements' own in it, which are independent: the squares of their parts on a logarithmic scale add up.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.measure.verdicts import near, verdict
+from pipeline.performance.metrics import ColumnType
+from pipeline.records.kernel import TunableValue
+from pipeline.records.profiled import Interval, Profiled
+from pipeline.records.record import Record
+from pipeline.records.results import Collected, Result
+from pipeline.records.specs import GenerateSpec
+from pipeline.report.tables.search_columns import TASK, configuration, median_seconds, task_cells
+from pipeline.report.tables.variants_table import row_table
+from pipeline.report.winner_selection import costs_of, inverse
+from pipeline.search.space import Subspace, space_of
+from pipeline.search.techniques import Without, without_each
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VERDICTS = {"faster": "pays", "slower": "costs", "indistinguishable": "indistinguishable"}
+
+SCHEMA: dict[str, ColumnType] = {
+    **TASK,
+    "implementation": "string",
+    "best_variant": "string",
+    "best_configuration": "string",
+    "technique": "string",
+    "changed": "string",
+    "along": "string",
+    "variant": "string",
+    "best_seconds": "double",
+    "seconds": "double",
+    "time_ratio": "double",
+    "time_ratio_low": "double",
+    "time_ratio_high": "double",
+    "confidence": "double",
+    "beside": "string",
+    "verdict": "string",
+}
+
+
+class Ablated(Record, frozen=True, kw_only=True):
+    """One technique of one task's best variant."""
+
+    best: Result
+    without: Result
+    technique: str
+    """Its name; of a tunable that expresses none: the tunable's."""
+    changed: tuple[str, ...]
+    """`vectorize=True -> False`"""
+    along: tuple[str, ...]
+    """The same of what the rules made change with it; empty where all else is equal."""
+    ratio: Interval | None
+    """Time without over time with it: beyond 1 the technique pays; None: without it there is no time."""
+    beside: str | None = None
+    """The baseline that ran beside both, by which their times were divided."""
+
+    @property
+    def verdict(self) -> str:
+        """In a word, where the interval says one; the outcome of what failed."""
+        if self.ratio is None:
+            return self.without.outcome
+        assert self.best.profiled is not None
+        assert self.without.profiled is not None
+        # Two candidates' processes, each somewhere in memory: no small difference is one of the technique.
+        one = any(each.timing.in_one_process for each in (self.best.profiled, self.without.profiled))
+        return VERDICTS["indistinguishable" if one and near(self.ratio) else verdict(self.ratio)]
+
+
+def find_ablations(collected: Collected) -> list[Ablated]:
+    """Of each task the best variant, and what it loses without each of its techniques."""
+    of_task: dict[str, list[Result]] = {}
+    for result in collected.results:
+        if not result.variant.written:
+            of_task.setdefault(result.task.task, []).append(result)
+    found: list[Ablated] = []
+    for results in of_task.values():
+        spec = collected.declared.get(results[0].task.generate)
+        if spec is not None:
+            for best in _centres(results, spec):
+                found += _of_best(best, results, spec)
+    return found
+
+
+def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
+    """The winner; of an ablation what its last round began from, which the search chose by its time."""
+    measured = [each for each in results if each.profiled is not None]
+    if spec.search.strategy == "ablation":
+        earlier = [each for each in measured if each.round < spec.search.rounds - 1]
+        if not earlier:
+            return [each for each in measured if each.default]
+        return [min(earlier, key=median_seconds)]
+    timed = [each.profiled for each in measured if each.profiled is not None]
+    if not timed:
+        return []
+    costs = costs_of(timed)
+    return [measured[min(range(len(costs)), key=lambda place: costs[place].value)]]
+
+
+def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[Ablated]:
+    subspace = _subspace(best, spec)
+    if subspace is None:
+        return
+    by_point = {
+        _point(each.variant.tunables): each
+        for each in results
+        if each.variant.implementation == best.variant.implementation
+    }
+    for each in without_each(subspace, best.variant.tunables):
+        without = by_point.get(_point(each.tunables))
+        if without is not None:
+            yield _ablated(best, without, each)
+
+
+def _subspace(best: Result, spec: GenerateSpec) -> Subspace | None:
+    """Where the variant is a point; None: it is none of the declared space."""
+    for each in space_of(spec).subspaces:
+        if each.implementation == best.variant.implementation and each.contains(best.variant.tunables):
+            return each
+    return None
+
+
+def _ablated(best: Result, without: Result, each: Without) -> Ablated:
+    def told(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{name}={best.variant.tunables[name]} -> {each.tunables[name]}" for name in names)
+
+    made = Ablated(
+        best=best,
+        without=without,
+        technique=each.technique,
+        changed=told(each.changed),
+        along=told(each.along),
+        ratio=None,
+    )
+    if without.profiled is None or best.profiled is None:
+        return made
+    beside = _common(without.profiled, best.profiled)
+    return msgspec.structs.replace(made, ratio=_ratio(without.profiled, best.profiled, beside), beside=beside)
+
+
+def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValue], ...]:
+    return tuple(sorted(tunables.items()))
+
+
+def _common(one: Profiled, other: Profiled) -> str | None:
+    """A baseline that ran beside both; None where there is none."""
+    theirs = {each.baseline for each in other.comparisons}
+    return next((each.baseline for each in one.comparisons if each.baseline in theirs), None)
+
+
+def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> Interval:
+    """Of the medians, each over that of the baseline which ran beside it; two independent measurements."""
+    (time, slower, faster), (least, up, down) = _logs(one, baseline), _logs(other, baseline)
+    return Interval(
+        value=math.exp(time - least),
+        low=math.exp(time - least - math.hypot(faster, up)),
+        high=math.exp(time - least + math.hypot(slower, down)),
+        confidence=one.timing.median.confidence,
+    )
+
+
+def _logs(profiled: Profiled, baseline: str | None) -> tuple[float, float, float]:
+    """Logarithm of the time, and how far up and down its interval reaches."""
+    cost = profiled.timing.median
+    for each in profiled.comparisons:
+        if each.baseline == baseline:
+            cost = inverse(each.speedup)
+    return math.log(cost.value), math.log(cost.high / cost.value), math.log(cost.value / cost.low)
+
+
+def ablation_table(found: Sequence[Ablated]) -> "pa.Table":
+    """One row per technique, the one that pays most first, what failed last."""
+    ordered = sorted(found, key=lambda each: (each.best.task.task, each.best.id, -_size(each)))
+    return row_table(SCHEMA, [_row(each) for each in ordered])
+
+
+def _size(each: Ablated) -> float:
+    return 0.0 if each.ratio is None else each.ratio.value
+
+
+def _row(each: Ablated) -> dict[str, object]:
+    ratio = each.ratio
+    return {
+        **task_cells(each.best.task),
+        "implementation": each.best.variant.implementation,
+        "best_variant": each.best.id,
+        "best_configuration": configuration(each.best.variant.tunables),
+        "technique": each.technique,
+        "changed": ", ".join(each.changed),
+        "along": ", ".join(each.along) or None,
+        "variant": each.without.id,
+        "best_seconds": median_seconds(each.best),
+        "seconds": None if each.without.profiled is None else median_seconds(each.without),
+        "time_ratio": None if ratio is None else ratio.value,
+        "time_ratio_low": None if ratio is None else ratio.low,
+        "time_ratio_high": None if ratio is None else ratio.high,
+        "confidence": None if ratio is None else ratio.confidence,
+        "beside": each.beside,
+        "verdict": each.verdict,
+    }

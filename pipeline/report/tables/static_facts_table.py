@@ -1,0 +1,170 @@
+"""Static facts of the kernels over all targets: results in, one row per kernel, target and choice out."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipeline.performance.metrics import FACTS as FACT_COLUMNS
+from pipeline.performance.metrics import ColumnType, configuration
+from pipeline.records.record import Record
+from pipeline.records.results import Result
+from pipeline.report.tables.variants_table import row_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Choice = Literal["default", "first proposed", "best occupancy"]
+Row = dict[str, Any]
+"""Of the table."""
+
+STATIC_FACTS: dict[str, ColumnType] = {
+    "kernel": "string",
+    "implementation": "string",
+    "workload": "string",
+    "dtype": "string",
+    "hardware": "string",
+    "kind": "string",
+    "architecture": "string",
+    "choice": "string",
+    "configuration": "string",
+    "outcome": "string",
+    "reason": "string",
+    **{column.name: column.type for column in FACT_COLUMNS},
+    "matrix_instructions": "int64",
+    "compile_seconds": "double",
+    "variants": "int64",
+    "compiled": "int64",
+}
+
+
+class Chosen(Record, frozen=True, kw_only=True):
+    """The variant that stands for a kernel on a target."""
+
+    choice: Choice
+    result: Result
+    variants: int
+    """How many were proposed for this kernel, workload and target."""
+    compiled: int
+
+
+def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
+    """The default variant and the one with the best occupancy bound, per kernel, workload and target.
+
+    Where the default was not proposed (an optimization may switch techniques off) the first variant that was
+    stands for it, and is named so; where the backend knows no occupancy (CPU) the second choice is left out.
+    """
+    cells: dict[tuple[str, ...], dict[str, Result]] = {}
+    for result in results:
+        task = result.task
+        if task.recorded is not None:  # nothing was compiled
+            continue
+        key = (task.kernel, result.variant.implementation, task.workload, task.hardware)
+        cells.setdefault(key, {}).setdefault(result.id, result)
+    chosen: list[Chosen] = []
+    for distinct in cells.values():
+        group = list(distinct.values())
+        compiled = sum(result.compiled is not None for result in group)
+        default = next((result for result in group if result.default), None)
+        bounded = [result for result in group if _occupancy(result) is not None]
+        first: Choice = "default" if default else "first proposed"
+        counts = {"variants": len(group), "compiled": compiled}
+        chosen.append(Chosen(choice=first, result=default or group[0], **counts))
+        if bounded:
+            best = min(bounded, key=_preference)
+            chosen.append(Chosen(choice="best occupancy", result=best, **counts))
+    return tuple(chosen)
+
+
+def facts_table(chosen: Sequence[Chosen]) -> "pa.Table":
+    """One row per choice; a default that did not compile has its outcome and reason, and no facts."""
+    return row_table(STATIC_FACTS, [_row(entry) for entry in chosen])
+
+
+def facts_markdown(rows: Sequence[Row]) -> str:
+    """The table's first choices over the GPU targets, one table per kernel and workload, for the docs."""
+    tables: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        # A CPU has none of these facts but its code size.
+        if row["choice"] != "best occupancy" and row["kind"] != "cpu":
+            tables.setdefault((row["kernel"], row["implementation"], row["workload"]), []).append(row)
+    return "\n".join(_markdown_table(group) for group in tables.values())
+
+
+def matrix_instructions(result: Result) -> int | None:
+    """Count of matrix instructions; 0 only where the instruction mix is known and has none."""
+    if result.compiled is None or not result.compiled.facts.instructions:
+        return None
+    return result.compiled.facts.instructions.get("matrix", 0)
+
+
+def _occupancy(result: Result) -> float | None:
+    return result.compiled.facts.occupancy_bound if result.compiled else None
+
+
+def _preference(result: Result) -> tuple[float, ...]:
+    """Best occupancy first; among equals the one that spills least, then the default, then the smallest."""
+    assert result.compiled is not None
+    facts = result.compiled.facts
+    return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes or 0)
+
+
+def _row(entry: Chosen) -> dict[str, object]:
+    result = entry.result
+    task = result.task
+    row: dict[str, object] = {column.name: column.value(result) for column in FACT_COLUMNS}
+    compile_failure = result.failure if result.stage == "compile" else None
+    return row | {
+        "kernel": task.kernel,
+        "implementation": result.variant.implementation,
+        "workload": task.workload,
+        "dtype": task.dtype,
+        "hardware": task.hardware,
+        "kind": task.kind,
+        "architecture": result.architecture,
+        "choice": entry.choice,
+        "configuration": configuration(result),
+        "outcome": str(compile_failure.outcome) if compile_failure else "passed",
+        "reason": compile_failure.reason if compile_failure else None,
+        "matrix_instructions": matrix_instructions(result),
+        "compile_seconds": result.compile.seconds if result.compile else None,
+        "variants": entry.variants,
+        "compiled": entry.compiled,
+    }
+
+
+_HEADINGS = (
+    ("registers", "registers"),
+    ("spills", "spills (B)"),
+    ("shared_memory", "shared memory (B)"),
+    ("threads_per_block", "threads"),
+    ("estimate_occupancy", "occupancy (estimate)"),
+    ("estimate_occupancy_limiter", "limited by"),
+    ("matrix_instructions", "matrix instructions"),
+    ("code_bytes", "code (B)"),
+)
+
+
+def _markdown_table(rows: Sequence[Row]) -> str:
+    first = rows[0]
+    lines = [
+        f"### {first['kernel']} ({first['implementation']}) on {first['workload']}, {first['dtype']}",
+        "",
+        f"Variant ({first['choice']}): `{first['configuration']}`",
+        "",
+        "| target | architecture | " + " | ".join(heading for _, heading in _HEADINGS) + " |",
+        "|---|---|" + "---:|" * len(_HEADINGS),
+    ]
+    for row in rows:
+        if row["outcome"] != "passed":
+            cells = [f"{row['outcome']}: {row['reason']}"] + [""] * (len(_HEADINGS) - 1)
+        else:
+            cells = [_cell(name, row[name]) for name, _ in _HEADINGS]
+        lines.append(f"| {row['hardware']} | {row['architecture'] or '–'} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return "–"
+    if name == "estimate_occupancy" and isinstance(value, float):
+        return f"{value:.0%}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

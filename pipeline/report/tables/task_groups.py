@@ -1,0 +1,176 @@
+"""One group's part of the tables: tasks and the store in, tables, winners and counts of these tasks out.
+
+A group are the tasks of one kernel, workload and hardware: winners, effects and choices of facts compare
+variants within it and never beyond. Its part is an entry of the store, `store/aggregate/…`, under a name that
+is derived from the content of every file that it is made from, the tasks, and the code and libraries that
+make it. One that is damaged is removed and made again.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeline.performance.bound.error import find_errors
+from pipeline.records.layout import entry_path
+from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
+from pipeline.records.results import Collected, collect, read_files
+from pipeline.records.specs import AggregateSpec, TaskRow
+from pipeline.records.summary import AgentUse, NotMeasured, Winner
+from pipeline.report.summarize import Tally, tally
+from pipeline.report.tables.ablation_table import ablation_table, find_ablations
+from pipeline.report.tables.attempts_table import agent_uses, attempts_table
+from pipeline.report.tables.counters_table import counters_table
+from pipeline.report.tables.diagnoses_table import diagnoses_table
+from pipeline.report.tables.effects_table import effects_table, find_effects
+from pipeline.report.tables.estimate_error_table import error_table
+from pipeline.report.tables.pruning_table import find_prunings, pruning_table
+from pipeline.report.tables.rounds_table import find_rounds, rounds_table
+from pipeline.report.tables.static_facts_table import choose, facts_table
+from pipeline.report.tables.variants_table import outcomes_table, pruned_table, samples_table, variants_table
+from pipeline.report.winner_selection import find_winners
+from pipeline.store.kept import drop_kept, find_kept, keep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STAGE = "aggregate"
+CODEC = "zstd"
+TABLES = "tables.msgpack"
+"""Table -> Arrow's stream format, all together compressed."""
+
+
+class Condensed(Record, frozen=True, kw_only=True):
+    """What of a part is no table."""
+
+    key: str
+    winners: tuple[Winner | NotMeasured, ...]
+    tally: Tally
+    agents: tuple[AgentUse, ...]
+    prunings: tuple[str, ...]
+    """What static pruning lost, a sentence for each task that prunes."""
+
+
+class Part(Record, frozen=True, kw_only=True):
+    """What one group adds."""
+
+    condensed: Condensed
+    tables: Mapping[str, "pa.Table"]
+
+
+def groups(spec: AggregateSpec) -> list[AggregateSpec]:
+    """The spec of each group alone, in the order in which the plan comes to them."""
+    tasks: dict[tuple[str, ...], list[TaskRow]] = {}
+    for task in spec.tasks:
+        tasks.setdefault((task.kernel, task.workload, task.hardware), []).append(task)
+    return [
+        msgspec.structs.replace(spec, tasks=tuple(group), pruned=(), mutations=()) for group in tasks.values()
+    ]
+
+
+def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> list[Part]:
+    """Each group's part: from the store, or made and put there.
+
+    Raises
+    ------
+    StoreError
+        An output of a group is missing or cannot be read, or there is no space.
+    """
+    # To look at files takes most of the time and leaves Python's lock alone; to make a part does not.
+    found = pool.map(lambda group: _find(root, _key(group, root, read_files(group.tasks, root))), groups)
+    return [part or _new(group, root) for group, part in zip(groups, found, strict=True)]
+
+
+def _new(group: AggregateSpec, root: Path) -> Part:
+    contents = read_files(group.tasks, root)
+    condensed, tables = _make(_key(group, root, contents), collect(group, root, contents))
+    keep(root, STAGE, condensed, {TABLES: tables})
+    # As the store holds it, so that a part is the same whether it was made now or earlier.
+    return Part(condensed=condensed, tables=_unpack(tables))
+
+
+def _key(group: AggregateSpec, root: Path, contents: Mapping[Path, bytes]) -> str:
+    files = {path.relative_to(root).as_posix(): digest_bytes(content) for path, content in contents.items()}
+    return digest([group.tasks, group.origin, group.build, files])
+
+
+def _find(root: Path, key: str) -> Part | None:
+    """None where there is none that is whole."""
+    condensed = find_kept(root, STAGE, key, Condensed)
+    if condensed is None:
+        return None
+    try:
+        content = (entry_path(root, STAGE, key) / TABLES).read_bytes()
+        return Part(condensed=condensed, tables=_unpack(content))
+    except (OSError, ValueError):  # of another version; Arrow and msgspec raise kinds of the second
+        drop_kept(root, STAGE, key)
+        return None
+
+
+def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:
+    results, prunings = collected.results, find_prunings(collected)
+    tables = {
+        "variants": variants_table(results),
+        "samples": samples_table(results),
+        "outcomes": outcomes_table(results),
+        "pruned": pruned_table((), collected.generated),
+        "effects": effects_table(find_effects(results)),
+        "static_facts": facts_table(choose(results)),
+        "estimate_error": error_table(find_errors(results)),
+        "diagnoses": diagnoses_table(results, collected.declared),
+        "counters": counters_table(results),
+        "attempts": attempts_table(collected),
+        "rounds": rounds_table(find_rounds(collected)),
+        "ablation": ablation_table(find_ablations(collected)),
+        "pruning": pruning_table(prunings),
+    }
+    condensed = Condensed(
+        key=key,
+        winners=find_winners(results),
+        tally=tally(results),
+        agents=agent_uses(collected),
+        prunings=tuple(each.sentence for each in prunings),
+    )
+    packed = _squeeze({name: _pack(table) for name, table in tables.items()})
+    # Through JSON, as the store gives it back.
+    return msgspec.json.decode(to_json(condensed), type=Condensed), packed
+
+
+def _pack(table: "pa.Table") -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+class _Packed(Record, frozen=True, kw_only=True):
+    size: int
+    content: bytes
+
+
+def _squeeze(tables: Mapping[str, bytes]) -> bytes:
+    """Texts that repeat are most of it: a tenth is left, which takes less time to read and to check."""
+    import pyarrow as pa
+
+    content = msgspec.msgpack.encode(tables)
+    squeezed = pa.compress(content, codec=CODEC, asbytes=True)
+    return msgspec.msgpack.encode(_Packed(size=len(content), content=squeezed))
+
+
+def _unpack(content: bytes) -> dict[str, "pa.Table"]:
+    import pyarrow as pa
+
+    outer = from_message(content, _Packed)
+    plain = pa.decompress(outer.content, outer.size, codec=CODEC, asbytes=True)
+    packed = from_message(plain, dict[str, bytes])
+    return {name: pa.ipc.open_stream(pa.py_buffer(stream)).read_all() for name, stream in packed.items()}
+
+
+def no_part() -> Part:
+    """Of no tasks: all tables with their columns, and no rows."""
+    condensed, tables = _make("", Collected(results=(), generated=()))
+    return Part(condensed=condensed, tables=_unpack(tables))

@@ -1,0 +1,198 @@
+"""Tables of an experiment: results in, pyarrow tables with explicit schemas out.
+
+Absent values are null, never 0 or NaN. Beside the fixed columns of `pipeline.performance.metrics` the table
+`variants` has one group per tunable (`tunable.<name>`), instruction class (`instructions.<class>`), baseline
+(`baseline.<name>.seconds`, `speedup.<name>`, `speedup.<name>.low`, `speedup.<name>.high`, `verdict.<name>`,
+`absent.<name>`).
+"""
+
+import collections
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline.performance.metrics import COLUMNS, Column, ColumnType
+from pipeline.performance.metrics.baseline_comparisons import baseline_columns
+from pipeline.records.profiled import Timing
+from pipeline.records.results import Result
+from pipeline.records.specs import TaskRow
+from pipeline.records.variant import Generated
+from pipeline.report.tables.arrow_arrays import array, repeated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OUTCOMES: dict[str, ColumnType] = {
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "implementation": "string",
+    "stage": "string",
+    "outcome": "string",
+    "count": "int64",
+}
+PRUNED: dict[str, ColumnType] = {
+    "scope": "string",
+    "task": "string",
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "implementation": "string",
+    "rule": "string",
+    "reason": "string",
+    "count": "int64",
+    "space": "int64",
+}
+
+
+SAMPLES = ("task", "variant", "callable", "process", "batch", "seconds")
+
+
+def variants_table(results: Sequence[Result]) -> "pa.Table":
+    """One row per task and variant."""
+    columns = (*COLUMNS, *_tunables(results), *_instructions(results), *baseline_columns(results))
+    data = {column.name: [column.value(result) for result in results] for column in columns}
+    metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in columns}
+    return typed_table({column.name: column.type for column in columns}, data, metadata)
+
+
+def samples_table(results: Sequence[Result]) -> "pa.Table":
+    """Raw samples in long form: seconds per call, one row per batch, in the order taken."""
+    import pyarrow as pa
+
+    series = list(_series(results))
+    lengths = [len(timing.samples) for _, timing in series]
+    # Dictionary encoded: three texts per sample would be most of the file.
+    arrays = [repeated([label[place] for label, _ in series], lengths) for place in range(3)]
+    seconds = list(itertools.chain.from_iterable(timing.samples for _, timing in series))
+    batches = list(itertools.chain.from_iterable(map(range, lengths)))
+    processes = list(itertools.chain.from_iterable(timing.process_of_each() for _, timing in series))
+    arrays += [array(processes, "int64"), array(batches, "int64"), array(seconds, "double")]
+    return pa.Table.from_arrays(arrays, names=SAMPLES)
+
+
+def outcomes_table(results: Sequence[Result]) -> "pa.Table":
+    """How often each stage ended how: every variant counts once in every stage that it reached."""
+    counts: collections.Counter[tuple[str, ...]] = collections.Counter()
+    for result in results:
+        task = result.task
+        who = (task.kernel, task.workload, task.hardware, result.variant.implementation)
+        counts[(*who, "generate", "passed")] += 1
+        for stage, record in result.records.items():
+            counts[(*who, stage, str(getattr(record.result, "outcome", "passed")))] += 1
+    return row_table(
+        OUTCOMES, [dict(zip(OUTCOMES, (*key, count), strict=True)) for key, count in counts.items()]
+    )
+
+
+def pruned_table(cells: Sequence[str], points: Sequence[tuple[TaskRow, Generated]]) -> "pa.Table":
+    """What was left out before anything ran: cells of the grid, and points that a constraint excludes."""
+    rows: list[dict[str, object]] = [{"scope": "cell", "reason": reason} for reason in cells]
+    for task, generated in points:
+        for left_out in generated.pruned:
+            rows.append(
+                {
+                    "scope": "points",
+                    "task": task.task,
+                    "kernel": task.kernel,
+                    "workload": task.workload,
+                    "hardware": task.hardware,
+                    "implementation": left_out.implementation,
+                    "rule": left_out.rule,
+                    "reason": left_out.reason,
+                    "count": left_out.count,
+                    "space": generated.space.get(left_out.implementation),
+                }
+            )
+    return row_table(PRUNED, rows)
+
+
+def row_table(schema: Mapping[str, ColumnType], rows: Sequence[Mapping[str, object]]) -> "pa.Table":
+    """A table of rows; a key that a row lacks is null in it."""
+    return typed_table(schema, {name: [row.get(name) for row in rows] for name in schema})
+
+
+def typed_table(
+    types: Mapping[str, ColumnType],
+    data: Mapping[str, list[Any]],
+    metadata: Mapping[str, dict[str, str]] | None = None,
+) -> "pa.Table":
+    """A table with an explicit schema."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(name, pa.type_for_alias(kind), metadata=(metadata or {}).get(name))
+        for name, kind in types.items()
+    ]
+    arrays = [array(data[field.name], types[field.name]) for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def to_parquet(table: "pa.Table") -> memoryview:
+    """One table as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return memoryview(sink.getvalue())
+
+
+def to_csv(table: "pa.Table") -> memoryview:
+    """One table as CSV; null is the empty field."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(table, sink)
+    return memoryview(sink.getvalue())
+
+
+def _tunables(results: Sequence[Result]) -> list[Column]:
+    values: dict[str, set[type]] = {}
+    for result in results:
+        for name, value in result.variant.tunables.items():
+            values.setdefault(name, set()).add(type(value))
+
+    def column(name: str, kind: ColumnType) -> Column:
+        def value(result: Result) -> object:
+            found = result.variant.tunables.get(name)
+            # Kernels may share a tunable's name with different types; then all are written as text.
+            return str(found) if kind == "string" and found is not None else found
+
+        return Column(name=f"tunable.{name}", type=kind, meaning="Tunable", value=value)
+
+    return [column(name, _type_of(types)) for name, types in values.items()]
+
+
+def _type_of(types: set[type]) -> ColumnType:
+    if types == {bool}:
+        return "bool"
+    if types == {int}:
+        return "int64"
+    return "double" if types <= {int, float} else "string"
+
+
+def _instructions(results: Sequence[Result]) -> list[Column]:
+    classes = {
+        name: None for result in results if result.compiled for name in result.compiled.facts.instructions
+    }
+
+    def column(name: str) -> Column:
+        def value(result: Result) -> object:
+            return result.compiled.facts.instructions.get(name) if result.compiled else None
+
+        meaning = f"Instructions of the class {name} in the binary (static count)"
+        return Column(name=f"instructions.{name}", type="int64", meaning=meaning, value=value)
+
+    return [column(name) for name in classes]
+
+
+def _series(results: Sequence[Result]) -> Iterable[tuple[tuple[str, str, str], Timing]]:
+    """Task, variant and callable of every measured series, and the series."""
+    for result in results:
+        if result.profiled is None:
+            continue
+        yield (result.task.task, result.id, "candidate"), result.profiled.timing
+        for comparison in result.profiled.comparisons:
+            yield (result.task.task, result.id, comparison.baseline), comparison.timing

@@ -1,0 +1,220 @@
+"""The fastest verified and measured variant of each cell, or why there is none."""
+
+import collections
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.measure.verdicts import NEAR, RESOLUTION
+from pipeline.performance.metrics import ColumnType
+from pipeline.performance.metrics.variant_identity import author
+from pipeline.performance.roofline import estimate_roofline_seconds
+from pipeline.records.outcome import Outcome
+from pipeline.records.profiled import Interval, Profiled
+from pipeline.records.results import Result
+from pipeline.records.summary import Cell, Compared, NotMeasured, Winner
+from pipeline.report.tables.variants_table import row_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WINNERS: dict[str, ColumnType] = {
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "dtype": "string",
+    "status": "string",
+    "reason": "string",
+    "task": "string",
+    "variant": "string",
+    "implementation": "string",
+    "configuration": "string",
+    "written_by": "string",
+    "median_seconds": "double",
+    "median_seconds_low": "double",
+    "median_seconds_high": "double",
+    "bytes_per_second": "double",
+    "flops_per_second": "double",
+    "roofline_share": "double",
+    "bound": "string",
+    "verify_where": "string",
+    "verify_weak": "string",
+    "recorded": "string",
+    "variants": "int64",
+    "verified": "int64",
+    "measured": "int64",
+    "tied": "int64",
+    "estimate_roofline_seconds": "double",
+}
+
+
+def find_winners(results: Sequence[Result]) -> tuple[Winner | NotMeasured, ...]:
+    """One entry per kernel, workload, hardware and dtype, in the order in which they first appear."""
+    return tuple(_winner(cell, several) for cell, several in by_cell(results).items())
+
+
+def by_cell(results: Sequence[Result]) -> dict[Cell, list[Result]]:
+    """The distinct variants that compete in each cell."""
+    cells: dict[Cell, dict[str, Result]] = {}
+    for result in results:
+        task = result.task
+        cell = Cell(kernel=task.kernel, workload=task.workload, hardware=task.hardware, dtype=task.dtype)
+        distinct = cells.setdefault(cell, {})
+        # Two optimizations may hold the same variant: it competes once, with its measurement if it has one.
+        if result.id not in distinct or distinct[result.id].profiled is None:
+            distinct[result.id] = result
+    return {cell: list(distinct.values()) for cell, distinct in cells.items()}
+
+
+def configuration(winner: Winner) -> str:
+    """The tunables in one line."""
+    return " ".join(f"{name}={value}" for name, value in winner.tunables.items())
+
+
+def winners_table(winners: Sequence[Winner | NotMeasured]) -> "pa.Table":
+    """One row per cell; a cell without a measurement has a status and a reason, and no time."""
+    schema = dict(WINNERS)
+    for winner in winners:
+        if isinstance(winner, Winner):
+            for compared in winner.compared:
+                schema |= _baseline_schema(compared.baseline)
+    return row_table(schema, [_row(winner) for winner in winners])
+
+
+def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
+    measured = [(result.profiled, result) for result in results if result.profiled]
+    verified = sum(result.verified is not None for result in results)
+    if not measured:
+        return _not_measured(cell, results, verified)
+    costs = costs_of([profiled for profiled, _ in measured])
+    number = min(range(len(measured)), key=lambda index: costs[index].value)
+    best, result = measured[number]
+    assert result.verify is not None and result.verified is not None
+    return Winner(
+        cell=cell,
+        task=result.task.task,
+        variant=result.id,
+        implementation=result.variant.implementation,
+        tunables=result.variant.tunables,
+        written_by=author(result),
+        seconds=best.timing.median,
+        compared=_compared(best),
+        absent=best.absent,
+        flops_per_second=_rate(best.flops, best),
+        bytes_per_second=_rate(best.bytes, best),
+        roofline_share=best.roofline_share,
+        bound=best.bound,
+        level=best.ceilings.level if best.ceilings else None,
+        where=result.verify.where,
+        recorded=best.recorded,
+        weak=result.verified.weak,
+        variants=len(results),
+        verified=verified,
+        measured=len(measured),
+        tied=sum(
+            _overlap(costs[number], cost, room_between(best, measured[index][0]))
+            for index, cost in enumerate(costs)
+            if index != number
+        ),
+    )
+
+
+def _rate(amount: float | None, profiled: Profiled) -> float | None:
+    return None if amount is None else amount / profiled.timing.median.value
+
+
+def costs_of(measured: Sequence[Profiled]) -> list[Interval]:
+    """What variants are ranked by: time relative to a baseline that was timed in turn with each of them.
+
+    A slow phase of the machine cancels in that ratio. Where they have no baseline in common: the median time.
+    """
+    speedups = [{entry.baseline: entry.speedup for entry in profiled.comparisons} for profiled in measured]
+    common = [name for name in speedups[0] if all(name in each for each in speedups)]
+    if not common:
+        return [profiled.timing.median for profiled in measured]
+    return [inverse(each[common[0]]) for each in speedups]
+
+
+def inverse(ratio: Interval) -> Interval:
+    """One over it."""
+    return Interval(
+        value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, confidence=ratio.confidence
+    )
+
+
+def _compared(profiled: Profiled) -> tuple[Compared, ...]:
+    return tuple(
+        Compared(
+            baseline=entry.baseline, seconds=entry.timing.median, speedup=entry.speedup, verdict=entry.verdict
+        )
+        for entry in profiled.comparisons
+    )
+
+
+def room_between(one: Profiled, other: Profiled) -> float:
+    """Ratio up to which two candidates may seem different by where their processes lie."""
+    return 1 + (NEAR if one.timing.in_one_process or other.timing.in_one_process else RESOLUTION)
+
+
+def _overlap(one: Interval, other: Interval, room: float) -> bool:
+    """Whether they leave that much room."""
+    return one.low <= other.high * room and other.low <= one.high * room
+
+
+def _not_measured(cell: Cell, results: list[Result], verified: int) -> NotMeasured:
+    return NotMeasured(
+        cell=cell,
+        reason=_why(results),
+        variants=len(results),
+        compiled=sum(result.compiled is not None for result in results),
+        verified=verified,
+        where=", ".join(sorted({result.verify.where for result in results if result.verify})) or None,
+        estimate_roofline_seconds=estimate_roofline_seconds(results[0].task),
+    )
+
+
+def _why(results: list[Result]) -> str:
+    outcomes = collections.Counter(result.outcome for result in results)
+    if Outcome.DEVICE_UNAVAILABLE in outcomes:
+        return "device unavailable"
+    failures = {outcome: count for outcome, count in outcomes.most_common() if outcome is not Outcome.PASSED}
+    return ", ".join(f"{count} {outcome}" for outcome, count in failures.items()) or "profile has not run"
+
+
+def _row(winner: Winner | NotMeasured) -> dict[str, object]:
+    cell = winner.cell
+    row: dict[str, object] = {
+        "kernel": cell.kernel,
+        "workload": cell.workload,
+        "hardware": cell.hardware,
+        "dtype": cell.dtype,
+        "verify_where": winner.where,
+        "variants": winner.variants,
+        "verified": winner.verified,
+    }
+    if isinstance(winner, NotMeasured):
+        row |= {"status": "not measured", "reason": winner.reason}
+        return row | {"estimate_roofline_seconds": winner.estimate_roofline_seconds}
+    row |= {name: getattr(winner, name) for name in WINNERS if hasattr(winner, name)}
+    row |= {
+        "status": "measured",
+        "configuration": configuration(winner),
+        "median_seconds": winner.seconds.value,
+        "median_seconds_low": winner.seconds.low,
+        "median_seconds_high": winner.seconds.high,
+        "verify_weak": " ".join(winner.weak),
+    }
+    for compared in winner.compared:
+        speedup = compared.speedup
+        values = (compared.seconds.value, speedup.value, speedup.low, speedup.high, compared.verdict)
+        row |= dict(zip(_baseline_schema(compared.baseline), values, strict=True))
+    return row
+
+
+def _baseline_schema(name: str) -> dict[str, ColumnType]:
+    return {
+        f"baseline.{name}.seconds": "double",
+        f"speedup.{name}": "double",
+        f"speedup.{name}.low": "double",
+        f"speedup.{name}.high": "double",
+        f"verdict.{name}": "string",
+    }
