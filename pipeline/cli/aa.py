@@ -22,7 +22,7 @@ from pipeline.measure.bench import Bench
 from pipeline.measure.member import MemberGone
 from pipeline.measure.statistics import proportion
 from pipeline.measure.summary import Unstable
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.compiled import CompileOutput
 from pipeline.records.errors import KernelmillError
 from pipeline.records.layout import output_path, spec_path

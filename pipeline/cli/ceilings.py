@@ -73,11 +73,11 @@ def _measured(options: argparse.Namespace) -> Measured:
 
 def _device(name: str, conf: Path) -> tuple[Hardware, str]:
     """A declared target as this machine has it, and the fingerprint under which results on it are kept."""
-    from pipeline.plan.catalogue import Catalogue
-    from pipeline.plan.compose import composer
-    from pipeline.plan.groups import check_option
-    from pipeline.plan.machine import fingerprint, read_machine, resolve
-    from pipeline.plan.overrides import Overrides
+    from pipeline.plan.config.compose import composer
+    from pipeline.plan.config.groups import check_option
+    from pipeline.plan.config.options import Catalogue
+    from pipeline.plan.config.overrides import Overrides
+    from pipeline.plan.local_machine import fingerprint, read_machine, resolve
 
     check_option(conf, "hardware", name, name)
     machine = read_machine()

@@ -21,8 +21,8 @@ from pipeline.interop.dataset.dataset_export import Wanted, export
 from pipeline.interop.dataset.source_texts import Licensing
 from pipeline.interop.dataset.table_files import FORMATS
 from pipeline.performance.quantities import counted
-from pipeline.plan.catalogue import Catalogue
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
+from pipeline.plan.config.options import Catalogue
 from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.kernel import Kernel
 from pipeline.records.written import Writer

@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import read_site
 from pipeline.execution.workflow import ROOT
-from pipeline.plan.nodes import Node, forget_node, read_nodes, write_node
+from pipeline.plan.cluster_nodes import Node, forget_node, read_nodes, write_node
 from pipeline.records.errors import KernelmillError
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json
@@ -84,9 +84,9 @@ def _probe(options: argparse.Namespace) -> int:
 
 
 def _declared(conf: Path) -> dict[str, Hardware]:
-    from pipeline.plan.catalogue import Catalogue
-    from pipeline.plan.compose import composer
-    from pipeline.plan.overrides import Overrides
+    from pipeline.plan.config.compose import composer
+    from pipeline.plan.config.options import Catalogue
+    from pipeline.plan.config.overrides import Overrides
 
     with composer(conf) as hydra:
         return Catalogue(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()

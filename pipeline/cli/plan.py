@@ -11,8 +11,8 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.cli.printing import print_lines
-from pipeline.plan.cache import current_plan
-from pipeline.plan.nodes import read_nodes
+from pipeline.plan.cluster_nodes import read_nodes
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.errors import KernelmillError
 from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.plan import Plan, PlannedTask

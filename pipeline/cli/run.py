@@ -17,8 +17,8 @@ from pipeline.execution.multirun.command import check_executors, cores, is_looki
 from pipeline.execution.submit import begin
 from pipeline.execution.summary import show
 from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
-from pipeline.plan.cache import current_plan
-from pipeline.plan.groups import check_project
+from pipeline.plan.config.groups import check_project
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.environment import let_hydra_raise
 from pipeline.records.errors import KernelmillError
 
@@ -89,7 +89,7 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
 
     import hydra
 
-    from pipeline.plan.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
+    from pipeline.plan.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(CONF.absolute()), config_name=PRIMARY)
     def answer(_: object) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records import environment
 from pipeline.records.errors import KernelmillError, StoreError
 from pipeline.records.layout import STAGES, spec_path

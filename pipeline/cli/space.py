@@ -155,7 +155,7 @@ def _coverage(space: RecordedSpace) -> Iterator[str]:
 
 
 def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
-    from pipeline.plan.cache import current_plan
+    from pipeline.plan.plan_cache import current_plan
 
     plan = current_plan(overrides, root=Path.cwd(), store=ROOT)
     for task in plan.tasks:

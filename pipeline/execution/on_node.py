@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.backends.devices.host_cpu import gpu_present
-from pipeline.plan.machine import identity, read_machine
-from pipeline.plan.toolchain import find_tools, library_versions
+from pipeline.plan.identity.tool_versions import find_tools, library_versions
+from pipeline.plan.local_machine import identity, read_machine
 from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.hardware import Target
 from pipeline.records.record import read_record

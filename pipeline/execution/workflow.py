@@ -19,7 +19,7 @@ from pipeline.execution.cluster.site import KEY, Site, to_site
 from pipeline.execution.progress import only_progress
 from pipeline.execution.recovery import mend
 from pipeline.execution.submit import begin
-from pipeline.plan.cache import plan_of_jobs, plan_of_the_run
+from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.records.layout import STAGES, output_path, spec_path

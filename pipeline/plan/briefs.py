@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pipeline.plan.resolve import limits_of
+from pipeline.plan.tasks.resolution import limits_of
 from pipeline.records.agent import Agent
 from pipeline.records.brief import Brief, Exemplar
 from pipeline.records.errors import ConfigError

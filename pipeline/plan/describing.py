@@ -6,9 +6,9 @@ false, so it is followed by what was left of it, or gives way to what was put in
 
 from collections.abc import Iterable, Sequence
 
-from pipeline.plan.groups import AXES
-from pipeline.plan.material import Material
-from pipeline.plan.select import Cell, cells
+from pipeline.plan.config.groups import AXES
+from pipeline.plan.grid_cells import Cell, cells
+from pipeline.plan.plan_inputs import Material
 from pipeline.records.experiment import Experiment
 
 

@@ -7,15 +7,15 @@ is wrong with the folder, one line each.
 import re
 from pathlib import Path
 
-from pipeline.plan.builds import Builds
-from pipeline.plan.catalogue import Catalogue
-from pipeline.plan.compose import composer
-from pipeline.plan.groups import check_option, option_file
-from pipeline.plan.machine import Device, Machine, read_machine, resolve
-from pipeline.plan.overrides import Overrides
-from pipeline.plan.resolve import limits_of
+from pipeline.plan.config.compose import composer
+from pipeline.plan.config.groups import check_option, option_file
+from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.overrides import Overrides
+from pipeline.plan.config.schema import to_record
+from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.local_machine import Device, Machine, read_machine, resolve
 from pipeline.plan.spec_files import write_spec
-from pipeline.plan.validate import to_record
+from pipeline.plan.tasks.resolution import limits_of
 from pipeline.records.errors import ConfigError
 from pipeline.records.hardware import Hardware, Target
 from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec

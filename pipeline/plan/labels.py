@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.plan.grammar import read_override
-from pipeline.plan.groups import AXES
+from pipeline.plan.config.grammar import read_override
+from pipeline.plan.config.groups import AXES
 from pipeline.records.hardware import Hardware
 from pipeline.records.plan import PlannedTask
 from pipeline.records.problem import Problem

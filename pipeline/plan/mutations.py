@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import yaml
 
-from pipeline.plan.builds import Builds
-from pipeline.plan.catalogue import Settings
-from pipeline.plan.specs import Specs
+from pipeline.plan.config.options import Settings
+from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.tasks.stage_specs import Specs
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest

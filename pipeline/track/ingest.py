@@ -23,7 +23,7 @@ from pipeline.track.runs.variant_run import is_measured, is_only_compiled
 from pipeline.track.stores.database_queries import known_runs
 from pipeline.track.stores.mlflow_store import Store, experiment_id
 
-LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/machine.py)
+LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/local_machine.py)
 MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
 ABOUT = {
     MEASURED: "One run per measured variant. The links in the report and in the sweeps open a task's charts.",

@@ -16,7 +16,7 @@ from pipeline.backends.cuda.geometry import geometry_of
 from pipeline.backends.machine_code import sass
 from pipeline.backends.machine_code.nvidia import kernel_resources
 from pipeline.backends.machine_code.tools import tools
-from pipeline.plan.meaning import check
+from pipeline.plan.config.semantics import check
 from pipeline.records.compiled import Compiled
 from pipeline.records.errors import ConfigError, FormulaError, ToolchainError
 from pipeline.records.kernel import Launch

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pipeline.backends.machine_code.occupancy import Resources, occupancy
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import from_plain
 from tests.backends.triton_jobs import ROOT, TARGETS, target

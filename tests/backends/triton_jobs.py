@@ -6,8 +6,8 @@ import textwrap
 import msgspec
 
 from pipeline.backends.backend import CompileJob
-from pipeline.plan.compose import composer
-from pipeline.plan.resolve import target_of
+from pipeline.plan.config.compose import composer
+from pipeline.plan.tasks.resolution import target_of
 from pipeline.records.hardware import Hardware, Target
 from pipeline.records.kernel import Implementation, Kernel, Tensor
 from pipeline.records.problem import Problem

@@ -29,10 +29,10 @@ from pipeline.measure.bench import ROUNDS, Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.rounds import CANDIDATE, CLEAN, Round, waiting
 from pipeline.measure.work import work_of
-from pipeline.plan.catalogue import Catalogue
-from pipeline.plan.compose import composer
-from pipeline.plan.groups import options
-from pipeline.plan.overrides import Overrides
+from pipeline.plan.config.compose import composer
+from pipeline.plan.config.groups import options
+from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.overrides import Overrides
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path, spec_path
 from pipeline.records.outcome import Failure

@@ -28,7 +28,7 @@ from pipeline.measure.lock import device_lock
 from pipeline.measure.matrix_peaks import peak_of
 from pipeline.measure.processor import usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
-from pipeline.plan.machine import read_machine
+from pipeline.plan.local_machine import read_machine
 from pipeline.sandbox.sandbox import ForkServer
 from tests.benchmarks import likwid
 from tests.benchmarks.ceilings_page import INTRODUCTION, Row, gains, table

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.plan import PlannedTask
 from tests.paths import ROOT

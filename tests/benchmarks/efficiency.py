@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.environment import forget_compiler_settings
 from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record, to_json

@@ -19,7 +19,7 @@ from pipeline.measure.opponents import Opponent
 from pipeline.measure.rounds import CANDIDATE
 from pipeline.measure.runner import measure
 from pipeline.measure.summary import Unstable
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.compiled import CompileRecord
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.profiled import ProfileOutput, ProfileRecord

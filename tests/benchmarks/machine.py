@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 
-from pipeline.plan.machine import read_machine
+from pipeline.plan.local_machine import read_machine
 
 
 def where(packages: Sequence[str], *, tools: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path, spec_path
 from pipeline.records.plan import PlannedTask

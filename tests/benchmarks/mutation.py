@@ -10,8 +10,8 @@ import platform
 import subprocess
 import sys
 
-from pipeline.plan.cache import current_plan
-from pipeline.plan.machine import read_machine
+from pipeline.plan.local_machine import read_machine
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
 from pipeline.records.specs import AggregateSpec

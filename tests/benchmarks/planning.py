@@ -149,22 +149,24 @@ class Clock:
 def child(lines: list[str]) -> None:
     """Do all that the front door does until it would start Snakemake, and say what CPU time that took."""
     from pipeline.execution.multirun import folders, front, jobs, launching, sweeping
-    from pipeline.plan import builds, cache, plan, resolve, spec_files, specs, tasks
+    from pipeline.plan import plan_cache, planner, spec_files
+    from pipeline.plan.identity import stage_builds
+    from pipeline.plan.tasks import resolution, stage_specs, task_maker
 
     clock = Clock()
     clock.wrap(sweeping, "combinations", "combinations")
     clock.wrap(launching, "plan_of_jobs", "plan: the rest")
-    clock.wrap(cache, "_contents", "plan: what it is made from")
-    clock.wrap(plan, "gather", "plan: options composed and checked")
-    clock.wrap(plan, "make_plan", "plan: jobs and aggregate")
-    clock.wrap(tasks.TaskMaker, "task", "plan: tasks")
-    clock.wrap(specs.SpecMaker, "of", "plan: specs")
+    clock.wrap(plan_cache, "_contents", "plan: what it is made from")
+    clock.wrap(planner, "gather", "plan: options composed and checked")
+    clock.wrap(planner, "make_plan", "plan: jobs and aggregate")
+    clock.wrap(task_maker.TaskMaker, "task", "plan: tasks")
+    clock.wrap(stage_specs.SpecMaker, "of", "plan: specs")
     clock.wrap(spec_files.SpecFiles, "put", "plan: specs written")
-    clock.wrap(plan, "mutate_specs", "plan: mutants")
-    clock.wrap(builds.Builds, "_of_backend", "plan: code and tools")
-    clock.wrap(builds.Builds, "generate", "plan: code and tools")
-    clock.wrap(builds.Builds, "aggregate", "plan: code and tools")
-    clock.wrap(resolve.Spaces, "counts", "plan: spaces solved")
+    clock.wrap(planner, "mutate_specs", "plan: mutants")
+    clock.wrap(stage_builds.Builds, "_of_backend", "plan: code and tools")
+    clock.wrap(stage_builds.Builds, "generate", "plan: code and tools")
+    clock.wrap(stage_builds.Builds, "aggregate", "plan: code and tools")
+    clock.wrap(resolution.Spaces, "counts", "plan: spaces solved")
     clock.wrap(jobs.SweepJobs, "make", "jobs' configurations")
     clock.wrap(folders.Folders, "write", "jobs' folders")
     imported = time.process_time()

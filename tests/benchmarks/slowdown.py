@@ -19,7 +19,7 @@ from pipeline.backends.cpp import Cpp
 from pipeline.measure.bench import Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.roofline import Work
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.compiled import Compiled
 from pipeline.records.layout import spec_path
 from pipeline.records.profiled import Comparison

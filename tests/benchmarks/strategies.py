@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.plan.code import Code
+from pipeline.plan.identity.import_closure import Code
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.records.recorded import RecordedSpace

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from tests.benchmarks import figures
 from tests.benchmarks.figures import Figure, Section, Table, kept, page, publish
 from tests.benchmarks.made_up import EXPERIMENT, Size, declare, one_more_value

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.history import Trial
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome

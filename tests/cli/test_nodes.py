@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.cli import nodes
 from pipeline.execution.cluster.site import Site
-from pipeline.plan.nodes import Node
+from pipeline.plan.cluster_nodes import Node
 from pipeline.records.errors import ToolchainError
 from pipeline.records.hardware import Hardware
 from tests.paths import ROOT

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from pipeline.execution import on_node
-from pipeline.plan import builds
-from pipeline.plan.machine import Machine
+from pipeline.plan.identity import stage_builds
+from pipeline.plan.local_machine import Machine
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
 from tests.plan.conftest import read_once
@@ -23,7 +23,7 @@ OTHER = msgspec.structs.replace(
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A small project, planned for this test's machine."""
-    monkeypatch.setattr(builds, "Code", read_once)
+    monkeypatch.setattr(stage_builds, "Code", read_once)
     return Project(tmp_path / "project")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from pipeline.backends.registry import backend
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.kernel import Kernel
 from pipeline.records.record import from_plain

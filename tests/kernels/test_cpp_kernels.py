@@ -9,7 +9,7 @@ import torch
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
 from pipeline.records.compiled import Compiled
 from pipeline.records.formula import evaluate_number
 from pipeline.records.hardware import Target

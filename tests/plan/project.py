@@ -4,9 +4,9 @@ import functools
 import shutil
 from pathlib import Path
 
-from pipeline.plan.code import Code
-from pipeline.plan.machine import Machine
-from pipeline.plan.plan import Made, make_plan
+from pipeline.plan.identity.import_closure import Code
+from pipeline.plan.local_machine import Machine
+from pipeline.plan.planner import Made, make_plan
 from pipeline.records.hardware import Hardware, Quantity
 from pipeline.records.layout import spec_path
 from pipeline.records.plan import Plan, PlannedTask

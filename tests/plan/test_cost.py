@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.plan import resolve, specs, tasks
-from pipeline.plan.builds import Builds
-from pipeline.plan.once import Once
+from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.memoize import Once
+from pipeline.plan.tasks import resolution, stage_specs, task_maker
 from pipeline.records import record
 from pipeline.search.space import Subspace
 from pipeline.store.many import Files
@@ -40,12 +40,12 @@ def test_a_task_more(project: Project, monkeypatch: pytest.MonkeyPatch, line: st
     """Four specs are encoded and written once each, and little beside; what tasks share is made once."""
     counts: Counter[str] = Counter()
     counted(monkeypatch, counts, record.msgspec.json, "encode")
-    counted(monkeypatch, counts, specs, "spec_file")
+    counted(monkeypatch, counts, stage_specs, "spec_file")
     counted(monkeypatch, counts, Files, "_write")
     counted(monkeypatch, counts, Subspace, "points")
     counted(monkeypatch, counts, Builds, "_of_backend")
-    counted(monkeypatch, counts, tasks, "fingerprint")
-    counted(monkeypatch, counts, resolve, "_narrowed")
+    counted(monkeypatch, counts, task_maker, "fingerprint")
+    counted(monkeypatch, counts, resolution, "_narrowed")
     jobs = [("workload=small", "hardware=cpu", line.format(30 + number)) for number in range(JOBS)]
     plan = project.make_sweep(*jobs).plan
     assert len(plan.tasks) == JOBS

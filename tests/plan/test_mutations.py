@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from pipeline.backends.registry import backend
-from pipeline.plan.compose import composer
-from pipeline.plan.groups import options
+from pipeline.plan.config.compose import composer
+from pipeline.plan.config.groups import options
 from pipeline.plan.mutations import SURVIVORS, explanations
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Kernel

@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
 from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.hardware import Target
 from pipeline.records.layout import entry_path, output_path, spec_path

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure

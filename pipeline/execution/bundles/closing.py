@@ -9,10 +9,10 @@ import msgspec
 from pipeline.execution.bundles.archive import Bundle
 from pipeline.execution.bundles.jobs import Command, run_all
 from pipeline.execution.bundles.stages import StageCommands
-from pipeline.plan.builds import Builds
-from pipeline.plan.catalogue import Catalogue
-from pipeline.plan.compose import composer
-from pipeline.plan.overrides import parse
+from pipeline.plan.config.compose import composer
+from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.overrides import parse
+from pipeline.plan.identity.stage_builds import Builds
 from pipeline.plan.spec_files import write_spec
 from pipeline.records.errors import BundleError
 from pipeline.records.record import Record

@@ -24,8 +24,8 @@ def pack(options: argparse.Namespace) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
     from pipeline.execution.bundles.libraries import OF_BACKEND, Target
     from pipeline.execution.bundles.packing import pack as pack_job
-    from pipeline.plan.machine import read_machine
-    from pipeline.plan.material import gather
+    from pipeline.plan.local_machine import read_machine
+    from pipeline.plan.plan_inputs import gather
 
     overrides = tuple(options.overrides)
     (material,) = gather((overrides,), Path.cwd(), read_machine())
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     """Plan, run, write the bundle, say what came of it."""
     from pipeline.execution.bundles.running import Runner
     from pipeline.execution.bundles.writing import Request, write
-    from pipeline.plan.cache import current_plan
+    from pipeline.plan.plan_cache import current_plan
     from pipeline.store.lock import take_lock
 
     lock = take_lock(root / ".lock")

@@ -5,8 +5,8 @@ import importlib.metadata
 import platform
 import subprocess
 
-from pipeline.plan.machine import Machine
-from pipeline.plan.toolchain import all_library_versions
+from pipeline.plan.identity.tool_versions import all_library_versions
+from pipeline.plan.local_machine import Machine
 from pipeline.records.environment import untranslated
 
 LIBRARIES = ("triton", "cuda-core", "pandas")

@@ -8,7 +8,7 @@ from pipeline.execution.bundles.contents import Item, Part, choose, items_of
 from pipeline.execution.bundles.machine import device_of, environment_of
 from pipeline.execution.bundles.manifest import Manifest
 from pipeline.execution.bundles.running import Ran
-from pipeline.plan.machine import read_machine
+from pipeline.plan.local_machine import read_machine
 from pipeline.records.errors import BundleError
 from pipeline.records.plan import Plan
 from pipeline.records.record import Record

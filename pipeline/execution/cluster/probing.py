@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import msgspec
 
 from pipeline.execution.cluster.site import Site
-from pipeline.plan.machine import read_machine, resolve
-from pipeline.plan.nodes import Node, host_digest
+from pipeline.plan.cluster_nodes import Node, host_digest
+from pipeline.plan.local_machine import read_machine, resolve
 from pipeline.records.environment import untranslated
 from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.hardware import Hardware

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pipeline.execution.cluster.placement import Cluster
 from pipeline.execution.cluster.site import Site
-from pipeline.plan.machine import identity, read_machine
-from pipeline.plan.nodes import read_nodes
+from pipeline.plan.cluster_nodes import read_nodes
+from pipeline.plan.local_machine import identity, read_machine
 from pipeline.records.environment import inside_slurm, stages_run_on_a_node, use_scratch
 from pipeline.records.errors import ConfigError
 from pipeline.records.plan import Plan

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.plan.validate import to_record
+from pipeline.plan.config.schema import to_record
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.plan.cache import current_plan
-from pipeline.plan.machine import read_machine
-from pipeline.plan.material import gather
+from pipeline.plan.local_machine import read_machine
+from pipeline.plan.plan_cache import current_plan
+from pipeline.plan.plan_inputs import gather
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.layout import spec_path

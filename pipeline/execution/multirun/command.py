@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.plan.groups import hint
+from pipeline.plan.config.groups import hint
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 from pipeline.sandbox.keeper import die_with_parent

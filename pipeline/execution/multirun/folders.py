@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.execution.multirun.jobs import SweepJob, SweepJobs, plain_hydra
 from pipeline.execution.multirun.texts import Texts, list_text
-from pipeline.plan.values import Plain
+from pipeline.plan.config.values import Plain
 from pipeline.store.atomic import unwritable
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from pipeline.plan.grammar import read_override
-from pipeline.plan.groups import hint
-from pipeline.plan.overrides import check_sweep
+from pipeline.plan.config.grammar import read_override
+from pipeline.plan.config.groups import hint
+from pipeline.plan.config.overrides import check_sweep
 from pipeline.records.environment import let_hydra_raise
 from pipeline.records.errors import ConfigError, KernelmillError
 
@@ -40,7 +40,7 @@ def _hydra(arguments: Sequence[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline.plan.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
+    from pipeline.plan.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
     def run(_: DictConfig) -> float | None:

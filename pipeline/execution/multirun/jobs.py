@@ -16,10 +16,10 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from pipeline.plan.compose import Compositions
-from pipeline.plan.grammar import read_override
-from pipeline.plan.jobs import JobConfig, job_configs
-from pipeline.plan.values import Plain
+from pipeline.plan.config.compose import Compositions
+from pipeline.plan.config.grammar import read_override
+from pipeline.plan.config.job_configs import JobConfig, job_configs
+from pipeline.plan.config.values import Plain
 
 _PLAIN_SUBDIR = "${hydra.job.num}"
 _NAMES = re.compile(r"\$\{\s*([\w.]+)\s*(:?)")

@@ -30,10 +30,10 @@ from pipeline.execution.multirun.results import find_results, objective_text, re
 from pipeline.execution.multirun.sweeping import is_grid
 from pipeline.execution.summary import show
 from pipeline.execution.workflow import ROOT, Workflow
-from pipeline.plan.cache import plan_of_jobs, write_sweep
-from pipeline.plan.compose import Compositions
-from pipeline.plan.groups import hint
-from pipeline.plan.overrides import HYDRA
+from pipeline.plan.config.compose import Compositions
+from pipeline.plan.config.groups import hint
+from pipeline.plan.config.overrides import HYDRA
+from pipeline.plan.plan_cache import plan_of_jobs, write_sweep
 from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.objective import JobResult, Reached, Unfinished
 from pipeline.records.plan import Plan

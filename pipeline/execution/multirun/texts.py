@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from omegaconf._utils import get_omega_conf_dumper
 
-from pipeline.plan.values import Plain
+from pipeline.plan.config.values import Plain
 
 _NAME = re.compile(r"(?:\+{0,2}[A-Za-z_]|/)[A-Za-z0-9_./=,+-]{0,999}")
 """Strings that need no quotes and that no line ends in, unless they are one of these:"""

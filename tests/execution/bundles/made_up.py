@@ -10,7 +10,7 @@ from pipeline.execution.bundles.manifest import Job
 from pipeline.execution.bundles.running import Ran, Runner
 from pipeline.execution.bundles.stages import log_path
 from pipeline.execution.bundles.writing import Request, Written, write
-from pipeline.plan.cache import current_plan
+from pipeline.plan.plan_cache import current_plan
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.layout import output_path, spec_path

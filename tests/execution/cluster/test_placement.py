@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.execution.cluster.placement import RESOURCES, Cluster
 from pipeline.execution.cluster.site import Placement, Site
-from pipeline.plan import builds
+from pipeline.plan.identity import stage_builds
 from pipeline.records.errors import ConfigError
 from pipeline.records.plan import Plan, PlannedTask
 from tests.plan.conftest import read_once
@@ -26,7 +26,7 @@ NODE = msgspec.structs.replace(MACHINE, gpu=("cuda", "sm_90", "NVIDIA H200"))
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """On a login node: the H200 is on another one."""
-    monkeypatch.setattr(builds, "Code", read_once)
+    monkeypatch.setattr(stage_builds, "Code", read_once)
     made = Project(tmp_path / "project")
     made.machine = msgspec.structs.replace(MACHINE, nodes={"h200": NODE})
     return made

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import Placement, Site
-from pipeline.plan.nodes import Node
+from pipeline.plan.cluster_nodes import Node
 from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json

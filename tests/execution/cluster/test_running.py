@@ -11,8 +11,8 @@ from pipeline.execution.cluster import running
 from pipeline.execution.cluster.placement import Cluster
 from pipeline.execution.cluster.running import begin_job, check_run
 from pipeline.execution.cluster.site import Placement, Site
-from pipeline.plan import builds
-from pipeline.plan.nodes import Node, write_node
+from pipeline.plan.cluster_nodes import Node, write_node
+from pipeline.plan.identity import stage_builds
 from pipeline.records import environment
 from pipeline.records.errors import ConfigError
 from tests.plan.conftest import read_once
@@ -26,7 +26,7 @@ NODE = Node(hardware="cpu", machine=OTHER, host="h", created="2026-01-01T00:00:0
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project whose CPU is that of a node; this machine is another one."""
-    monkeypatch.setattr(builds, "Code", read_once)
+    monkeypatch.setattr(stage_builds, "Code", read_once)
     made = Project(tmp_path / "project")
     write_node(made.store, NODE)
     made.machine = msgspec.structs.replace(MACHINE, nodes={"cpu": OTHER})

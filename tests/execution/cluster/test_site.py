@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pipeline.execution.cluster.site import Placement, Site, read_site, to_site
-from pipeline.plan.groups import options
+from pipeline.plan.config.groups import options
 from pipeline.records.errors import ConfigError
 from tests.paths import ROOT
 

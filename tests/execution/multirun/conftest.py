@@ -9,7 +9,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from pipeline.plan.compose import HYDRA_VERSION, PRIMARY
+from pipeline.plan.config.compose import HYDRA_VERSION, PRIMARY
 from tests.paths import ROOT
 
 

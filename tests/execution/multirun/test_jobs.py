@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from pipeline.execution.multirun.failures import JobFailed
 from pipeline.execution.multirun.folders import Folders
 from pipeline.execution.multirun.jobs import Returned, SweepJob, SweepJobs
-from pipeline.plan.grammar import read_override
+from pipeline.plan.config.grammar import read_override
 from tests.paths import ROOT
 
 CONF = ROOT / "conf"

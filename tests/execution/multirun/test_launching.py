@@ -15,7 +15,7 @@ from hydra_plugins.kernelmill_launcher import KernelmillLauncher
 from pipeline.execution.multirun import launching
 from pipeline.execution.multirun.command import Ended
 from pipeline.execution.multirun.failures import JobFailed, SweepStopped
-from pipeline.plan import builds
+from pipeline.plan.identity import stage_builds
 from pipeline.records.objective import JobResult, Missed, Reached, Unfinished
 from pipeline.records.plan import Sweep
 from pipeline.records.record import read_record
@@ -71,7 +71,7 @@ def stage(master: Callable[..., DictConfig], monkeypatch: pytest.MonkeyPatch, tm
     for part in ("conf", "kernels", "workflows"):
         shutil.copytree(ROOT / part, tmp_path / part)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(builds, "Code", read_once)
+    monkeypatch.setattr(stage_builds, "Code", read_once)
     return Stage(master, monkeypatch)
 
 

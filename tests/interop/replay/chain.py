@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pipeline.plan.machine import read_machine
-from pipeline.plan.plan import make_plan
+from pipeline.plan.local_machine import read_machine
+from pipeline.plan.planner import make_plan
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.specs import TaskRow
 from pipeline.stages import aggregate, compile, generate, profile, report, track, verify

@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.backends.triton import Triton
 from pipeline.performance.diagnosis import diagnose
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
 from pipeline.records.compiled import Compiled
 from pipeline.records.hardware import Hardware
 from pipeline.records.record import from_plain

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pipeline.plan.compose import composer
+from pipeline.plan.config.compose import composer
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem

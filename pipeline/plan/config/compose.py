@@ -1,0 +1,257 @@
+"""Compose options with Hydra, each distinct one once. In: names and overrides. Out: plain dicts.
+
+A grid is formed in Python from options that are composed once: composing each cell would cost tens of
+milliseconds. An option that is written out is read as it stands. All others are composed together, each as a
+package of its own; one that is wrong is composed alone, as its own primary configuration, and so is one with
+overrides that only Hydra understands; other values are set on a copy. `defaults` (inheritance) work in all of
+them.
+"""
+
+import contextlib
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.utils import JobRuntime
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.plan.config.groups import AXES, check_option, check_project, option_file
+from pipeline.plan.config.overrides import Overrides, Reader
+from pipeline.plan.config.plain_yaml import read_literal
+from pipeline.plan.config.setting import with_values
+from pipeline.plan.config.values import Plain, split_by_option
+from pipeline.records.errors import ConfigError
+from pipeline.records.record import Record
+
+PRIMARY = "config"
+HYDRA_VERSION = "1.3"  # whose defaults we rely on
+NOT_THERE = re.compile(r"Could not override '([^']*)'.*\(Key '([^']*)' is not in struct\)")
+MISTAKES = (HydraException, OmegaConfBaseException, yaml.MarkedYAMLError)
+"""What Hydra raises where a user got something wrong."""
+
+
+class Option(Record, frozen=True, kw_only=True):
+    """One option, composed."""
+
+    plain: Plain
+    """Not to be changed: others have the same."""
+    lines: tuple[str, ...]
+    """The overrides in it."""
+
+
+class Chosen(Record, frozen=True, kw_only=True):
+    """The experiment with its settings, composed."""
+
+    plain: Plain
+    """By group; not to be changed."""
+    choices: Plain
+    """Group -> chosen option, of our groups and of Hydra's; None where none is chosen."""
+    lines: tuple[str, ...]
+    """The choices that were asked for."""
+    changed_by_others: bool
+    """Whether an override of one group may have changed another one, which interpolates it."""
+
+
+class _Composed(Record, frozen=True, kw_only=True):
+    plain: Plain
+    literal: frozenset[str]
+    """Top-level keys below which nothing was interpolated: values may be set there without Hydra."""
+
+    @property
+    def all_literal(self) -> bool:
+        """Whether that is so everywhere."""
+        return len(self.literal) == len(self.plain)
+
+
+class Compositions:
+    """What was composed of one configuration folder: kept for who composes of it again."""
+
+    def __init__(self) -> None:
+        self.options: dict[tuple[str, str], _Composed] = {}
+        self.changed: dict[tuple[str, str, tuple[str, ...]], Plain] = {}
+        self.primaries: dict[tuple[str, ...], tuple[_Composed, Plain]] = {}
+
+
+@contextlib.contextmanager
+def composer(conf: Path, known: Compositions | None = None) -> Iterator["Composer"]:
+    """Hydra, initialised for a configuration folder; what was initialised before is so again afterwards."""
+    if not conf.is_dir():
+        check_project(conf.parent)
+    runtime = JobRuntime.instance()
+    before, name = GlobalHydra.instance().hydra, runtime.get("name")
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base=HYDRA_VERSION, config_dir=str(conf.absolute())):
+            yield Composer(conf, known or Compositions())
+    finally:
+        GlobalHydra.instance().hydra = before
+        runtime.set("name", name)
+
+
+class Composer:
+    """Composes options of one configuration folder."""
+
+    def __init__(self, conf: Path, known: Compositions) -> None:
+        self.conf = conf
+        self.reader = Reader(conf)
+        self._options, self._changed, self._primaries = known.options, known.changed, known.primaries
+        self._check = functools.cache(lambda group, name: check_option(conf, group, name, f"{group}={name}"))
+
+    def settings(self, overrides: Overrides) -> Chosen:
+        """The experiment with its settings.
+
+        Raises
+        ------
+        ConfigError
+            An unknown option, a value that cannot be set, or a yaml that cannot be read.
+        """
+        lines = tuple(
+            f"{group}={names[0]}" for group, names in overrides.choices.items() if group not in AXES
+        )
+        composed, choices = self._primary(lines)
+        values = {
+            group: split_by_option(each, group, {group: composed.plain.get(group) or {}})[group]
+            for group, each in overrides.values.items()
+            if group not in AXES
+        }
+        plain = dict(composed.plain)
+        for group, each in values.items():
+            # A group may be interpolated in another one: then only Hydra knows what else changes.
+            changed = with_values(plain[group], group, each) if composed.all_literal else None
+            if changed is None:
+                wanted = (*lines, *(line for several in values.values() for line in several))
+                plain = dict(self._primary(wanted)[0].plain)
+                break
+            plain[group] = changed
+        return Chosen(plain=plain, choices=choices, lines=lines, changed_by_others=not composed.all_literal)
+
+    def _primary(self, lines: tuple[str, ...]) -> tuple[_Composed, Plain]:
+        if lines not in self._primaries:
+            where = f"{self.conf.name}/{PRIMARY}.yaml"
+            config = _compose(PRIMARY, lines, where, with_hydra=True)
+            choices = dict(config.hydra.runtime.choices)
+            ours = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+            self._primaries[lines] = _plain(ours, where), choices
+        return self._primaries[lines]
+
+    def option(self, group: str, name: str, lines: tuple[str, ...] = ()) -> Plain:
+        """One option of an axis with the overrides that apply to it; not to be changed."""
+        key = (group, name, lines)
+        if key not in self._changed:
+            self._changed[key] = self._with(group, name, lines)
+        return self._changed[key]
+
+    def _with(self, group: str, name: str, lines: tuple[str, ...]) -> Plain:
+        if (group, name) not in self._options:
+            self._options[group, name] = self._literal(group, name) or self._alone(group, name, ())
+        base = self._options[group, name]
+        plain: Plain = base.plain.get(group) or {}
+        changed = with_values(plain, group, lines) if not lines or group in base.literal else None
+        return self._alone(group, name, lines).plain.get(group) or {} if changed is None else changed
+
+    def _literal(self, group: str, name: str) -> _Composed | None:
+        plain = read_literal(self.conf, group, name)
+        return None if plain is None else _Composed(plain={group: plain}, literal=frozenset({group}))
+
+    def _alone(self, group: str, name: str, lines: tuple[str, ...]) -> _Composed:
+        where = option_file(self.conf, group, name)
+        config = _compose(f"{group}/{name}", lines, where)
+        if set(config) - {group}:
+            extra = sorted(str(key) for key in set(config) - {group})
+            raise ConfigError(f"{where}: sets keys outside of its group: {', '.join(extra)}")
+        return _plain(config, where)
+
+    def prepare(self, wanted: Mapping[str, Iterable[str]]) -> None:
+        """Compose options of several groups at once, at a third of the cost; errors wait for `option`."""
+        pairs = dict.fromkeys((group, name) for group, names in wanted.items() for name in names)
+        pairs = {pair: None for pair in pairs if pair not in self._options}
+        for pair in list(pairs):
+            written = self._literal(*pair)
+            if written is not None:
+                self._options[pair] = written
+                del pairs[pair]
+        if not pairs:
+            return
+        packages = {pair: f"option{number}" for number, pair in enumerate(pairs)}
+        lines = [f"+{group}@{package}='{name}'" for (group, name), package in packages.items()]
+        with contextlib.suppress(ConfigError):
+            composed = _plain(_compose(None, lines, ""), "")
+            if set(composed.plain) == set(packages.values()):
+                for (group, name), package in packages.items():
+                    literal = frozenset({group} if package in composed.literal else ())
+                    plain = {group: composed.plain[package]}
+                    self._options[group, name] = _Composed(plain=plain, literal=literal)
+
+    def chosen(self, group: str, names: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Option]:
+        """All chosen options of an axis; a value override applies to each that has the key.
+
+        Raises
+        ------
+        ConfigError
+            An unknown option, or an override of a key that no chosen option has.
+        """
+        for name in names:
+            self._check(group, name)
+        plain = {name: self.option(group, name) for name in names}
+        applied = split_by_option(values, group, plain)
+        return {
+            name: Option(plain=self.option(group, name, lines), lines=lines)
+            for name, lines in applied.items()
+        }
+
+
+def _compose(name: str | None, overrides: Any, where: str, *, with_hydra: bool = False) -> DictConfig:
+    """Hydra's compose with its errors in one line."""
+    try:
+        return compose(name, overrides=list(overrides), return_hydra_config=with_hydra)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{where}: {_not_yaml(error)}") from None
+    except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
+        raise ConfigError(f"{where}: {one_line(error)}") from None
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
+    return f"{place}: not YAML: {error.problem or error.context}"
+
+
+def _plain(config: DictConfig, where: str) -> _Composed:
+    """Interpolations resolved, everything plain; missing values stay marked."""
+    try:
+        plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=False)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{where}: {one_line(error)}") from None
+    written = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(plain, dict) and isinstance(written, dict)
+    literal = frozenset(str(key) for key, value in plain.items() if value == written[key])
+    return _Composed(plain={str(key): value for key, value in plain.items()}, literal=literal)
+
+
+def one_line(error: BaseException) -> str:
+    """Hydra's texts, without their hints about its search path and its environment variable."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kept = [line for line in lines if not line.startswith(("Config search path", "provider=", "full_key:"))]
+    cause = error.__cause__
+    if cause is not None and isinstance(cause, OmegaConfBaseException):
+        kept.append(f"({str(cause).splitlines()[0]})")
+    text = " ".join(kept)
+    # To add the key, as Hydra advises, would not help: there is no such one.
+    unknown = NOT_THERE.match(text)
+    return f"there is no '{unknown[2]}' in {unknown[1].removesuffix(f'.{unknown[2]}')}" if unknown else text
+
+
+def told(error: Exception) -> str:
+    """One of the MISTAKES, or an error of ours that came through Hydra, in a line."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        path = Path(error.problem_mark.name if error.problem_mark else "conf")
+        here = Path.cwd()
+        return f"{path.relative_to(here) if path.is_relative_to(here) else path}: {_not_yaml(error)}"
+    return one_line(error).removeprefix("error: ")

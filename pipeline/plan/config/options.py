@@ -1,0 +1,169 @@
+"""The chosen options. In: conf/ and overrides. Out: checked records, or one line that says what is wrong."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipeline.plan.config.compose import Composer
+from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options
+from pipeline.plan.config.overrides import Overrides
+from pipeline.plan.config.schema import to_record
+from pipeline.plan.config.semantics import check, check_optimization
+from pipeline.records.errors import ConfigError
+from pipeline.records.experiment import Experiment
+from pipeline.records.hardware import Hardware
+from pipeline.records.kernel import Kernel
+from pipeline.records.mutated import Mutation
+from pipeline.records.objective import Objective
+from pipeline.records.optimization import Optimization
+from pipeline.records.record import Record, digest
+from pipeline.records.search import Search
+from pipeline.records.settings import Profile, Tracking, Verify
+from pipeline.records.workload import Workload
+
+R = TypeVar("R", bound=Record)
+_Known = dict[tuple[object, ...], Record]
+
+
+class Settings(Record, frozen=True, kw_only=True):
+    """The experiment and how its tasks are searched, judged, measured and logged."""
+
+    experiment: Experiment
+    search: Search
+    verify: Verify
+    mutation: Mutation
+    profile: Profile
+    tracking: Tracking
+    objective: Objective
+
+
+class Catalogue:
+    """Loads options; each distinct one is composed and checked once, for all jobs of a sweep."""
+
+    def __init__(
+        self, composer: Composer, overrides: Overrides, root: Path, known: _Known | None = None
+    ) -> None:
+        self._composer = composer
+        self._overrides = overrides
+        self._root = root
+        self._conf = composer.conf
+        self._known: _Known = {} if known is None else known
+
+    def of(self, overrides: Overrides) -> "Catalogue":
+        """The same options as other overrides change them."""
+        return Catalogue(self._composer, overrides, self._root, self._known)
+
+    def settings(self) -> Settings:
+        """The experiment and its settings, checked; names in its grids exist."""
+        chosen = self._composer.settings(self._overrides)
+        names = {group: str(name) for group, name in chosen.choices.items()}
+        file = option_file(self._conf, "experiment", names["experiment"])
+        for key in chosen.plain:
+            if key not in SETTINGS:
+                where = f"{file}, {self._conf.name}/config.yaml"
+                raise ConfigError(f"{where}: unknown key '{key}' {hint(str(key), SETTINGS)}")
+        records: dict[str, Record] = {}
+        for group, kind in SETTINGS.items():
+            place = ("settings", group, chosen.lines, self._overrides.values.get(group, ()))
+            if chosen.changed_by_others or place not in self._known:
+                self._known[place] = self._checked(chosen.plain.get(group), group, names[group], kind)
+                if group == "experiment":
+                    self._check_names(self._known[place], file)
+            records[group] = self._known[place]
+        return Settings(**records)  # type: ignore[arg-type]
+
+    def kernels(self, names: Iterable[str]) -> dict[str, Kernel]:
+        """The chosen kernels."""
+        return self._axis("kernel", names, Kernel)
+
+    def workloads(self, names: Iterable[str]) -> dict[str, Workload]:
+        """The chosen workloads."""
+        return self._axis("workload", names, Workload)
+
+    def hardware(self, names: Iterable[str]) -> dict[str, Hardware]:
+        """The chosen hardware targets, as declared."""
+        return self._axis("hardware", names, Hardware)
+
+    def all_hardware(self) -> dict[str, Hardware]:
+        """Every hardware target that is declared, without overrides."""
+        return self._declared("hardware", Hardware)
+
+    def all_kernels(self) -> dict[str, Kernel]:
+        """Every kernel that is declared, without overrides."""
+        return self._declared("kernel", Kernel)
+
+    def optimizations(self, names: Iterable[str], kernels: Collection[Kernel]) -> dict[str, Optimization]:
+        """The chosen optimizations; what they name exists in a chosen kernel, or at least in some kernel."""
+        found = self._axis("optimization", names, Optimization)
+        for name, optimization in found.items():
+            # All options are kept, so identities stay theirs.
+            place: tuple[object, ...] = ("fits", id(optimization), *map(id, kernels))
+            if place not in self._known:
+                self._check_fit(optimization, kernels, self._where("optimization", name))
+                self._known[place] = optimization
+        return found
+
+    def _check_fit(self, optimization: Optimization, kernels: Collection[Kernel], where: str) -> None:
+        """Kernels of which a value is set are many, with the same implementations."""
+        place = ("fits alike", id(optimization), *(digest(kernel.implementations) for kernel in kernels))
+        if place not in self._known:
+            self._check_optimization(optimization, kernels, where)
+            self._known[place] = optimization
+
+    def _check_optimization(
+        self, optimization: Optimization, kernels: Collection[Kernel], where: str
+    ) -> None:
+        try:
+            check_optimization(optimization, kernels, where)
+        except ConfigError:
+            every = self._declared("kernel", Kernel)
+            check_optimization(optimization, [*every.values(), *kernels], where)
+
+    def presets(self, names: Iterable[str], where: str) -> dict[str, Verify]:
+        """Presets of verify by name, without overrides; `where` says who names them."""
+        wanted = tuple(names)
+        for name in wanted:
+            if ("verify", name, ()) not in self._known:
+                check_option(self._conf, "verify", name, where)
+        return self._records("verify", wanted, (), Verify)
+
+    def _declared(self, group: str, kind: type[R]) -> dict[str, R]:
+        """All options of an axis, without overrides."""
+        names = options(self._conf, group)
+        self._composer.prepare({group: names})
+        return self._records(group, names, (), kind)
+
+    def _axis(self, group: str, names: Iterable[str], kind: type[R]) -> dict[str, R]:
+        return self._records(group, tuple(dict.fromkeys(names)), self._overrides.values.get(group, ()), kind)
+
+    def _records(
+        self, group: str, names: tuple[str, ...], values: tuple[str, ...], kind: type[R]
+    ) -> dict[str, R]:
+        found: dict[str, R] = {}
+        for name, option in self._composer.chosen(group, names, values).items():
+            key = (group, name, option.lines)
+            if key not in self._known:
+                self._known[key] = self._checked(option.plain, group, name, kind)
+            record = self._known[key]
+            assert isinstance(record, kind)
+            found[name] = record
+        return found
+
+    def _checked(self, plain: Any, group: str, name: str, kind: type[R]) -> R:
+        where = self._where(group, name)
+        record = to_record(plain, kind, where)
+        check(record, name, where, self._root)
+        return record
+
+    def _check_names(self, experiment: Record, file: str) -> None:
+        """The names in an experiment's grids exist."""
+        assert isinstance(experiment, Experiment)
+        for number, grid in enumerate(experiment.select):
+            for axis in AXES:
+                for name in getattr(grid, axis):
+                    check_option(self._conf, axis, name, f"{file}: select[{number}].{axis}")
+
+    def _where(self, group: str, name: str) -> str:
+        lines = self._overrides.values.get(group, ())
+        changed = f" (with {' '.join(lines)})" if lines else ""
+        return option_file(self._conf, group, name) + changed

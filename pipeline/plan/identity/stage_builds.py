@@ -1,0 +1,68 @@
+"""What a stage's results depend on beside its inputs: code and toolchain, as `Build` records."""
+
+import functools
+from pathlib import Path
+
+import pipeline
+from pipeline.backends.registry import backend
+from pipeline.plan.identity.import_closure import Code
+from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions
+from pipeline.plan.memoize import Once
+from pipeline.records.hardware import Target
+from pipeline.records.record import digest
+from pipeline.records.search import Search
+from pipeline.records.specs import Build
+from pipeline.search.registry import OF_OPTUNA, members, module
+
+
+class Builds:
+    """Makes the Build of every stage; each distinct one once."""
+
+    def __init__(self, store: Path | None = None) -> None:
+        """`store` is the artifact folder, where what was read of the code is kept."""
+        assert pipeline.__file__ is not None
+        kept = None if store is None else store / "plan" / "cache" / "code"
+        self._code = functools.cache(Code(Path(pipeline.__file__).parents[1], kept=kept).digest)
+        self._toolchains: dict[tuple[str, str], Toolchain] = {}
+        self.of_backend = Once(self._of_backend)
+        """(stage, backend, target) -> Build of compile, verify or profile with one backend."""
+
+    @property
+    def toolchains(self) -> tuple[Toolchain, ...]:
+        """All that were asked for."""
+        return tuple(self._toolchains.values())
+
+    def generate(self, search: Search) -> Build:
+        """Of generate with one search strategy, and the one that it may have search for it."""
+        names = members(search)
+        code = self._code("pipeline.stages.generate", *(module(name) for name in names))
+        versions = library_versions("generate")
+        if set(names) & {*OF_OPTUNA, "surrogate"}:
+            versions |= library_versions("sampling")
+        return Build(code=code, toolchain=versions)
+
+    def _of_backend(self, stage: str, name: str, target: Target) -> Build:
+        key = (name, digest(target))
+        if key not in self._toolchains:
+            self._toolchains[key] = find_tools(name, target)
+        member = type(backend(name)).__module__
+        return Build(
+            code=self._code(f"pipeline.stages.{stage}", member),
+            toolchain={**library_versions(stage), **self._toolchains[key].versions},
+        )
+
+    def replayed(self, stage: str) -> Build:
+        """Of compile, verify or profile where recorded measurements are replayed: no backend takes part."""
+        return Build(code=self._code(f"pipeline.stages.{stage}"), toolchain=library_versions("generate"))
+
+    def judge(self, target: Target) -> Build:
+        """Of judge: candidates may be Triton's or come with C++ that is compiled here."""
+        versions = library_versions("judge")
+        for name in ("triton", "cpp"):
+            versions |= find_tools(name, target).versions
+        return Build(code=self._code("pipeline.stages.judge"), toolchain=versions)
+
+    def aggregate(self) -> Build:
+        """Of aggregate, report and track together: they share one spec."""
+        stages = (f"pipeline.stages.{stage}" for stage in ("aggregate", "report", "track"))
+        return Build(code=self._code(*stages), toolchain=library_versions("aggregate"))

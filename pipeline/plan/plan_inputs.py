@@ -1,0 +1,149 @@
+"""What a plan is made of. In: the overrides of its jobs. Out: the chosen options as records, and the cells.
+
+A run has one job, a sweep many. Jobs that differ only in which kernels, workloads, targets and optimizations
+they choose share one Material; each other choice or value makes another one, of options composed once.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.plan.config.compose import Composer, Compositions, composer
+from pipeline.plan.config.groups import AXES, option_file
+from pipeline.plan.config.options import Catalogue, Settings
+from pipeline.plan.config.overrides import Overrides
+from pipeline.plan.grid_cells import Cell, cells
+from pipeline.plan.local_machine import Device, Machine, resolve
+from pipeline.plan.memoize import Once
+from pipeline.records.hardware import Hardware
+from pipeline.records.kernel import Kernel
+from pipeline.records.optimization import Optimization
+from pipeline.records.record import Record, to_json
+from pipeline.records.settings import Verify
+from pipeline.records.workload import Workload
+
+Lines = tuple[str, ...]
+"""The overrides of one job."""
+
+
+class JobCells(Record, frozen=True, kw_only=True):
+    """The part of the grid that one job is."""
+
+    number: int
+    cells: tuple[Cell, ...]
+
+
+class Material(Record, frozen=True, kw_only=True):
+    """Options by name, and the jobs that are made of them."""
+
+    settings: Settings
+    jobs: tuple[JobCells, ...]
+    kernels: dict[str, Kernel]
+    workloads: dict[str, Workload]
+    devices: dict[str, Device]
+    optimizations: dict[str, Optimization]
+    presets: dict[str, Verify]
+    """Those by which mutants are judged."""
+    every_kernel: dict[str, Kernel] = {}
+    """All that are declared, where a language model learns from them."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Alike:
+    """Jobs that differ in choices on the axes alone."""
+
+    overrides: Overrides
+    """Of the first one."""
+    catalogue: Catalogue
+    settings: Settings
+    jobs: list[JobCells]
+
+
+def gather(
+    jobs: Sequence[Lines], root: Path, machine: Machine, known: Compositions | None = None
+) -> tuple[Material, ...]:
+    """Compose and check what the jobs' overrides choose; `known` is what was composed already.
+
+    Raises
+    ------
+    ConfigError
+        A yaml or an override is wrong.
+    """
+    with composer(root / "conf", known) as hydra:
+        groups = _group(jobs, hydra, root)
+        hydra.prepare(
+            {axis: [getattr(cell, axis) for each in groups for cell in _cells(each.jobs)] for axis in AXES}
+        )
+        devices = _Devices(machine)
+        return tuple(_material(each, root, devices) for each in groups)
+
+
+def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
+    """Jobs by what they choose and set beside the axes' options, in the order of the first of each."""
+    groups: dict[bytes, _Alike] = {}
+    first: Catalogue | None = None
+    for number, lines in enumerate(jobs):
+        overrides = hydra.reader.read(lines)
+        axes = {group: names for group, names in overrides.choices.items() if group in AXES}
+        settings = {group: names for group, names in overrides.choices.items() if group not in AXES}
+        key = to_json([settings, overrides.values])
+        if key not in groups:
+            catalogue = first.of(overrides) if first is not None else Catalogue(hydra, overrides, root)
+            first = first or catalogue
+            groups[key] = _Alike(
+                overrides=overrides, catalogue=catalogue, settings=catalogue.settings(), jobs=[]
+            )
+        alike = groups[key]
+        alike.jobs.append(JobCells(number=number, cells=cells(alike.settings.experiment, axes)))
+    return list(groups.values())
+
+
+class _Devices:
+    """The machine's view of hardware targets; jobs that have the same have one."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._resolved = Once(self._resolve)
+
+    def of(self, hardware: Hardware, declared: Mapping[str, Hardware]) -> Device:
+        """A target among those that are declared."""
+        return self._resolved(hardware, *declared, *declared.values())
+
+    def _resolve(self, hardware: Hardware, *declared: Any) -> Device:
+        half = len(declared) // 2
+        return resolve(hardware, dict(zip(declared[:half], declared[half:], strict=True)), self.machine)
+
+
+def _material(each: _Alike, root: Path, devices: _Devices) -> Material:
+    catalogue, settings, conf = each.catalogue, each.settings, root / "conf"
+    chosen = _cells(each.jobs)
+    kernels = catalogue.kernels(cell.kernel for cell in chosen)
+    declared = catalogue.hardware(cell.hardware for cell in chosen)
+    # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
+    known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.sees_a_gpu else declared
+    return Material(
+        settings=settings,
+        jobs=tuple(each.jobs),
+        kernels=kernels,
+        workloads=catalogue.workloads(cell.workload for cell in chosen),
+        devices={name: devices.of(one, {**known, **declared}) for name, one in declared.items()},
+        optimizations=catalogue.optimizations(
+            (cell.optimization for cell in chosen), tuple(kernels.values())
+        ),
+        presets=catalogue.presets(
+            settings.mutation.presets,
+            f"{option_file(conf, 'mutation', settings.mutation.name)}: presets",
+        ),
+        every_kernel=catalogue.all_kernels() if settings.search.agent is not None else {},
+    )
+
+
+def _cells(jobs: Sequence[JobCells]) -> tuple[Cell, ...]:
+    """Those of all of them, each once."""
+    return tuple(dict.fromkeys(cell for job in jobs for cell in job.cells))
+
+
+def kernel_file(root: Path, name: str) -> str:
+    """A kernel's yaml as messages name it."""
+    return option_file(root / "conf", "kernel", name)

@@ -1,0 +1,241 @@
+"""One task -> the specs of its stages: what each stage reads, the key of its parent, and nothing else.
+
+What is only for readers (descriptions, reasons, origin, licence) is left out of the specs. The values that a
+tunable may take end with generate: a variant carries its own, so one more value leaves every other variant's
+compile, verify and profile as they are; the default goes on, because the analysis marks it.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.memoize import Once
+from pipeline.plan.spec_files import SpecFile, spec_file
+from pipeline.plan.tasks.resolution import limits_named
+from pipeline.records.brief import Brief
+from pipeline.records.hardware import Target
+from pipeline.records.kernel import Implementation, Kernel, Tolerance, Tunable, Vendor
+from pipeline.records.optimization import Optimization
+from pipeline.records.problem import Problem
+from pipeline.records.pruning import Bounded
+from pipeline.records.record import Record, digest
+from pipeline.records.recorded import RecordedFile
+from pipeline.records.search import Search, Start
+from pipeline.records.settings import Profile, Verify
+from pipeline.records.specs import Build, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
+
+R = TypeVar("R", bound=Record)
+
+
+class Task(Record, frozen=True, kw_only=True):
+    """Everything that a task's specs are made of."""
+
+    kernel: Kernel
+    implementations: dict[str, Implementation]
+    problem: Problem
+    target: Target
+    device_present: bool
+    device: str
+    optimization: Optimization
+    search: Search
+    verify: Verify
+    profile: Profile
+    source_digests: dict[str, str]
+    reference_digest: str
+    vendors_digest: str | None = None
+    brief: Brief | None = None
+    files: dict[str, str] = {}
+    starts: tuple[Start, ...] = ()
+    recorded: RecordedFile | None = None
+    bounded: Bounded | None = None
+
+
+class Specs(Record, frozen=True, kw_only=True):
+    """The chain of one task."""
+
+    generate: GenerateSpec
+    compile: CompileSpec
+    verify: VerifySpec
+    profile: ProfileSpec
+
+
+class Chain(Record, frozen=True, kw_only=True):
+    """The specs of one task, and their files."""
+
+    specs: Specs
+    files: dict[str, SpecFile]
+    """By stage."""
+
+
+class SpecMaker:
+    """Makes the specs of tasks; each is encoded once, and what tasks share is made once."""
+
+    def __init__(self, builds: Builds) -> None:
+        self._builds = builds
+        self._named = Once(limits_named)
+        self._spaces = Once(lambda several: {name: _space_of(each) for name, each in several.items()})
+        self._callables = Once(lambda several: {name: _callable_of(each) for name, each in several.items()})
+        self._build = Once(self._builds_of)
+        self._vendors = Once(_vendors)
+        self._unnamed = Once(_unnamed)
+        self._undescribed = Once(_undescribed)
+        self._tolerance = Once(_tolerance)
+
+    def of(self, task: Task) -> Chain:
+        """The specs of a task, chained by their keys."""
+        generate = self._generate(task)
+        if task.search.rounds > 1:
+            # What the later stages find comes back to generate, so it depends on all that they depend on.
+            later = self._chain(task, generate).specs
+            feedback = digest([later.compile, later.verify, later.profile])
+            generate = msgspec.structs.replace(generate, feedback=feedback)
+        return self._chain(task, generate)
+
+    def _generate(self, task: Task) -> GenerateSpec:
+        named = self._named(task.implementations)
+        return GenerateSpec(
+            kernel=task.kernel.name,
+            implementations=self._spaces(task.implementations),
+            source_digests=task.source_digests,
+            problem=task.problem,
+            limits={name: value for name, value in task.target.limits.items() if name in named},
+            optimization=self._unnamed(task.optimization),
+            search=self._unnamed(task.search),
+            starts=task.starts,
+            build=self._builds.generate(task.search),
+            brief=task.brief,
+            files=task.files,
+            reference=task.kernel.reference if _compiles_reference(task) else None,
+            reference_digest=task.reference_digest if _compiles_reference(task) else None,
+            target=task.target if _compiles_reference(task) else None,
+        )
+
+    def _chain(self, task: Task, generate: GenerateSpec) -> Chain:
+        files = {"generate": spec_file(task.kernel.name, generate)}
+        compiled = self._compile(task, files["generate"].key)
+        files["compile"] = spec_file(task.kernel.name, compiled)
+        verified = self._verify(task, files["compile"].key)
+        files["verify"] = spec_file(task.kernel.name, verified)
+        profiled = self._profile(task, files["verify"].key)
+        files["profile"] = spec_file(task.kernel.name, profiled)
+        specs = Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
+        return Chain(specs=specs, files=files)
+
+    def _compile(self, task: Task, parent: str) -> CompileSpec:
+        return CompileSpec(
+            parent=parent,
+            problem=task.problem,
+            implementations=self._callables(task.implementations),
+            target=task.target,
+            builds=self._build("compile", task.implementations, task.target, task.recorded),
+            recorded=task.recorded,
+        )
+
+    def _verify(self, task: Task, parent: str) -> VerifySpec:
+        kernel = task.kernel
+        return VerifySpec(
+            parent=parent,
+            problem=task.problem,
+            implementations=self._callables(task.implementations),
+            reference=kernel.reference,
+            reference_digest=task.reference_digest,
+            gradient_of=kernel.gradient_of,
+            tolerance=self._tolerance(kernel.tolerance),
+            deterministic=kernel.deterministic,
+            special_values=kernel.special_values,
+            linear=kernel.linear,
+            target=task.target,
+            device_present=task.device_present,
+            settings=self._undescribed(task.verify),
+            prune=task.search.prune,
+            bounded=task.bounded,
+            builds=self._build("verify", task.implementations, task.target, task.recorded),
+            recorded=task.recorded,
+        )
+
+    def _profile(self, task: Task, parent: str) -> ProfileSpec:
+        kernel = task.kernel
+        vendors = self._vendors(kernel, task.profile, task.target)
+        return ProfileSpec(
+            parent=parent,
+            problem=task.problem,
+            implementations=self._callables(task.implementations),
+            reference=kernel.reference,
+            reference_digest=task.reference_digest,
+            gradient_of=kernel.gradient_of,
+            vendors=vendors,
+            vendors_digest=task.vendors_digest if vendors else None,
+            cost=kernel.cost,
+            target=task.target,
+            device_present=task.device_present,
+            device=task.device,
+            settings=self._undescribed(task.profile),
+            screening=task.search.screening(),
+            shapes=task.search.shapes(task.problem.dimensions),
+            builds=self._build("profile", task.implementations, task.target, task.recorded),
+            recorded=task.recorded,
+        )
+
+    def _builds_of(
+        self,
+        stage: str,
+        implementations: Mapping[str, Implementation],
+        target: Target,
+        recorded: RecordedFile | None,
+    ) -> dict[str, Build]:
+        used = sorted({each.backend for each in implementations.values()})
+        if recorded is not None:
+            return dict.fromkeys(used, self._builds.replayed(stage))
+        return {name: self._builds.of_backend(stage, name, target) for name in used}
+
+
+def _compiles_reference(task: Task) -> bool:
+    return task.search.strategy == "inductor" and task.kernel.gradient_of is None
+
+
+def _unnamed(options: R) -> R:
+    """An optimization or a search without what is for readers; its implementations are chosen already."""
+    plain = msgspec.structs.replace(options, name="", description="")
+    return msgspec.structs.replace(plain, implementations="all") if isinstance(plain, Optimization) else plain
+
+
+def _undescribed(settings: R) -> R:
+    return msgspec.structs.replace(settings, description="")
+
+
+def _tolerance(tolerance: Tolerance) -> Tolerance:
+    return msgspec.structs.replace(tolerance, reason="")
+
+
+def _vendors(kernel: Kernel, profile: Profile, target: Target) -> dict[str, Vendor]:
+    """Those of the target's kind, where the measurement asks for them."""
+    if "vendor" not in profile.baselines:
+        return {}
+    return {
+        name: msgspec.structs.replace(vendor, description="")
+        for name, vendor in kernel.vendors.items()
+        if target.kind in vendor.kinds
+    }
+
+
+def _space_of(implementation: Implementation) -> Implementation:
+    """What generate reads: the space."""
+    tunables = {
+        name: msgspec.structs.replace(tunable, description="")
+        for name, tunable in implementation.tunables.items()
+    }
+    return msgspec.structs.replace(implementation, tunables=tunables, origin="", licence="")
+
+
+def _callable_of(implementation: Implementation) -> Implementation:
+    """What the later stages read: how to build and call it, and on which shapes it may be called."""
+    tunables = {
+        name: Tunable(values=(tunable.default,), default=tunable.default)
+        for name, tunable in implementation.tunables.items()
+    }
+    constraints = tuple(msgspec.structs.replace(each, reason="") for each in implementation.constraints)
+    return msgspec.structs.replace(
+        implementation, tunables=tunables, constraints=constraints, origin="", licence=""
+    )

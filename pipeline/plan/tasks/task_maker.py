@@ -1,0 +1,294 @@
+"""Make tasks. In: a cell of the grid with its options. Out: the task, the specs of its stages on disk.
+
+One maker serves all jobs of a sweep: what tasks share is read, solved and hashed once.
+"""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from pipeline.backends.source_digests import Sources
+from pipeline.plan.briefs import Subject, brief_of
+from pipeline.plan.folders import files_of
+from pipeline.plan.grid_cells import Cell
+from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.local_machine import Machine, fingerprint
+from pipeline.plan.memoize import Once
+from pipeline.plan.plan_inputs import Material, kernel_file
+from pipeline.plan.spec_files import SpecFiles
+from pipeline.plan.tasks.recorded_tasks import Replaying
+from pipeline.plan.tasks.resolution import (
+    Impossible,
+    Spaces,
+    fitting,
+    limits_of,
+    problem_of,
+    target_of,
+)
+from pipeline.plan.tasks.search_inputs import starts
+from pipeline.plan.tasks.stage_specs import Chain, SpecMaker, Specs, Task
+from pipeline.records.brief import Brief
+from pipeline.records.errors import ConfigError
+from pipeline.records.formula import evaluate_number
+from pipeline.records.hardware import Hardware
+from pipeline.records.kernel import Implementation, Kernel
+from pipeline.records.plan import PlannedTask
+from pipeline.records.problem import Problem
+from pipeline.records.pruning import Bounded
+from pipeline.records.record import Record, digest
+from pipeline.records.search import Search, Start
+from pipeline.records.specs import TaskRow
+from pipeline.search.registry import diagnosis, writer
+from pipeline.search.space import constants_of
+
+T = TypeVar("T")
+
+NO_REFERENCE = "none"
+"""Digest of the reference of a kernel that has none: it is known by recorded measurements alone."""
+
+
+class Made(Record, frozen=True, kw_only=True):
+    """A task with the specs of its stages."""
+
+    planned: PlannedTask
+    specs: Specs
+
+
+class TaskMaker:
+    """Makes tasks; what they share is made once."""
+
+    def __init__(self, machine: Machine, *, root: Path, store: Path) -> None:
+        self._root = root
+        self._files = SpecFiles(store)
+        self.builds = Builds(store)
+        self._specs = SpecMaker(self.builds)
+        self._spaces = Spaces()
+        self._problem = Once(problem_of)
+        self._fitting = Once(lambda *chosen: self._shared(fitting(*chosen)))
+        self._target = Once(lambda *chosen: self._shared(target_of(*chosen)))
+        self._limits = Once(limits_of)
+        self._fingerprint = Once(lambda device: fingerprint(device, machine))
+        self._cost = Once(_cost)
+        self._of_source = Once(self._source_digests_of)
+        self._of_modules = Once(self._modules)
+        self._sources = Sources(root)
+        self._replaying = Replaying(root)
+        self._replayed = Once(self._replaying.task)
+        self._equals: dict[tuple[type, bytes], Any] = {}
+        self._source_digests: dict[str, str] = {}
+        self._module_digests: dict[str, tuple[str, str | None]] = {}
+
+    def task(self, material: Material, cell: Cell) -> Made:
+        """The task of a cell with its specs on disk; raises Impossible where there is none."""
+        settings = material.settings
+        kernel, device = material.kernels[cell.kernel], material.devices[cell.hardware]
+        workload, optimization = material.workloads[cell.workload], material.optimizations[cell.optimization]
+        where = kernel_file(self._root, cell.kernel)
+        replayed = self._replayed(kernel, device.hardware, workload, optimization, where)
+        if replayed is None:
+            problem = self._problem(kernel, workload, where)
+            implementations = self._fitting(kernel, device.hardware.kind, optimization)
+        elif writer(settings.search.strategy) is not None:
+            raise Impossible(f"{settings.search.strategy} writes sources, and nothing was recorded of those")
+        else:
+            problem, implementations = replayed.problem, replayed.implementations
+        _check_ladder(settings.search, problem, recorded=replayed is not None)
+        # All limits, so that an error names all that a constraint may use.
+        constants = constants_of(problem, self._limits(device.hardware))
+        ruled_by = f"kernel.space={kernel.space}" if kernel.space is not None else where
+        counts = self._spaces.counts(implementations, optimization, constants, ruled_by)
+        reference, vendors = self._of_modules(kernel, where)
+        task = Task(
+            kernel=kernel,
+            implementations=implementations,
+            problem=problem,
+            target=self._target(device.hardware, implementations),
+            device_present=device.present,
+            device=replayed.file.digest if replayed else self._fingerprint(device),
+            optimization=optimization,
+            search=settings.search,
+            verify=settings.verify,
+            profile=settings.profile,
+            # A kernel that is known by its measurements has no source; their file stands for it.
+            source_digests=replayed.sources
+            if replayed and kernel.space
+            else self._of_source(implementations),
+            reference_digest=reference,
+            vendors_digest=vendors,
+            files=self._folder(settings.search),
+            brief=self._brief(material, cell, implementations, reference),
+            starts=self._starts(settings.search, implementations, cell, problem.element),
+            recorded=replayed.file if replayed else None,
+            bounded=self._bounded(settings.search, kernel, problem, device.hardware),
+        )
+        budget = settings.search.variants_per_round
+        total = sum(counts.values())
+        chain = self._specs.of(task)
+        planned = PlannedTask(
+            row=self._row(cell, task, device.hardware, self._written(chain)),
+            variants=counts,
+            proposed=total if budget is None else min(total, budget),
+        )
+        return Made(planned=planned, specs=chain.specs)
+
+    def _starts(
+        self, search: Search, implementations: dict[str, Implementation], cell: Cell, dtype: str
+    ) -> tuple[Start, ...]:
+        """Winners that the search begins with; the files belong to what the plan was made from."""
+        if search.strategy != "transfer" or search.transfer is None:
+            return ()
+        wanted = {
+            "kernel": cell.kernel,
+            "workload": cell.workload,
+            "hardware": cell.hardware,
+            "dtype": dtype,
+        }
+        found, files = starts(search.transfer, implementations, wanted, self._root)
+        self._sources.read.update(files)
+        return found
+
+    def files(self) -> tuple[str, ...]:
+        """Sources that were read."""
+        return tuple(sorted(str(path) for path in self._sources.read | self._replaying.read))
+
+    def _shared(self, value: T) -> T:
+        """The first equal one: a kernel of which an attribute was set has the same implementations."""
+        # Not in canonical form: two orders of the same names are two values.
+        shared: T = self._equals.setdefault((type(value), msgspec.json.encode(value)), value)
+        return shared
+
+    def _written(self, chain: Chain) -> dict[str, str]:
+        for stage, file in chain.files.items():
+            self._files.put(stage, file)
+        return {stage: file.key for stage, file in chain.files.items()}
+
+    def _source_digests_of(self, implementations: dict[str, Implementation]) -> dict[str, str]:
+        return {name: self._source_digest(each) for name, each in implementations.items()}
+
+    def _source_digest(self, implementation: Implementation) -> str:
+        key = digest(implementation)
+        if key not in self._source_digests:
+            self._source_digests[key] = self._sources.implementation(implementation)
+        return self._source_digests[key]
+
+    def _brief(
+        self, material: Material, cell: Cell, implementations: dict[str, Implementation], reference: str
+    ) -> Brief | None:
+        """Where a language model is to write, or a search reads diagnoses."""
+        agent, search = material.settings.search.agent, material.settings.search
+        kernel = material.kernels[cell.kernel]
+        known = kernel.cost.flops is not None and kernel.cost.bytes is not None
+        if agent is None and (diagnosis(search.strategy) is None or not known):
+            return None
+        subject = Subject(
+            agent=agent,
+            kernel=kernel,
+            implementations=implementations,
+            hardware=material.devices[cell.hardware].hardware,
+            reference_digest=reference,
+            kernels=material.every_kernel,
+        )
+        brief = brief_of(subject, self._root, self._sources.implementation)
+        if agent is not None and agent.start is not None:
+            self._sources.read.add((self._root / agent.start).resolve())
+        return brief
+
+    def _folder(self, search: Search) -> dict[str, str]:
+        """Files of the folder that a search names; the plan is made anew when one comes or changes."""
+        if search.folder is None:
+            return {}
+        found = files_of(search.folder, self._root)
+        folder = (self._root / search.folder).resolve()
+        self._sources.read |= {folder, *(folder / name for name in found)}
+        return found
+
+    def _modules(self, kernel: Kernel, where: str) -> tuple[str, str | None]:
+        """Digests of the reference's modules and of the vendors'."""
+        if not kernel.reference:
+            return NO_REFERENCE, None
+        key = digest([where, kernel.reference, kernel.tolerance.magnitude, kernel.vendors])
+        if key not in self._module_digests:
+            self._module_digests[key] = (
+                self._sources.reference(kernel, where),
+                self._sources.vendors(kernel, where),
+            )
+        return self._module_digests[key]
+
+    def _bounded(
+        self, search: Search, kernel: Kernel, problem: Problem, hardware: Hardware
+    ) -> Bounded | None:
+        """What bounds rest on, where the search prunes by them: other searches do not depend on it."""
+        if search.prune is None or not search.prune.by_bound:
+            return None
+        cost = self._cost(kernel, problem)
+        return Bounded(
+            flops=cost.flops,
+            bytes=cost.bytes,
+            read=cost.read,
+            unit=kernel.cost.unit,
+            dtype=problem.element,
+            peaks=hardware.peaks,
+        )
+
+    def _row(self, cell: Cell, task: Task, hardware: Hardware, keys: dict[str, str]) -> TaskRow:
+        cost = self._cost(task.kernel, task.problem)
+        return TaskRow(
+            task=digest([cell, task.search.name, keys["profile"]]),
+            kernel=cell.kernel,
+            workload=cell.workload,
+            hardware=cell.hardware,
+            kind=hardware.kind,
+            device_present=task.device_present,
+            optimization=cell.optimization,
+            search=task.search.name,
+            rounds=task.search.rounds,
+            dtype=task.problem.element,
+            dimensions=task.problem.dimensions,
+            flops=cost.flops,
+            bytes=cost.bytes,
+            read=cost.read,
+            unit=task.kernel.cost.unit,
+            peaks=hardware.peaks,
+            limits=self._limits(hardware),
+            generate=keys["generate"],
+            compile=keys["compile"],
+            verify=keys["verify"],
+            profile=keys["profile"],
+            recorded=task.recorded.line if task.recorded else None,
+        )
+
+
+def _check_ladder(search: Search, problem: Problem, *, recorded: bool) -> None:
+    """Raise for smaller shapes that there cannot be."""
+    names = search.successive_halving.shrink if search.successive_halving else {}
+    if not names:
+        return
+    if recorded:
+        raise Impossible("search.successive_halving.shrink: the measurements were recorded on one shape")
+    if not names.keys() & problem.dimensions.keys():
+        raise ConfigError(
+            f"search.successive_halving.shrink: got {', '.join(names)}, "
+            f"expected dimensions of {problem.kernel}: {', '.join(problem.dimensions)}"
+        )
+
+
+class _Cost(Record, frozen=True, kw_only=True):
+    """Of one call."""
+
+    flops: float | None
+    """Each is absent where the kernel has no formula."""
+    bytes: float | None
+    read: float | None
+    """Bytes that the inputs take of these."""
+
+
+def _cost(kernel: Kernel, problem: Problem) -> _Cost:
+    names = {**problem.attributes, **problem.dimensions}
+    names["itemsize"] = constants_of(problem, {})["itemsize"]
+    flops, traffic = (
+        None if formula is None else evaluate_number(formula, names)
+        for formula in (kernel.cost.flops, kernel.cost.bytes)
+    )
+    read = None if traffic is None else traffic * problem.input_share
+    return _Cost(flops=flops, bytes=traffic, read=read)
