@@ -7,7 +7,7 @@ snakemake --cores all --config overrides="kernel=softmax"   a part of it; `pytho
 snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.cli.judge`
 """
 
-from pipeline.execution.pace import ends_soon, start_at_once
+from pipeline.execution.snakemake_internals import ends_soon, start_at_once
 from pipeline.execution.workflow import open_workflow
 
 asked = {"main": workflow.is_main_process, "dryrun": workflow.output_settings.dryrun}

@@ -1,7 +1,7 @@
 """Hydra finds here what `python -m pipeline -m` runs with: a launcher, a sweeper and where jobs' folders go.
 
 Hydra executes this module at each start, and takes only classes that are defined in it: the work is done in
-`pipeline.execution.multirun`, imported when there is something to do. No `from __future__ import annotations`
+`pipeline.execution.sweep`, imported when there is something to do. No `from __future__ import annotations`
 here: Hydra executes the module before it registers it, and the dataclasses' names would not be found.
 """
 
@@ -68,7 +68,7 @@ class KernelmillLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence["JobReturn"]:
         """Run the jobs; each one's return value is its objective."""
-        from pipeline.execution.multirun.launching import launch
+        from pipeline.execution.sweep.dag_launcher import launch
 
         return launch(self, job_overrides, first=initial_job_idx)
 
@@ -94,7 +94,7 @@ class KernelmillSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Launch all jobs, batch after batch; a failed job is an error after its batch."""
-        from pipeline.execution.multirun.sweeping import sweep
+        from pipeline.execution.sweep.grid_sweeper import sweep
 
         return sweep(self, arguments)
 

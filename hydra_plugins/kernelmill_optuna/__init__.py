@@ -30,7 +30,7 @@ SAMPLERS = {
 
 @dataclass
 class OptunaSweeperConf:
-    """`hydra.sweeper` with its defaults; `pipeline.execution.sweeping.settings` checks it."""
+    """`hydra.sweeper` with its defaults; `pipeline.execution.sweep.sweeper_settings` checks it."""
 
     _target_: str = "hydra_plugins.kernelmill_optuna.OptunaSweeper"
     _recursive_: bool = False  # a sampler that is named by its class is not made by Hydra
@@ -80,7 +80,7 @@ class OptunaSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Returns what the launcher returned for each batch; an error that the user can fix is one line."""
-        from pipeline.execution.sweeping.sweep import HydraSweep
+        from pipeline.execution.sweep.optuna_sweeper import HydraSweep
         from pipeline.records.errors import KernelmillError
 
         assert self.config is not None and self.hydra_context is not None and self.launcher is not None

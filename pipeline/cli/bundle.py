@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.execution.bundles import needs
+from pipeline.execution.bundle import requirements
 from pipeline.records.errors import KernelmillError
 
 ROOT = Path("artifacts")
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     """Command line; returns the exit code: 1 where nothing came of it, 3 where some tasks did not end."""
     options = _parser().parse_args(arguments)
     try:
-        needs.check(needs.RECORDS | (needs.STAGES if options.command == "run" else {}))
+        requirements.check(requirements.RECORDS | (requirements.STAGES if options.command == "run" else {}))
         return _run(options)
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -43,17 +43,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pipeline.execution.bundles import commands
+    from pipeline.execution.bundle import operations
 
     match options.command:
         case "pack":
-            return commands.pack(options)
+            return operations.pack(options)
         case "run":
-            return commands.run(options, ROOT)
+            return operations.run(options, ROOT)
         case "show":
-            return commands.show(options.files)
+            return operations.show(options.files)
         case _:
-            return commands.ingest(options, ROOT)
+            return operations.ingest(options, ROOT)
 
 
 def _parser() -> argparse.ArgumentParser:

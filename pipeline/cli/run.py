@@ -2,7 +2,7 @@
 
 python -m pipeline [-m] [OVERRIDE ...] [-- SNAKEMAKE ARGUMENT ...]
 
-Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, `pipeline.execution.multirun`).
+Hydra answers its own flags (--help, --cfg, --info, -sc) and runs sweeps (-m, `pipeline.execution.sweep`).
 A run is composed by the room `plan`, with Hydra and in its grammar, so that an error is one line and a list
 of options (`kernel=softmax,matmul`) is one plan.
 """
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.cli import completion
-from pipeline.execution.multirun.command import check_executors, cores, is_looking, run_snakemake
-from pipeline.execution.submit import begin
+from pipeline.execution.snakemake_command import check_executors, cores, is_looking, run_snakemake
 from pipeline.execution.summary import show
+from pipeline.execution.workers.submit import begin
 from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
 from pipeline.plan.config.groups import check_project
 from pipeline.plan.plan_cache import current_plan
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     ours, passed_on = _split(arguments)
     asks = any(argument.split("=")[0] in ASKING for argument in ours)
     if any(argument in MULTIRUN for argument in ours) and not asks:
-        from pipeline.execution.multirun.front import multirun  # Hydra, which nothing else here needs
+        from pipeline.execution.sweep.command_line import multirun  # Hydra, which nothing else here needs
 
         return multirun(ours, passed_on)
     ours = [argument for argument in ours if argument not in MULTIRUN]

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
-from pipeline.execution.cluster.running import begin_job, check_run
+from pipeline.execution.cluster.preflight import begin_job, check_run
 from pipeline.execution.cluster.site import KEY, Site, to_site
 from pipeline.execution.progress import only_progress
 from pipeline.execution.recovery import mend
-from pipeline.execution.submit import begin
+from pipeline.execution.workers.submit import begin
 from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained

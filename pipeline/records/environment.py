@@ -26,7 +26,7 @@ RUN = "KERNELMILL_RUN"
 
 
 def jobs_end_with_this() -> None:
-    """$KERNELMILL_RUN: the process of Snakemake, with which its jobs end (`pipeline.execution.submit`)."""
+    """$KERNELMILL_RUN: the Snakemake process that jobs end with (`pipeline.execution.workers.submit`)."""
     os.environ[RUN] = str(os.getpid())
 
 

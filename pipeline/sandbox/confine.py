@@ -65,7 +65,7 @@ def _confine(folders: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _forget_keys() -> None:
-    """Keys of endpoints are no kernel's; started by `pipeline.execution.submit`, this process had none."""
+    """Kernels never see API keys; started by `pipeline.execution.workers.submit`, this process had none."""
     for name in [name for name in os.environ if name.endswith(SECRET)]:
         del os.environ[name]
 

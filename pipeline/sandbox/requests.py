@@ -1,4 +1,4 @@
-"""Requests to a warm worker (`pipeline.execution.zygote`). In: where it listens. Out: a connection to it."""
+"""Requests to a warm worker (`pipeline.execution.workers.zygote`): its address in, a connection out."""
 
 import contextlib
 import fcntl

@@ -148,14 +148,14 @@ class Clock:
 
 def child(lines: list[str]) -> None:
     """Do all that the front door does until it would start Snakemake, and say what CPU time that took."""
-    from pipeline.execution.multirun import folders, front, jobs, launching, sweeping
+    from pipeline.execution.sweep import command_line, dag_launcher, grid_sweeper, job_folders, sweep_jobs
     from pipeline.plan import plan_cache, planner, spec_files
     from pipeline.plan.identity import stage_builds
     from pipeline.plan.tasks import resolution, stage_specs, task_maker
 
     clock = Clock()
-    clock.wrap(sweeping, "combinations", "combinations")
-    clock.wrap(launching, "plan_of_jobs", "plan: the rest")
+    clock.wrap(grid_sweeper, "combinations", "combinations")
+    clock.wrap(dag_launcher, "plan_of_jobs", "plan: the rest")
     clock.wrap(plan_cache, "_contents", "plan: what it is made from")
     clock.wrap(planner, "gather", "plan: options composed and checked")
     clock.wrap(planner, "make_plan", "plan: jobs and aggregate")
@@ -167,8 +167,8 @@ def child(lines: list[str]) -> None:
     clock.wrap(stage_builds.Builds, "generate", "plan: code and tools")
     clock.wrap(stage_builds.Builds, "aggregate", "plan: code and tools")
     clock.wrap(resolution.Spaces, "counts", "plan: spaces solved")
-    clock.wrap(jobs.SweepJobs, "make", "jobs' configurations")
-    clock.wrap(folders.Folders, "write", "jobs' folders")
+    clock.wrap(sweep_jobs.SweepJobs, "make", "jobs' configurations")
+    clock.wrap(job_folders.Folders, "write", "jobs' folders")
     imported = time.process_time()
     plans: list[Any] = []
 
@@ -185,15 +185,15 @@ def child(lines: list[str]) -> None:
         )
         raise SystemExit(0)
 
-    real = launching.plan_of_jobs
+    real = dag_launcher.plan_of_jobs
 
     def remembered(*arguments: Any, **keywords: Any) -> Any:
         plans.append(real(*arguments, **keywords))
         return plans[-1]
 
-    launching.plan_of_jobs = remembered
-    launching.run_snakemake = instead
-    front.multirun(["-m", *lines], ())
+    dag_launcher.plan_of_jobs = remembered
+    dag_launcher.run_snakemake = instead
+    command_line.multirun(["-m", *lines], ())
 
 
 if __name__ == "__main__":

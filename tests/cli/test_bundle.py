@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import bundle
-from pipeline.execution.bundles import commands
+from pipeline.execution.bundle import operations
 from tests.end_to_end.checkout import Checkout
-from tests.execution.bundles.made_up import bundle_of, make_run
+from tests.execution.bundle.made_up import bundle_of, make_run
 from tests.paths import ROOT
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -77,7 +77,7 @@ def test_a_full_disk_is_one_line(
     def failing(files: object) -> int:
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(commands, "show", failing)
+    monkeypatch.setattr(operations, "show", failing)
     error = errno.ENOSPC
     assert bundle.main(["show", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("error: No space left on device (started again, it goes on")
@@ -179,7 +179,7 @@ def test_what_fails_there_is_told_here(tmp_path: Path) -> None:
         source.write("raise RuntimeError('a bug in the reference')\n")
     lines = ("experiment=smoke", "hardware=cpu", "kernel=softmax,rms_norm,matmul")
     ended = command(there, "run", *lines, "--out", str(tmp_path / "a.kmb"))
-    assert ended.returncode == commands.UNFINISHED, ended.stderr
+    assert ended.returncode == operations.UNFINISHED, ended.stderr
     assert "not done rms_norm x awkward x cpu x defaults: verify ended with code 1" in ended.stderr
     assert "a bug in the reference" in ended.stderr
 

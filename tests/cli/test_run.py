@@ -8,7 +8,7 @@ import pytest
 
 import pipeline.cli.run as front
 from pipeline.cli import completion
-from pipeline.execution.multirun.command import Ended
+from pipeline.execution.snakemake_command import Ended
 from pipeline.records.plan import Plan
 from tests.paths import ROOT
 

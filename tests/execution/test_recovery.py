@@ -10,7 +10,7 @@ from pipeline.execution.recovery import mend
 from pipeline.records.layout import output_path
 from pipeline.records.plan import Plan
 from pipeline.store.seals import is_damaged, write_sealed
-from tests.execution.bundles.made_up import make_run
+from tests.execution.bundle.made_up import make_run
 
 OUTPUTS = ("generate", "compile", "verify", "profile")
 LAST = ("aggregate/{}/summary.json", "track/{}/tracked.json", "report/{}/report.html")

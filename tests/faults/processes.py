@@ -86,10 +86,10 @@ def _look(pid: int, mark: bytes) -> _Seen | None:
 
 def _role(pid: int, seen: dict[int, _Seen]) -> str:
     command = seen[pid].command
-    if "pipeline.execution.zygote" in command:
+    if "pipeline.execution.workers.zygote" in command:
         return ROLES[min(_depth(pid, seen), len(ROLES) - 1)]
     for name, words in (
-        ("submit", "pipeline.execution.submit"),
+        ("submit", "pipeline.execution.workers.submit"),
         ("snakemake", "-m snakemake"),
         ("shell", "bash"),
         ("tee", "tee "),
@@ -106,7 +106,7 @@ def _role(pid: int, seen: dict[int, _Seen]) -> str:
 def _depth(pid: int, seen: dict[int, _Seen]) -> int:
     """How many forks below a warm worker; a branch of it, which leads a session as no keeper does, is one."""
     parent = seen[pid].parent
-    if parent not in seen or "pipeline.execution.zygote" not in seen[parent].command:
+    if parent not in seen or "pipeline.execution.workers.zygote" not in seen[parent].command:
         return 0
     above = _depth(parent, seen)
     return 0 if above == 0 and seen[pid].session == pid else above + 1

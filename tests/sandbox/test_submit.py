@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.submit import SECRET as SECRET_OF_SUBMIT
-from pipeline.execution.submit import _environment as keys_of
+from pipeline.execution.workers.submit import SECRET as SECRET_OF_SUBMIT
+from pipeline.execution.workers.submit import _environment as keys_of
 from pipeline.records.agent import SECRET
 
 
@@ -25,7 +25,7 @@ def environment() -> Iterator[dict[str, str]]:
 
 def submit(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one stage in the warm worker."""
-    command = [sys.executable, "-m", "pipeline.execution.submit", *arguments]
+    command = [sys.executable, "-m", "pipeline.execution.workers.submit", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -85,7 +85,7 @@ def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: 
     os.mkfifo(fifo)
     arguments = ["compile", "--spec", str(fifo), "--variants", str(fifo), "--out", str(tmp_path / "out")]
     client = subprocess.Popen(
-        [sys.executable, "-m", "pipeline.execution.submit", *arguments], env=environment
+        [sys.executable, "-m", "pipeline.execution.workers.submit", *arguments], env=environment
     )
     writer = open_when_read(fifo)
     client.send_signal(signal.SIGKILL)

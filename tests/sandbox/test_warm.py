@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.execution import submit
-from pipeline.execution.submit import BEGIN, WARM
-from pipeline.execution.zygote import PRELOAD
+from pipeline.execution.workers import submit
+from pipeline.execution.workers.submit import BEGIN, WARM
+from pipeline.execution.workers.zygote import PRELOAD
 from pipeline.sandbox.requests import fork_server
 from pipeline.sandbox.sandbox import ForkServer, Limits
 
@@ -33,7 +33,7 @@ class Worker:
     def submit(self, *arguments: str) -> list[str]:
         """Run one job; what it and its client imported."""
         ended = subprocess.run(
-            [sys.executable, "-m", "pipeline.execution.submit", *arguments],
+            [sys.executable, "-m", "pipeline.execution.workers.submit", *arguments],
             env={"PATH": "/usr/bin:/bin", "TMPDIR": str(self._folder), "PYTHONPROFILEIMPORTTIME": "1"},
             capture_output=True,
             text=True,

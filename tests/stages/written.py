@@ -26,7 +26,7 @@ Start = Callable[[str, str], list[str]]
 
 def warm(stage: str, spec: str) -> list[str]:
     """In the warm worker, as the workflow starts it."""
-    return ["pipeline.execution.submit", *(["--warm", spec] if stage == "compile" else []), stage]
+    return ["pipeline.execution.workers.submit", *(["--warm", spec] if stage == "compile" else []), stage]
 
 
 def cold(stage: str, spec: str) -> list[str]:

@@ -16,5 +16,5 @@ rule aggregate:
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.submit --ahead {input.spec} aggregate --spec {input.spec} --out {output} --root artifacts"
+        "python -m pipeline.execution.workers.submit --ahead {input.spec} aggregate --spec {input.spec} --out {output} --root artifacts"
         " 2>&1 | tee {log} >&2"

@@ -22,5 +22,5 @@ rule compile_variants:
     resources:
         **run.on_cluster("compile"),
     shell:
-        "python -m pipeline.execution.submit --warm {input.spec} compile --spec {input.spec} --variants {input.variants}"
+        "python -m pipeline.execution.workers.submit --warm {input.spec} compile --spec {input.spec} --variants {input.variants}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"

@@ -17,5 +17,5 @@ rule generate_variants:
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.submit generate --spec {input.spec} --history {input.history}"
+        "python -m pipeline.execution.workers.submit generate --spec {input.spec} --history {input.history}"
         " --round {wildcards.round} --out {output} --root artifacts 2>&1 | tee {log} >&2"

@@ -17,7 +17,7 @@ rule judge_problem:
         "../envs/kernelmill.yaml"
     threads: judging.threads
     shell:
-        "python -m pipeline.execution.submit judge --spec {input.spec} --out {output} --root artifacts"
+        "python -m pipeline.execution.workers.submit judge --spec {input.spec} --out {output} --root artifacts"
         " --workers {threads} 2>&1 | tee {log} >&2"
 
 
@@ -32,5 +32,5 @@ rule verdicts:
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.submit verdicts --spec {input.spec} --judged artifacts/judge"
+        "python -m pipeline.execution.workers.submit verdicts --spec {input.spec} --judged artifacts/judge"
         " --out {output} 2>&1 | tee {log} >&2"

@@ -19,5 +19,5 @@ rule mutate_implementation:
     resources:
         **run.on_cluster("mutate"),
     shell:
-        "python -m pipeline.execution.submit mutate --spec {input.spec} --out {output} --root artifacts"
+        "python -m pipeline.execution.workers.submit mutate --spec {input.spec} --out {output} --root artifacts"
         " --workers {threads} 2>&1 | tee {log} >&2"

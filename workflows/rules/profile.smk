@@ -24,5 +24,5 @@ rule profile_variants:
         **run.on_cluster("profile"),
         gpu=run.profile_gpus,
     shell:
-        "python -m pipeline.execution.submit profile --spec {input.spec} --compiled {input.compiled}"
+        "python -m pipeline.execution.workers.submit profile --spec {input.spec} --compiled {input.compiled}"
         " --verified {input.verified} --out {output} --root artifacts 2>&1 | tee {log} >&2"

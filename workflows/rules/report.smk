@@ -13,9 +13,9 @@ rule report:
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "{{ python -m pipeline.execution.submit --last {input.spec} report --spec {input.spec}"
+        "{{ python -m pipeline.execution.workers.submit --last {input.spec} report --spec {input.spec}"
         " --aggregate $(dirname {input.summary})"
         " --tracked {input.tracked} --out {output} --root artifacts"
-        " && python -m pipeline.execution.submit --last {input.spec} track --spec {input.spec}"
+        " && python -m pipeline.execution.workers.submit --last {input.spec} track --spec {input.spec}"
         " --attach {input.tracked}"
         " --report {output} --root artifacts; }} 2>&1 | tee {log} >&2"

@@ -12,6 +12,6 @@ rule track:
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.submit --last {input.spec} track --spec {input.spec}"
+        "python -m pipeline.execution.workers.submit --last {input.spec} track --spec {input.spec}"
         " --aggregate $(dirname {input.summary})"
         " --out {output} --root artifacts 2>&1 | tee {log} >&2"

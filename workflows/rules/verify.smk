@@ -22,5 +22,5 @@ rule verify_variants:
     resources:
         **run.on_cluster("verify"),
     shell:
-        "python -m pipeline.execution.submit verify --spec {input.spec} --compiled {input.compiled}"
+        "python -m pipeline.execution.workers.submit verify --spec {input.spec} --compiled {input.compiled}"
         " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.execution.gym.task import Task
+from pipeline.execution.gym.environment_task import Task
 from pipeline.records.brief import Brief
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome

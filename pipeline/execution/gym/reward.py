@@ -1,6 +1,6 @@
 """From a verdict to a number. In: what the stages said of a variant. Out: its reward."""
 
-from pipeline.execution.gym.chain import Judged
+from pipeline.execution.gym.evaluation import Judged
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Comparison
 from pipeline.records.record import Record

@@ -143,7 +143,7 @@ def workers_in_jobs() -> list[int]:
             command, environment = ((process / name).read_bytes() for name in ("cmdline", "environ"))
         except OSError:
             continue
-        if b"pipeline.execution.zygote" in command and b"SLURM_JOB_ID" in environment:
+        if b"pipeline.execution.workers.zygote" in command and b"SLURM_JOB_ID" in environment:
             found.append(int(process.name))
     return found
 

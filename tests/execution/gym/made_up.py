@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.execution.gym.chain import Judged
+from pipeline.execution.gym.evaluation import Judged
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.outcome import Failure, Outcome

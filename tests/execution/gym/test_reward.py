@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.execution.gym.chain import Judged
+from pipeline.execution.gym.evaluation import Judged
 from pipeline.execution.gym.reward import Rewards
 from pipeline.records.outcome import Failure, Outcome
 from tests.execution.gym.made_up import judged, measured

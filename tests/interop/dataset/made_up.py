@@ -18,7 +18,7 @@ from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record, to_json
 from pipeline.records.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
-from tests.execution.bundles.made_up import Run, make_run
+from tests.execution.bundle.made_up import Run, make_run
 from tests.paths import ROOT
 from tests.report.sample_run import Case, write_run
 

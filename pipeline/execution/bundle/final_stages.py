@@ -1,0 +1,83 @@
+"""Tables, MLflow and report of what a bundle brought, as for an experiment that ran here."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from pipeline.execution.bundle.archive import Bundle
+from pipeline.execution.chain.processes import Command, run_all
+from pipeline.execution.chain.stage_commands import StageCommands
+from pipeline.plan.config.compose import composer
+from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.overrides import parse
+from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.spec_files import write_spec
+from pipeline.records.errors import BundleError
+from pipeline.records.record import Record
+from pipeline.records.settings import Tracking
+from pipeline.records.specs import AggregateSpec, key_of
+
+
+class Closed(Record, frozen=True, kw_only=True):
+    """Where the results are read."""
+
+    summary: str
+    tracked: str
+    report: str
+
+
+def spec_here(bundle: Bundle, spec: AggregateSpec, tracking: Tracking) -> AggregateSpec:
+    """The spec for this checkout: its tables are made here and logged as is usual here, the results there."""
+    return msgspec.structs.replace(
+        spec, origin=bundle.manifest.origin, tracking=tracking, build=Builds().aggregate()
+    )
+
+
+def tracking_of(name: str | None, repository: Path) -> Tracking:
+    """An option of conf/tracking; None: the one that config.yaml chooses.
+
+    Raises
+    ------
+    ConfigError
+        There is no such option.
+    """
+    lines = () if name is None else (f"tracking={name}",)
+    overrides = parse(lines, repository / "conf")
+    with composer(repository / "conf") as hydra:
+        return Catalogue(hydra, overrides, repository).settings().tracking
+
+
+def close(spec: AggregateSpec, root: Path) -> Closed:
+    """Run aggregate, track, report, and put the report into the sweep's run.
+
+    Raises
+    ------
+    BundleError
+        A stage failed; its last words are in the text.
+    """
+    key = key_of(spec.experiment, spec)
+    write_spec(root, "aggregate", key, spec)
+    stages = StageCommands(root, len(os.sched_getaffinity(0)))
+    aggregate = stages.closing("aggregate", key, "summary.json")
+    folder = ("--aggregate", str(Path(aggregate.output).parent))
+    track = stages.closing("track", key, "tracked.json", *folder)
+    report = stages.closing("report", key, "report.html", *folder, "--tracked", track.output)
+    attach = stages.closing("track", key, "tracked.json", "--attach", track.output, "--report", report.output)
+    for command in (aggregate, track, report, attach):
+        run_one(command)
+    return Closed(summary=aggregate.output, tracked=track.output, report=report.output)
+
+
+def run_one(command: Command) -> None:
+    """Run a command that has to succeed.
+
+    Raises
+    ------
+    BundleError
+        It did not.
+    """
+    (job,) = run_all([command], cores=1, deadline=None, say=lambda line: print(line, file=sys.stderr))
+    if job.error:
+        raise BundleError(f"{job.error} (log: {command.log})")

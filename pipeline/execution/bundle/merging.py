@@ -1,0 +1,147 @@
+"""Merge a bundle into the artifact store: all is decided first, then written; again, it changes nothing.
+
+An entry whose binary stayed on the other machine gets a folder without `record.json`, so that it is never
+taken for a compiled variant here: a run here that needs it compiles it anew.
+"""
+
+import collections
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pipeline.execution.bundle.archive import Bundle
+from pipeline.execution.bundle.likeness import compare
+from pipeline.execution.bundle.replacing import set_aside
+from pipeline.execution.bundle.validation import Checked
+from pipeline.records.compiled import Compiled, CompileRecord
+from pipeline.records.errors import BundleError
+from pipeline.records.record import Record, digest_bytes, to_json
+from pipeline.store.atomic import new_folder, write_atomic
+from pipeline.store.entries import RECORD
+from pipeline.store.seals import seal_folder, unseal
+
+ORIGIN = "origin.json"
+"""Beside the record of an entry that a bundle brought: where it was made."""
+PARTIAL = "record.partial.json"
+"""The record of an entry that came without its binary."""
+
+Action = Literal["new", "known", "replaced", "partial"]
+
+
+class Merge(Record, frozen=True, kw_only=True):
+    """What will be done: name of a file or of an entry's folder -> action."""
+
+    files: dict[str, Action]
+    entries: dict[str, Action]
+
+    def counts(self) -> dict[str, int]:
+        """Action -> how many files and entries."""
+        return dict(collections.Counter([*self.files.values(), *self.entries.values()]))
+
+
+def bundle_folder(root: Path, identity: str) -> Path:
+    """What is kept of a bundle that is in no store entry: manifest, logs, and what it replaced."""
+    return root / "bundles" / identity
+
+
+def decide(bundle: Bundle, checked: Checked, root: Path, *, replace: bool) -> Merge:
+    """What becomes of every file; nothing is written.
+
+    Raises
+    ------
+    BundleError
+        Our store has a later result for the same work on an equal machine, and `replace` is not set.
+    """
+    files: dict[str, Action] = {}
+    for name in checked.specs:
+        ours = _read(root / name)
+        whole = ours is not None and Path(name).stem.rpartition("-")[2] == digest_bytes(ours)
+        files[name] = "known" if whole else "new"
+    for name in checked.outputs:
+        files[name] = _action(bundle, name, _read(root / name), name, replace=replace)
+    entries = {
+        folder: _entry_action(bundle, folder, names, root, replace=replace)
+        for folder, names in checked.entries.items()
+    }
+    return Merge(files=files, entries=entries)
+
+
+def write(bundle: Bundle, checked: Checked, merge: Merge, root: Path) -> None:
+    """Do it: entries first, so that an output never names one that is not there.
+
+    Raises
+    ------
+    StoreError
+        No space, no permission; begun again, it goes on.
+    """
+    kept = bundle_folder(root, bundle.manifest.identity)
+    for folder, action in merge.entries.items():
+        if action != "known":
+            set_aside(root / folder, kept / "replaced" / folder if action == "replaced" else None)
+            _write_entry(bundle, folder, checked.entries[folder], root, partial=action == "partial")
+    for name, action in merge.files.items():
+        if action == "replaced":
+            write_atomic(kept / "replaced" / name, (root / name).read_bytes())
+        if action != "known":
+            unseal(root / name)
+            write_atomic(root / name, bundle.contents[name])
+    for name in checked.logs:
+        write_atomic(kept / name, bundle.contents[name])
+    write_atomic(kept / "manifest.json", to_json(bundle.manifest))
+
+
+def is_whole(bundle: Bundle, folder: str, names: tuple[str, ...]) -> bool:
+    """Whether an entry came with all that it needs here: a compiled variant is nothing without its files."""
+    if f"{folder}/{RECORD}" not in names:
+        return False
+    if not folder.startswith("store/compile/"):
+        return True
+    result = msgspec.json.decode(bundle.contents[f"{folder}/{RECORD}"], type=CompileRecord).result
+    if not isinstance(result, Compiled):
+        return True
+    return all(f"{folder}/{name}" in names for name in (result.artifact, *result.files))
+
+
+def _entry_action(
+    bundle: Bundle, folder: str, names: tuple[str, ...], root: Path, *, replace: bool
+) -> Action:
+    ours = _read(root / folder / RECORD)
+    if ours is not None and f"{folder}/{RECORD}" in names:
+        return _action(bundle, f"{folder}/{RECORD}", ours, folder, replace=replace)
+    if is_whole(bundle, folder, names):
+        return "new"
+    return "known" if (root / folder / PARTIAL).is_file() else "partial"
+
+
+def _action(bundle: Bundle, name: str, ours: bytes | None, shown: str, *, replace: bool) -> Action:
+    if ours is None:
+        return "new"
+    stage = name.split("/")[1 if name.startswith("store/") else 0]
+    likeness = compare(stage, ours, bundle.contents[name])
+    if likeness in ("same", "alike"):
+        return "known"
+    if likeness == "later" and not replace:
+        raise BundleError(
+            f"{bundle.path}: the store has a later result of the same work on an equal machine ({shown}): "
+            "--replace takes the bundle's, and keeps ours aside"
+        )
+    return "replaced"
+
+
+def _write_entry(bundle: Bundle, folder: str, names: tuple[str, ...], root: Path, *, partial: bool) -> None:
+    with new_folder(root / folder) as scratch:
+        for name in names:
+            inside = name.removeprefix(f"{folder}/")
+            path = scratch / (PARTIAL if partial and inside == RECORD else inside)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bundle.contents[name])
+        (scratch / ORIGIN).write_bytes(to_json(bundle.manifest.origin))
+        seal_folder(scratch)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,130 @@
+"""What the commands of `python -m pipeline.cli.bundle` do and print: parsed options in, an exit code out."""
+
+import argparse
+import importlib.util
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.execution.bundle import rendering
+from pipeline.plan.spec_files import write_spec
+from pipeline.records.errors import BundleError, KernelmillError
+from pipeline.records.layout import spec_path
+from pipeline.records.record import read_record
+from pipeline.records.specs import AggregateSpec, key_of
+from pipeline.records.summary import Summary
+from pipeline.report.summary_text import summary_text
+
+MIB = 1 << 20
+UNFINISHED = 3
+"""Exit code where a bundle was written, but not every task came to its end."""
+
+
+def pack(options: argparse.Namespace) -> int:
+    """Pack a job after its overrides were found right, and say how to run it."""
+    from pipeline.execution.bundle.libraries import OF_BACKEND, Target
+    from pipeline.execution.bundle.packing import pack as pack_job
+    from pipeline.plan.local_machine import read_machine
+    from pipeline.plan.plan_inputs import gather
+
+    overrides = tuple(options.overrides)
+    (material,) = gather((overrides,), Path.cwd(), read_machine())
+    used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
+    extras = (*options.extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
+    target = Target(python=options.python, machine=options.machine or platform.machine())
+    packed = pack_job(options.out, overrides, target, extras=tuple(dict.fromkeys(extras)), root=Path.cwd())
+    print(
+        f"{options.out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
+        end=" ",
+    )
+    print(f"{target.python} on {target.machine}, with", end=" ")
+    print(", ".join(f"{name} {version}" for name, version in packed.libraries.items()))
+    print(f"there:   python3 {options.out.name} run [--minutes N] [--with-binaries]")
+    print("here:    python -m pipeline.cli.bundle ingest results.kmb")
+    return 0
+
+
+def run(options: argparse.Namespace, root: Path) -> int:
+    """Plan, run, write the bundle, say what came of it."""
+    from pipeline.execution.bundle.offline_run import Runner
+    from pipeline.execution.bundle.writing import Request, write
+    from pipeline.plan.plan_cache import current_plan
+    from pipeline.store.lock import take_lock
+
+    lock = take_lock(root / ".lock")
+    try:
+        overrides = tuple(options.overrides)
+        plan = current_plan(overrides, root=Path.cwd(), store=root)
+        spec = read_record(spec_path(root, "aggregate", plan.aggregate), AggregateSpec)
+        ran = Runner(plan, root, minutes=options.minutes).run(spec)
+        request = Request(
+            overrides=overrides, binaries=options.with_binaries, limit=round(options.limit * MIB)
+        )
+        written = write(options.out, request, plan, ran, root=root)
+    finally:
+        lock.close()
+    tables_here(ran.spec, root)
+    if written.note:
+        print(f"note     {written.note}")
+    print(f"bundle   {options.out} ({written.size / MIB:.2f} MiB, {written.manifest.identity})")
+    return UNFINISHED if rendering.print_unfinished(written.manifest) else 0
+
+
+def ingest(options: argparse.Namespace, root: Path) -> int:
+    """Merge each bundle, make its tables and report, log it, and say what was new."""
+    from pipeline.execution.bundle import final_stages, merging
+    from pipeline.execution.bundle.archive import read_bundle
+    from pipeline.execution.bundle.validation import check
+    from pipeline.store.lock import take_lock
+
+    tracking = final_stages.tracking_of(options.tracking, Path.cwd())
+    for path in options.files:
+        bundle = read_bundle(path)
+        checked = check(bundle)
+        if not checked.spec.tasks:
+            raise BundleError(
+                f"{path}: no task came to its end there: python -m pipeline.cli.bundle show {path}"
+            )
+        lock = take_lock(root / ".lock")
+        try:
+            merge = merging.decide(bundle, checked, root, replace=options.replace)
+            merging.write(bundle, checked, merge, root)
+            closed = final_stages.close(final_stages.spec_here(bundle, checked.spec, tracking), root)
+        finally:
+            lock.close()
+        print()
+        print(rendering.results(closed))
+        print(rendering.merged(bundle.manifest, merge.counts()))
+        rendering.print_unfinished(bundle.manifest)
+    return 0
+
+
+def show(files: Sequence[Path]) -> int:
+    """Print what bundles hold."""
+    from pipeline.execution.bundle.archive import read_bundle
+
+    for path in files:
+        print(rendering.contents(read_bundle(path).manifest))
+    return 0
+
+
+def tables_here(spec: AggregateSpec, root: Path) -> None:
+    """Print the winners where this machine has what tables need; home makes them anyway."""
+    from pipeline.execution.bundle.final_stages import run_one
+    from pipeline.execution.chain.stage_commands import StageCommands
+
+    if not spec.tasks:
+        return
+    if importlib.util.find_spec("pyarrow") is None:
+        print("note     no tables here, because this machine has no pyarrow; they are made at home")
+        return
+    key = key_of(spec.experiment, spec)
+    write_spec(root, "aggregate", key, spec)
+    command = StageCommands(root, cores=1).closing("aggregate", key, "summary.json")
+    try:
+        run_one(command)
+    except KernelmillError as error:
+        print(f"note     no tables here: {error}")
+        return
+    print()
+    print(summary_text(read_record(Path(command.output), Summary)))
