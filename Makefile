@@ -9,7 +9,7 @@ MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-postgres test-slurm lint format ui report machine-code bench faults lock clean distclean
+.PHONY: help run test test-all test-postgres test-slurm docs lint format ui report machine-code bench faults lock clean distclean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ test-all: $(VENV)/.dev  ## the tests, the slow ones too
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'
 	@python -m pytest -q -m postgres tests/track
+
+# The generator announces its successor on each build; the site is pinned to this one.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/.docs  ## the documentation site, build/site/index.html; fails on a dead link
+	@mkdocs build --strict --quiet && echo "docs     build/site/index.html"
 
 lint: $(VENV)/.dev  ## style, types, layers, workflow
 	ruff check .
@@ -91,4 +96,9 @@ $(VENV)/.run: pyproject.toml requirements.lock | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.run
 	@echo "Installing the tools for development into $(VENV) …"
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml requirements.lock | $(VENV)/.run
+	@echo "Installing the documentation generator into $(VENV) …"
+	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[docs]'
 	@touch $@

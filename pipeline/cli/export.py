@@ -7,7 +7,8 @@ python -m pipeline.cli.export --out dataset --experiment smoke         one exper
 python -m pipeline.cli.export --out dataset --declare llm=CC0-1.0      your licence for what you had written
 
 The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a
-card (README.md). A text without a licence is left out unless --unlicensed is given: docs/data_export.md.
+card (README.md). A text without a licence is left out unless --unlicensed is given.
+See docs/guide/data_export.md.
 """
 
 import argparse

@@ -8,8 +8,8 @@ DIR may be a data set of flashinfer-bench as well (definitions/, workloads/, sol
 written beside the table.
 
 DIR/<problem>/problem.py has `Model`, `get_inputs` and `get_init_inputs`; DIR/<problem>/solutions/*.py have
-`ModelNew`: docs/judge.md. Exit code 0: all were judged, whatever the verdicts; 1: something could not be
-judged; 2: the command line is wrong.
+`ModelNew` (docs/guide/judge.md). Exit code 0: all were judged, whatever the verdicts; 1: something could not
+be judged; 2: the command line is wrong.
 """
 
 import argparse

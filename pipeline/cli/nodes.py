@@ -4,7 +4,7 @@ python -m pipeline.cli.nodes probe [HARDWARE ...]     all targets of the site, o
 python -m pipeline.cli.nodes list
 python -m pipeline.cli.nodes forget HARDWARE ...      plans take these from the machine at hand again
 
-A probe waits in the queue for a node of each target, with the options of its jobs: docs/cluster.md.
+A probe waits in the queue for a node of each target, with the options of its jobs: docs/guide/clusters.md.
 """
 
 import argparse

@@ -48,7 +48,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
 
     @property
     def count(self) -> int:
-        """Number of valid points, exact. Visits no point, unless a rule is wide (docs/spaces.md)."""
+        """Number of valid points, exact. Visits no point, unless a rule is wide (docs/guide/spaces.md)."""
         return self.solver.count
 
     @functools.cached_property

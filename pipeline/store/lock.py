@@ -32,8 +32,8 @@ def take_lock(path: Path) -> TextIO:
         fcntl.flock(stream, fcntl.LOCK_EX)
     except OSError as error:  # a shared file system that was mounted so
         raise StoreError(
-            f"{path}: the file system does not lock files ({error.strerror}): docs/cluster.md says what it "
-            "must do"
+            f"{path}: the file system does not lock files ({error.strerror}): see "
+            "docs/guide/clusters.md for what it must do"
         ) from None
     with contextlib.suppress(OSError):  # it only tells who holds the lock
         stream.truncate(0)

@@ -62,7 +62,7 @@ def _introduction(options: argparse.Namespace, command: str, measured: str) -> s
     return f"""# Search strategies on recorded measurements
 
 What a search would have found on an A100 and an MI250X, without either: every configuration of these spaces was
-measured by the authors of the AutoTuningAssociation/benchmark_hub, and is looked up (docs/replay.md).
+measured by the authors of the AutoTuningAssociation/benchmark_hub, and is looked up (docs/guide/replay.md).
 
 ```sh
 {command}

@@ -80,7 +80,7 @@ def _tools(stage: str, target: Target, builds: Mapping[str, Build]) -> Iterator[
             if planned != found:
                 yield (
                     f"has {tool} {found}, the plan was made with {planned}: "
-                    "give all machines the same environment (docs/cluster.md)"
+                    "give all machines the same environment (docs/guide/clusters.md)"
                 )
 
 

@@ -107,5 +107,5 @@ def read_site(profile: Path) -> Site:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from None
     if not isinstance(plain, dict) or KEY not in plain:
-        raise ConfigError(f"{path}: missing key '{KEY}' (docs/cluster.md)")
+        raise ConfigError(f"{path}: missing key '{KEY}' (docs/guide/clusters.md)")
     return to_site(plain[KEY], str(path))

@@ -26,7 +26,9 @@ from pipeline.search.space import constants_of
 
 RECORDED = "recorded"
 """The backend of a kernel that is known by its measurements alone, and the space that they have."""
-EXPECTED = "expected the path of a T4 file, a cache file of Kernel Tuner or output of KTT: see docs/replay.md"
+EXPECTED = (
+    "expected the path of a T4 file, a cache file of Kernel Tuner or output of KTT: see docs/guide/replay.md"
+)
 EXPECTED_SPACE = f"expected the path of a T1 file, or '{RECORDED}' for the space of the measurements"
 AXES = ("x", "y", "z")
 

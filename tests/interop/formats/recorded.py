@@ -13,5 +13,5 @@ def recorded(name: str) -> Path:
     """A file of the folder `recorded`; the test is skipped where it is absent."""
     path = FOLDER / name
     if not path.is_file():
-        pytest.skip(f"{path} is not here: see docs/spaces.md")
+        pytest.skip(f"{path} is not here: see docs/guide/spaces.md")
     return path

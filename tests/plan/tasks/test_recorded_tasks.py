@@ -89,7 +89,7 @@ def test_our_own_results_replay_on_their_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (RECORDED, r"^hardware\.recorded: missing; expected the path of a T4 file.*docs/replay\.md$"),
+        (RECORDED, r"^hardware\.recorded: missing; expected the path of a T4 file.*docs/guide/replay\.md$"),
         (
             (*RECORDED, "hardware.recorded=absent.json"),
             r"^hardware\.recorded=absent\.json: there is no such file; expected the path of a T4",

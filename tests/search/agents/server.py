@@ -1,4 +1,6 @@
-"""An OpenAI-compatible endpoint on this machine that answers from a script: for tests and for docs/llm.md.
+"""An OpenAI-compatible endpoint on this machine that answers from a script.
+
+For tests and for docs/guide/generated_sources.md:
 
 python -m tests.search.agents.server --script softmax --port 8399
 """

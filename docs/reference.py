@@ -1,0 +1,342 @@
+"""Hook of MkDocs: writes the pages of `reference/` from the code when the site is built, nothing to disk."""
+
+import ast
+import functools
+import importlib
+import inspect
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+CONF = Path("conf")
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for name, write in PAGES.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=write()))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Blocks of recipes name the file that they are (```python path): shown as the block's title."""
+    return re.sub(r"^```(\w+) ([^\s=]+)$", r'```\1 title="\2"', markdown, flags=re.MULTILINE)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """A build reads the code of this checkout; its folder must be the current one."""
+    if not CONF.is_dir():
+        raise SystemExit("conf/ is not here: run mkdocs in the repository's root")
+    return config
+
+
+# Configuration: one schema per group of conf/.
+
+
+def configuration() -> str:
+    """Keys of every group: type, default, meaning."""
+    from pipeline.plan.groups import GROUPS
+
+    lines = [
+        """# Configuration
+
+Each folder of `conf/` is a group, each YAML file in it an option. The tables list the keys of each group.
+A key without a default is required. An unknown key, a wrong type or a missing value is an error that names
+the file and the key. Override a value with `group.key=value`.
+"""
+    ]
+    for group, schema in GROUPS.items():
+        lines += [f"## {group}", "", *_describe(schema), ""]
+        lines += ["| option | description |", "|---|---|"]
+        lines += [f"| `{name}` | {_cell(text)} |" for name, text in _options(group)]
+        lines += [""]
+        for nested in _nested(schema):
+            lines += [f"### {nested.__name__} {{ #{group}-{nested.__name__.lower()} }}", ""]
+            lines += [*_describe(nested), ""]
+    return "\n".join(lines)
+
+
+def _describe(schema: type[msgspec.Struct]) -> list[str]:
+    meanings = _field_texts(schema)
+    lines = [_summary(schema), "", "| key | type | default | meaning |", "|---|---|---|---|"]
+    for field in msgspec.structs.fields(schema):
+        meaning = _cell(meanings.get(field.name, ""))
+        lines.append(f"| `{field.encode_name}` | {_type(field.type)} | {_default(field)} | {meaning} |")
+    return lines
+
+
+def _nested(schema: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    found: dict[type[msgspec.Struct], None] = {}
+
+    def visit(annotation: Any) -> None:
+        new = annotation is not schema and annotation not in found
+        if new and isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+            found[annotation] = None
+            for field in msgspec.structs.fields(annotation):
+                visit(field.type)
+        for argument in typing.get_args(annotation):
+            visit(argument)
+
+    for field in msgspec.structs.fields(schema):
+        visit(field.type)
+    return list(found)
+
+
+def _type(annotation: Any) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is type(None):
+        return "null"
+    if origin is Literal:
+        return " \\| ".join(f"`{value}`" for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " \\| ".join(dict.fromkeys(_type(each) for each in arguments))
+    if origin in (tuple, list):
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return f"mapping to {_type(arguments[1])}"
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    if value is None:
+        return "null"
+    if isinstance(value, msgspec.Struct):
+        return "see below"
+    return f"`{msgspec.json.encode(value).decode()}`".replace("|", "\\|")
+
+
+@functools.cache
+def _field_texts(owner: type) -> dict[str, str]:
+    """The docstring below each field of a class."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for before, after in zip(tree.body, tree.body[1:], strict=False):
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
+                texts[before.target.id] = str(after.value.value)
+            elif isinstance(before, ast.Assign) and isinstance(before.targets[0], ast.Name):
+                texts[before.targets[0].id] = str(after.value.value)
+    return texts
+
+
+def _options(group: str) -> Iterable[tuple[str, str]]:
+    for path in sorted((CONF / group).glob("*.yaml")):
+        content = yaml.safe_load(path.read_text())
+        content = content.get(group, content) if isinstance(content.get(group), dict) else content
+        yield path.stem, str(content.get("description", ""))
+
+
+# Outcomes, columns, strategies, backends.
+
+
+def outcomes() -> str:
+    """Every outcome with its meaning."""
+    from pipeline.records.outcome import Outcome
+
+    texts = OUTCOMES | _field_texts_of_enum(Outcome)
+    lines = [
+        "# Outcomes",
+        "",
+        "How a stage ended for one variant. Two causes with different fixes have two outcomes.",
+        "",
+        "| outcome | meaning |",
+        "|---|---|",
+        *(f"| `{outcome}` | {_cell(texts.get(outcome.value, ''))} |" for outcome in Outcome),
+    ]
+    return "\n".join(lines)
+
+
+OUTCOMES = {
+    "passed": "The stage succeeded.",
+    "pruned": "Excluded by a constraint, or by `search.prune`.",
+    "compile_error": "The compiler rejected the source.",
+    "launch_error": "The kernel could not be started, or refused the call.",
+    "timeout": "It did not end within the time limit.",
+    "crashed": "Its process ended with a signal or an unexpected exit code.",
+    "out_of_memory": "It exceeded its memory limit, or the device's memory.",
+    "output_limit": "It printed or wrote more than the limit.",
+    "wrong_shape": "An output has another shape.",
+    "wrong_dtype": "An output has another dtype.",
+    "wrong_value": "An element is beyond its error bound.",
+    "unwritten_output": "Elements of an output were never written.",
+    "out_of_bounds": "It wrote outside its tensors, or read past the end of one.",
+    "input_mutated": "It changed an input.",
+    "nondeterministic": "Equal inputs gave different results.",
+    "tampered": "It changed the harness, or its own kernels did not do the work.",
+    "unstable_timing": "The measurement was too disturbed to give a time.",
+    "over_roofline": "The time is below what the measured ceilings allow.",
+    "device_unavailable": "The device is not in this machine.",
+    "not_written": "A source was requested, for example from a language model, and none was produced.",
+    "screened": "Measured briefly by a search, and not selected for a full measurement.",
+    "bad_problem": "A problem from elsewhere is invalid; its candidates cannot be judged.",
+    "not_recorded": "Recorded measurements are replayed, and this variant is not among them.",
+    "not_judged": "The harness itself failed to reach a verdict.",
+}
+
+
+def _field_texts_of_enum(owner: type) -> dict[str, str]:
+    members: Mapping[str, Any] = owner.__members__  # type: ignore[attr-defined]
+    return {
+        members[name].value: text
+        for name, text in _field_texts(owner).items()
+        if name in members and members[name].value not in OUTCOMES
+    }
+
+
+def columns() -> str:
+    """The columns of the table `variants`, by the module that declares them."""
+    metrics = importlib.import_module("pipeline.performance.metrics")
+    groups = {
+        name: value
+        for name, value in vars(metrics).items()
+        if name.isupper() and name != "COLUMNS" and isinstance(value, tuple)
+    }
+    lines = [
+        """# Columns of the table `variants`
+
+Absent values are null. Columns named `estimate_…` hold estimates, all others measured or derived facts.
+The table has further columns per tunable (`tunable.<name>`), instruction class (`instructions.<class>`)
+and baseline (`baseline.<name>.seconds`, `speedup.<name>` with `.low` and `.high`, `verdict.<name>`,
+`detectable.<name>`, `absent.<name>`).
+"""
+    ]
+    listed = {column.name for group in groups.values() for column in group}
+    rest = tuple(column for column in metrics.COLUMNS if column.name not in listed)
+    for name, group in (groups | ({"OTHER": rest} if rest else {})).items():
+        lines += [f"## {name.capitalize()}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
+        lines += [f"| `{each.name}` | {each.type} | {each.unit} | {_cell(each.meaning)} |" for each in group]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def strategies() -> str:
+    """Search strategies with the options of conf/search that use them."""
+    lines = [
+        "# Search strategies",
+        "",
+        "Each option of `conf/search` names a strategy and its settings. [Guide](../guide/search.md).",
+        "",
+    ]
+    for path in sorted((CONF / "search").glob("*.yaml")):
+        text = path.read_text()
+        content = yaml.safe_load(text)
+        settings = re.sub(r"\A(?:#.*\n)+", "", text).rstrip()
+        lines += [
+            f"## {path.stem}",
+            "",
+            f"Strategy `{content['strategy']}`. {_cell(content['description'])}",
+            "",
+        ]
+        lines += ["```yaml", settings, "```", ""]
+    return "\n".join(lines)
+
+
+def backends() -> str:
+    """Backends with the kinds of target that they compile for."""
+    from pipeline.backends.registry import NAMES, backend
+
+    lines = [
+        "# Backends",
+        "",
+        "A backend compiles the sources of an implementation. [Recipe](../recipes/backend.md).",
+        "",
+        "| backend | targets | toolchain depends on | description |",
+        "|---|---|---|---|",
+    ]
+    for name in NAMES:
+        member = backend(name)
+        matters = "source, target, shapes" if member.shape_matters else "source, target"
+        kinds = ", ".join(f"`{kind}`" for kind in sorted(member.kinds))
+        lines.append(f"| `{name}` | {kinds} | {matters} | {_cell(inspect.getdoc(type(member)) or '')} |")
+    return "\n".join(lines)
+
+
+def hardware() -> str:
+    """Hardware targets with their limits and peaks."""
+    lines = ["# Hardware targets", "", "From `conf/hardware`. Every number has a unit and a source.", ""]
+    for path in sorted((CONF / "hardware").glob("*.yaml")):
+        content = yaml.safe_load(path.read_text())
+        lines += [f"## {path.stem}", "", f"{content['description']}", ""]
+        lines += [f"Kind `{content['kind']}`, architecture `{content['architecture']}`.", ""]
+        for group in ("limits", "peaks"):
+            if content.get(group):
+                lines += [f"| {group[:-1]} | value | unit | source |", "|---|---:|---|---|"]
+                for name, quantity in content[group].items():
+                    value = quantity["value"]
+                    shown = f"{value:,}" if isinstance(value, int) else f"{value:g}"
+                    lines.append(f"| `{name}` | {shown} | {quantity['unit']} | {_cell(quantity['source'])} |")
+                lines += [""]
+    return "\n".join(lines)
+
+
+# Commands and errors.
+
+
+def commands() -> str:
+    """The commands with their options."""
+    return "# Commands\n"
+
+
+def errors() -> str:
+    """Exit codes, and the errors that a user can fix."""
+    module = importlib.import_module("pipeline.records.errors")
+    tree = (module.__doc__ or "").split("\n\n")[1]
+    lines = [
+        "# Exit codes and errors",
+        "",
+        "| code | meaning |",
+        "|---:|---|",
+        *(f"| {code} | {text} |" for code, text in EXIT_CODES.items()),
+        "",
+        "Error messages are one line on standard error: what is wrong, what was found, what was",
+        "expected, and what to do next. A traceback is a bug in Kernelmill.",
+        "",
+        "```text",
+        tree,
+        "```",
+        "",
+        "Failures of kernels are not errors: they are [outcomes](outcomes.md).",
+    ]
+    return "\n".join(lines)
+
+
+EXIT_CODES = {
+    0: "success; for `judge`: all candidates were judged, whatever the verdicts",
+    1: "an error that you can fix, or a part of the work failed",
+    2: "the command line is wrong",
+    3: "`bundle run`: some tasks did not finish; the bundle is written",
+    130: "interrupted (Ctrl-C); the same command continues",
+}
+
+
+def _summary(owner: type) -> str:
+    return (inspect.getdoc(owner) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "configuration": configuration,
+    "strategies": strategies,
+    "outcomes": outcomes,
+    "columns": columns,
+    "errors": errors,
+    "backends": backends,
+    "hardware": hardware,
+}
