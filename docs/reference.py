@@ -44,7 +44,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def configuration() -> str:
     """Keys of every group: type, default, meaning."""
-    from pipeline.plan.groups import GROUPS
+    from pipeline.plan.config.groups import GROUPS
 
     lines = [
         """# Configuration
