@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.execution.progress import only_progress
+from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
 from pipeline.plan.judging import Judging, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from pipeline.cli import completion
 from pipeline.execution.snakemake_command import check_executors, cores, is_looking, run_snakemake
-from pipeline.execution.summary import show
 from pipeline.execution.workers.submit import begin
-from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow
+from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow, show
 from pipeline.plan.config.groups import check_project
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.environment import let_hydra_raise

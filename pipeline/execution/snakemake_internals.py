@@ -1,28 +1,63 @@
-"""What Snakemake's own process need not wait for. In: its workflow. Out: the same, its scheduler changed.
+"""The one module that touches Snakemake's internals, each behind a guard: without them, runs are only slower.
 
-Snakemake lets at most 100 jobs start within a second, for the sake of a cluster's queue. To do so its
-scheduler looks again a second after it looked, as long as jobs wait, and once more for every job that ended
-meanwhile: as many looks a second as jobs have ended, while something is measured. And its process stays until
-the last of these looks is over, which is a second of every run in which nothing happens.
+Public ways do not exist: `--max-jobs-per-timespan` can change the limit that `start_at_once` removes, but not
+remove it, and `--quiet rules` would hide failures as well as the lines that `only_progress` hides.
 """
 
 import gc
+import importlib.metadata
+import logging
 from typing import Any
 
+TRIED = ("9.",)
+"""Versions of Snakemake whose internals were looked at."""
 BY_DEFAULT = (100, 1)
-"""Jobs within seconds; what somebody asks for with --max-jobs-per-timespan stays."""
+"""Jobs within seconds, by default; a limit that the user asks for stays."""
+_HANDLER = "DefaultStreamHandler"  # Snakemake's name of its terminal output
+_EVENTS = ("job_info", "job_finished", "resources_info", "group_info")
+_MESSAGES = ("Select jobs to execute", "Execute ", "Using shell", "Conda environments", "Elapsed time")
 
 
 def start_at_once(workflow: Any) -> None:
-    """Take Snakemake's own limit away; called when its scheduler is there and has not begun."""
+    """Remove Snakemake's default limit of 100 job starts per second; call it from `onstart`.
+
+    The limit protects a cluster's queue. Its price on a single machine: the scheduler wakes up a second after
+    each job that ended, and the process stays until the last of these timers has fired, so every run that has
+    nothing to do takes a second longer. Does nothing under versions of Snakemake that were not tried.
+    """
     limit = workflow.scheduling_settings.max_jobs_per_timespan
-    if workflow.local_exec and limit is not None and (limit.max_jobs, limit.timespan) == BY_DEFAULT:
+    if not workflow.local_exec or limit is None or (limit.max_jobs, limit.timespan) != BY_DEFAULT:
+        return
+    if is_tried() and hasattr(workflow.scheduler, "job_rate_limiter"):
         workflow.scheduler.job_rate_limiter = None
 
 
-def ends_soon() -> None:
-    """Spare this process the search for garbage in what is there now: a third of a second for 400 jobs.
+def is_tried() -> bool:
+    """Whether the internals of the installed Snakemake are known."""
+    return importlib.metadata.version("snakemake").startswith(TRIED)
 
-    Python searches all of it while jobs are made, and twice when it ends.
+
+def ends_soon() -> None:
+    """Exempt all present objects from garbage collection: a third of a second for 400 jobs.
+
+    Python searches them while jobs are made, and twice when the process ends.
     """
     gc.freeze()
+
+
+class _Filter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown."""
+        return str(getattr(record, "event", "")) not in _EVENTS and not str(record.msg).startswith(_MESSAGES)
+
+
+def only_progress() -> None:
+    """Reduce the terminal output of a Snakemake that runs in this process to progress and failures.
+
+    The log file under .snakemake/log keeps everything. A Snakemake that names its handler differently prints
+    everything.
+    """
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("snakemake")]
+    for handler in (handler for name in names for handler in logging.getLogger(name).handlers):
+        if handler.name == _HANDLER:
+            handler.addFilter(_Filter())

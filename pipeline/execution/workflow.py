@@ -16,8 +16,8 @@ from typing import Any, NoReturn, TextIO
 from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
 from pipeline.execution.cluster.preflight import begin_job, check_run
 from pipeline.execution.cluster.site import KEY, Site, to_site
-from pipeline.execution.progress import only_progress
 from pipeline.execution.recovery import mend
+from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workers.submit import begin
 from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
@@ -25,6 +25,9 @@ from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, expl
 from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.plan import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
+from pipeline.records.summary import Summary
+from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.report.summary_text import summary_text
 from pipeline.store.lock import take_lock
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.shared import Shared, shared_store
@@ -278,3 +281,17 @@ class Workflow:
             path = output_path(ROOT, stage, wildcards.key, int(wildcards.round))
             hint = "python -m pipeline.cli.plan --paths lists those of this plan"
             raise ConfigError(f"{path}: no task of this plan makes it ({hint})") from None
+
+
+def show(workflow: Workflow) -> None:
+    """Print the winners, as far as the run has come."""
+    summary = Path(workflow.aggregate)
+    if not summary.is_file():  # only an earlier stage was asked for
+        return
+    print()
+    print(summary_text(read_record(summary, Summary)))
+    if Path(workflow.report).is_file():
+        print(f"report   {workflow.report}")
+    if Path(workflow.tracked).is_file():
+        tracked = read_record(Path(workflow.tracked), TrackOutput).result
+        print("MLflow   make ui" if isinstance(tracked, Tracked) else f"MLflow   {tracked.reason}")

@@ -1,19 +1,22 @@
-"""Names for tasks that a sweep over values makes of one cell: tasks and overrides in, tasks with names out.
+"""Labels of tasks and descriptions of plans: what was planned in, texts out.
 
-Tables, winners and MLflow know a task by its kernel, workload, hardware and dtype. Where the jobs of a sweep
+Tables, winners and MLflow identify a task by its kernel, workload, hardware and dtype. If the jobs of a sweep
 set values in them (`workload.dimensions.tokens=range(1,9)`) or judge and measure them differently
-(`profile=standard,server`), these names are no longer enough: what the jobs differ in then stands behind the
-workload's name, as in `llama3_8b_decode[tokens=4]`. Tasks that differ only in optimization and search keep
-their names, and compete.
+(`profile=standard,server`), these names are ambiguous: what the jobs differ in is then appended to the name
+of the workload, as in `llama3_8b_decode[tokens=4]`. Tasks that differ only in optimization and search keep
+their names, because they compete.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pipeline.plan.config.grammar import read_override
 from pipeline.plan.config.groups import AXES
+from pipeline.plan.config.overrides import read_override
+from pipeline.plan.grid_cells import Cell, cells
+from pipeline.plan.plan_inputs import Material
+from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.plan import PlannedTask
 from pipeline.records.problem import Problem
@@ -85,3 +88,40 @@ def _short(line: str) -> str:
     """Without the way to the key: `tokens=4`."""
     override = read_override(line)
     return f"{override.key_or_group.rpartition('.')[2]}={override.get_value_element_as_str()}"
+
+
+def described(materials: Sequence[Material]) -> str:
+    """A sentence or two for each experiment; equal cells have the same text, however they were asked for."""
+    experiments: dict[str, Experiment] = {}
+    chosen: dict[str, list[Cell]] = {}
+    for material in materials:
+        experiment = material.settings.experiment
+        experiments[experiment.name] = experiment
+        chosen.setdefault(experiment.name, []).extend(cell for job in material.jobs for cell in job.cells)
+    return " ".join(_described(experiment, chosen[name]) for name, experiment in experiments.items())
+
+
+def _described(experiment: Experiment, chosen: Iterable[Cell]) -> str:
+    own, found = cells(experiment, {}), set(chosen)
+    if found == set(own):
+        return experiment.description
+    if not found <= set(own):
+        named = _names(sorted(found, key=_words), AXES)
+        return f"Chosen in place of what the experiment {experiment.name} selects: {named}."
+    kept = [cell for cell in own if cell in found]
+    narrowed = [axis for axis in AXES if set(_values(kept, axis)) != set(_values(own, axis))]
+    what = _names(kept, narrowed) if narrowed else f"{len(kept)} of its {len(own)} cells"
+    return f"{experiment.description} Here only {what}."
+
+
+def _names(found: Sequence[Cell], axes: Iterable[str]) -> str:
+    """As overrides: `kernel=softmax,matmul hardware=cpu`."""
+    return " ".join(f"{axis}={','.join(_values(found, axis))}" for axis in axes)
+
+
+def _values(found: Iterable[Cell], axis: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(getattr(cell, axis) for cell in found))
+
+
+def _words(cell: Cell) -> tuple[str, ...]:
+    return tuple(getattr(cell, axis) for axis in AXES)

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.plan.config.compose import Compositions
-from pipeline.plan.describing import described
 from pipeline.plan.grid_cells import Cell
 from pipeline.plan.identity.tool_versions import Toolchain
-from pipeline.plan.labels import Planned, tell_apart
+from pipeline.plan.labels import Planned, described, tell_apart
 from pipeline.plan.local_machine import Machine
 from pipeline.plan.memoize import Once
-from pipeline.plan.mutations import explanations, mutate_specs
 from pipeline.plan.plan_inputs import JobCells, Lines, Material, gather
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import Impossible
-from pipeline.plan.tasks.stage_specs import Specs
+from pipeline.plan.tasks.stage_specs import Specs, explanations, mutate_specs
 from pipeline.plan.tasks.task_maker import TaskMaker
 from pipeline.records.errors import ConfigError
 from pipeline.records.plan import Plan, PlannedJob, PlannedMutation, PlannedTask, PrunedCell

@@ -9,7 +9,7 @@ import torch
 from pipeline.backends.calling import CalledEntry
 from pipeline.backends.packages import package_files, version
 from pipeline.backends.registry import backend
-from pipeline.plan.config.calls import call_problems
+from pipeline.plan.config.semantics import call_problems
 from pipeline.records.errors import ToolchainError
 from pipeline.records.kernel import Call, Given, Gradients
 from tests.backends.triton_jobs import kernel

@@ -10,6 +10,7 @@ import pytest
 from snakemake.cli import get_argument_parser
 from snakemake.settings.types import MaxJobsPerTimespan
 
+from pipeline.execution import snakemake_internals
 from pipeline.execution.snakemake_internals import start_at_once
 from tests.paths import ROOT
 
@@ -84,5 +85,13 @@ def test_what_the_user_asks_for_stays(asked: str) -> None:
 def test_a_cluster_keeps_its_limit() -> None:
     """Its queue is what the limit is for."""
     workflow = made(by_default(), local=False)
+    start_at_once(workflow)
+    assert workflow.scheduler.job_rate_limiter == LIMITER
+
+
+def test_an_unknown_version_keeps_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not tried is left alone: the run is slower by a second."""
+    monkeypatch.setattr(snakemake_internals, "TRIED", ("0.0.",))
+    workflow = made(by_default())
     start_at_once(workflow)
     assert workflow.scheduler.job_rate_limiter == LIMITER

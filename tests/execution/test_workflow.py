@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.execution.cluster.placement import Cluster
 from pipeline.execution.cluster.site import Placement, Site
-from pipeline.execution.progress import only_progress
+from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import INTERRUPTED, Workflow, jobs_of, open_workflow, overrides_of, site_of
 from pipeline.plan.config.groups import options
 from pipeline.records.errors import ConfigError, StoreError

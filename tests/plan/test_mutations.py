@@ -8,7 +8,7 @@ import yaml
 from pipeline.backends.registry import backend
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import options
-from pipeline.plan.mutations import SURVIVORS, explanations
+from pipeline.plan.tasks.stage_specs import SURVIVORS, explanations
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.layout import spec_path

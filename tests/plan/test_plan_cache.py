@@ -124,8 +124,8 @@ def test_a_tool_changed(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_library_changed(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     """So are the installed libraries."""
-    real = tool_versions._version
-    monkeypatch.setattr(tool_versions, "_version", lambda name: "99" if name == "torch" else real(name))
+    real = tool_versions.version_of
+    monkeypatch.setattr(tool_versions, "version_of", lambda name: "99" if name == "torch" else real(name))
     counted.plan()
     assert counted.made == 2
 

@@ -173,8 +173,8 @@ def test_the_libraries_are_part_of_the_key(project: Project, monkeypatch: pytest
     from pipeline.plan.identity import tool_versions
 
     before = project.keys(*ONE_CPU)
-    real = tool_versions._version
-    monkeypatch.setattr(tool_versions, "_version", lambda name: "99" if name == "torch" else real(name))
+    real = tool_versions.version_of
+    monkeypatch.setattr(tool_versions, "version_of", lambda name: "99" if name == "torch" else real(name))
     assert changed(before, project.keys(*ONE_CPU)) == STAGES[2:]
 
 

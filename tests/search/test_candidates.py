@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.plan.folders import files_of
+from pipeline.plan.tasks.search_inputs import files_of
 from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.search import Search
 from pipeline.records.specs import GenerateSpec

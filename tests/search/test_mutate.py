@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.plan.folders import files_of
+from pipeline.plan.tasks.search_inputs import files_of
 from pipeline.records.diagnosed import Finding, FindingCode
 from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome

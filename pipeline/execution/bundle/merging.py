@@ -1,21 +1,21 @@
-"""Merge a bundle into the artifact store: all is decided first, then written; again, it changes nothing.
+"""Merge a bundle into the artifact store: decided first, then written; repeating it changes nothing.
 
-An entry whose binary stayed on the other machine gets a folder without `record.json`, so that it is never
-taken for a compiled variant here: a run here that needs it compiles it anew.
+Equal results are known by their content: compiling twice gives one artifact, verifying twice one verdict, two
+measurements always differ. An entry whose binary stayed on the other machine gets a folder without
+`record.json`, so that it is never taken for a compiled variant here: a run that needs it compiles it again.
 """
 
 import collections
+import shutil
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from pipeline.execution.bundle.archive import Bundle
-from pipeline.execution.bundle.likeness import compare
-from pipeline.execution.bundle.replacing import set_aside
 from pipeline.execution.bundle.validation import Checked
 from pipeline.records.compiled import Compiled, CompileRecord
-from pipeline.records.errors import BundleError
+from pipeline.records.errors import BundleError, StoreError
 from pipeline.records.record import Record, digest_bytes, to_json
 from pipeline.store.atomic import new_folder, write_atomic
 from pipeline.store.entries import RECORD
@@ -145,3 +145,65 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
+
+
+Likeness = Literal["same", "alike", "earlier", "later"]
+"""`alike`: ours is as good. `earlier`, `later`: they differ, and ours was made before or after the other."""
+
+_UNIMPORTANT = ("provenance", "seconds")
+
+
+def compare(stage: str, ours: bytes, theirs: bytes) -> Likeness:
+    """How our file stands to theirs; one of ours that cannot be read is an earlier one."""
+    if ours == theirs:
+        return "same"
+    try:
+        mine = msgspec.json.decode(ours)
+    except msgspec.DecodeError:
+        return "earlier"
+    other = msgspec.json.decode(theirs)
+    if stage == "mutate" or _essence(stage, mine) == _essence(stage, other):
+        return "alike"
+    return "later" if _made(mine) > _made(other) else "earlier"
+
+
+def _essence(stage: str, value: Any) -> object:
+    """What counts in an output or a record: of a verdict whether it passed, or how it failed."""
+    if stage == "generate":
+        return value
+    if "records" in value:
+        found = [_essence(stage, record) for record in value["records"]]
+        return [value["key"], value["round"], sorted(found, key=repr)]
+    if stage == "verify":
+        return [value["variant"], value["entry"], _ending(value["result"])]
+    return {name: part for name, part in value.items() if name not in _UNIMPORTANT}
+
+
+def _ending(result: Any) -> object:
+    return result.get("outcome", result.get("type"))
+
+
+def _made(value: Any) -> str:
+    """Time of the last result in it: ISO 8601 in UTC sorts as text."""
+    records = value.get("records", [value])
+    return max((record["provenance"]["created"] for record in records if "provenance" in record), default="")
+
+
+def set_aside(folder: Path, kept: Path | None) -> None:
+    """Move a folder away to `kept`; without that it is thrown away: it held nothing whole.
+
+    Raises
+    ------
+    StoreError
+        No space, no permission.
+    """
+    if not folder.exists():
+        return
+    try:
+        if kept is None or kept.exists():  # an interrupted attempt has it already
+            shutil.rmtree(folder)
+        else:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            folder.rename(kept)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be replaced: {error.strerror or error}") from error

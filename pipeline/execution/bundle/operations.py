@@ -22,7 +22,7 @@ UNFINISHED = 3
 
 def pack(options: argparse.Namespace) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
-    from pipeline.execution.bundle.libraries import OF_BACKEND, Target
+    from pipeline.execution.bundle.packing import OF_BACKEND, Target
     from pipeline.execution.bundle.packing import pack as pack_job
     from pipeline.plan.local_machine import read_machine
     from pipeline.plan.plan_inputs import gather

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from pipeline.plan.config.grammar import read_override
 from pipeline.plan.config.groups import hint
-from pipeline.plan.config.overrides import check_sweep
+from pipeline.plan.config.overrides import check_sweep, read_override
 from pipeline.records.environment import let_hydra_raise
 from pipeline.records.errors import ConfigError, KernelmillError
 

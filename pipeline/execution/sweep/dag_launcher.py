@@ -23,13 +23,11 @@ from pipeline.execution.snakemake_command import (
     profile,
     run_snakemake,
 )
-from pipeline.execution.summary import show
-from pipeline.execution.sweep.failures import JobFailed, SweepStopped
-from pipeline.execution.sweep.grid_sweeper import is_grid
+from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped, is_grid
 from pipeline.execution.sweep.job_folders import Folders
 from pipeline.execution.sweep.job_results import find_results, objective_text, results_text, write_result
 from pipeline.execution.sweep.sweep_jobs import Returned, SweepJob, SweepJobs
-from pipeline.execution.workflow import ROOT, Workflow
+from pipeline.execution.workflow import ROOT, Workflow, show
 from pipeline.plan.config.compose import Compositions
 from pipeline.plan.config.groups import hint
 from pipeline.plan.config.overrides import HYDRA

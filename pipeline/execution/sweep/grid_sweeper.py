@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import CompactHydraException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.execution.sweep.failures import SweepStopped
 from pipeline.execution.sweep.job_folders import writing
 
 Job = tuple[str, ...]
@@ -115,3 +115,11 @@ def is_grid(config: Any) -> bool:
     """Whether the sweep's sweeper only enumerates, so that it needs no numbers back."""
     target = str(config.hydra.sweeper.get("_target_"))
     return target in GRIDS
+
+
+class SweepStopped(CompactHydraException):
+    """The sweep cannot go on: an override is wrong, or jobs failed. One line, with `error:` before it."""
+
+
+class JobFailed(CompactHydraException):
+    """What a sweeper gets that asks a failed job for its return value. One line."""

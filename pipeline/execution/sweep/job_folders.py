@@ -5,11 +5,13 @@ is made once.
 """
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.execution.sweep.sweep_jobs import SweepJob, SweepJobs, plain_hydra
-from pipeline.execution.sweep.texts import Texts, list_text
+from pipeline.plan.config.plain_yaml import dump
 from pipeline.plan.config.values import Plain
 from pipeline.store.atomic import unwritable
 
@@ -93,3 +95,68 @@ class Folders:
 def _write(path: str, text: str) -> None:
     with open(path, "wb") as stream:  # noqa: PTH123  (pathlib costs as much as the writing)
         stream.write(text.encode())
+
+
+_NAME = re.compile(r"(?:\+{0,2}[A-Za-z_]|/)[A-Za-z0-9_./=,+-]{0,999}")
+"""Strings that need no quotes and that no line ends in, unless they are one of these:"""
+_WORDS = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null", "inf", "infinity", "nan"))
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_LONGEST_KEY = 100  # beyond 128 characters a key has another form
+
+
+class Texts:
+    """Makes texts, and keeps those of what may come again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], tuple[Any, str]] = {}
+
+    def mapping(self, items: Iterable[tuple[Any, Any]], depth: int = 0) -> str:
+        """The lines of a mapping below so many others."""
+        return "".join([self._entry(key, value, depth) for key, value in items])
+
+    def _entry(self, key: Any, value: Any, depth: int) -> str:
+        if not isinstance(key, str) or len(key) > _LONGEST_KEY or not _is_name(key):
+            return _below(depth, {key: value})
+        simple = _scalar(value)
+        if simple is not None:
+            return f"{'  ' * depth}{key}: {simple}\n"
+        # Nothing is changed in place: an object stands for its content; kept, its identity stays its own.
+        known = (key, depth, value if isinstance(value, str) else id(value))
+        if known not in self._kept:
+            self._kept[known] = (value, self._made(key, value, depth))
+        return self._kept[known][1]
+
+    def _made(self, key: str, value: Any, depth: int) -> str:
+        if isinstance(value, dict) and value:
+            return f"{'  ' * depth}{key}:\n{self.mapping(value.items(), depth + 1)}"
+        return _below(depth, {key: value})
+
+
+def list_text(values: Sequence[str], depth: int = 0) -> str:
+    """The lines of a list of strings at the place of a mapping below so many others."""
+    simple = [_scalar(each) for each in values]
+    if not simple or None in simple:
+        return dump(values) if depth == 0 else _below(depth, {"_": list(values)}).partition("\n")[2]
+    return "".join([f"{'  ' * depth}- {each}\n" for each in simple])
+
+
+def _scalar(value: Any) -> str | None:
+    """What needs no thought; None where PyYAML is to be asked."""
+    if isinstance(value, str):
+        if _is_name(value):
+            return value
+        return f"'{value}'" if _DIGITS.fullmatch(value) else None
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value) if isinstance(value, int) else None
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text.lstrip("+").lower() not in _WORDS
+
+
+def _below(depth: int, value: Plain) -> str:
+    """The lines of a mapping where they stand below other keys."""
+    for _ in range(depth):
+        value = {"_": value}
+    return "".join(dump(value).splitlines(keepends=True)[depth:])

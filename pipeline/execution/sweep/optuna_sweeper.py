@@ -1,27 +1,35 @@
-"""Hydra's side of a sweep. In: the composed configuration, the launcher, arguments. Out: what jobs gave."""
+"""The Optuna sweeper: a composed configuration, a launcher and arguments in; what the jobs returned out.
 
+It asks the study for a batch of points, launches them as one DAG, reports their objectives to the study, and
+repeats until the limits are reached. The best trials go to the terminal and to `optimization_results.yaml`.
+"""
+
+import contextlib
+import io
+import math
+import shlex
+import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.object_type import ObjectType
-from hydra.core.utils import JobReturn
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.execution.snakemake_command import is_looking
 from pipeline.execution.sweep.job_folders import writing
-from pipeline.execution.sweep.loop import explore, progress
-from pipeline.execution.sweep.optuna_results import result_lines, write_results
-from pipeline.execution.sweep.returns import answer_of
-from pipeline.execution.sweep.sweeper_settings import Sweep, read_settings
+from pipeline.execution.sweep.sweeper_settings import Limits, Sweep, read_settings
 from pipeline.execution.sweep.swept_space import Swept, read_space
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.opening import Purpose, exploration
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
 from pipeline.search.sampling.storage import shown
-from pipeline.search.sampling.study import Answer, Exploration
+from pipeline.search.sampling.study import Answer, Evaluated, Exploration, Failed, Measured
 
 
 class HydraSweep:
@@ -123,3 +131,137 @@ def _conclude(explored: Exploration, swept: Swept, folder: Path) -> None:
 
 def _say(line: str) -> None:
     print(f"optuna   {line}", flush=True)
+
+
+Launch = Callable[[Sequence[Sequence[str]], int], Sequence[Answer]]
+"""Runs one batch: the overrides of each job that are not fixed, and the number of the first job."""
+
+JUDGED = 10
+"""A rate of failures is one of so many jobs at least: one unlucky first job ends nothing."""
+
+
+def explore(exploration: Exploration, limits: Limits, launch: Launch, say: Callable[[str], None]) -> None:
+    """Run batches until so many trials are finished, the space is exhausted, or the time is over.
+
+    Raises
+    ------
+    SweepError
+        More jobs failed than may.
+    """
+    began = time.monotonic()
+    failed = launched = 0
+    while (left := limits.trials - exploration.finished()) > 0:
+        if limits.timeout_seconds is not None and time.monotonic() - began > limits.timeout_seconds:
+            say(f"the time is over ({limits.timeout_seconds:g} s): {left} of {limits.trials} trials are left")
+            return
+        first_job = exploration.next_job()
+        asked = exploration.ask(min(left, limits.batch), first_job)
+        if not asked:
+            say(f"the space has no other point: {left} of {limits.trials} trials are left")
+            return
+        answers = launch([one.point for one in asked], first_job)
+        for one, answer in zip(asked, answers, strict=True):
+            exploration.tell(one, answer)
+        launched += len(asked)
+        failed += sum(isinstance(answer, Failed) for answer in answers)
+        say(progress(exploration, limits))
+        if failed > limits.max_failure_rate * max(launched, min(limits.trials, JUDGED)):
+            raise SweepError(
+                f"{failed} of {launched} jobs failed, hydra.sweeper.max_failure_rate is "
+                f"{limits.max_failure_rate:g}; the last one: {exploration.failures()[-1]}"
+            )
+
+
+def progress(exploration: Exploration, limits: Limits) -> str:
+    """How far the study is, in a line."""
+    failures = len(exploration.failures())
+    line = f"{exploration.finished()} of {limits.trials} trials" + (
+        f", {failures} failed" if failures else ""
+    )
+    best = exploration.best()
+    if not best:
+        return line
+    if len(exploration.directions) > 1:
+        return f"{line}; {len(best)} that no other one beats"
+    return f"{line}; best {best[0].values[0]:g} (job {best[0].job})"
+
+
+def answer_of(job: JobReturn, objectives: int) -> Answer:
+    """The objectives of a job: a finite number, or a sequence of as many as there are objectives."""
+    if job.status is JobStatus.UNKNOWN:
+        return Failed(reason="the job did not end")
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # Hydra also prints the overrides of a failed job
+            given = job.return_value
+    except BaseException as error:  # whatever the job raised
+        return Failed(reason=_reason(error))
+    return Failed(reason="the job returned nothing") if given is None else _measured(given, objectives)
+
+
+def _measured(given: Any, objectives: int) -> Answer:
+    numbers = list(given) if _is_sequence(given) else [given]
+    if len(numbers) != objectives:
+        return Failed(reason=f"the job returned {len(numbers)} values, expected {objectives}")
+    try:
+        values = tuple(float(number) for number in numbers)
+    except (TypeError, ValueError):
+        return Failed(reason=f"the job returned {given!r}, expected numbers")
+    if not all(math.isfinite(value) for value in values):
+        return Failed(reason=f"the job returned {', '.join(map(str, values))}")
+    return Measured(values=values)
+
+
+def _is_sequence(given: object) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what the job raised; a launcher's own errors stand for themselves."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    name = type(error).__name__
+    if isinstance(error, HydraException) and line:
+        return line.removeprefix("error: ")  # as it is printed; here it becomes a part of another line
+    return f"{name}: {line}" if line else name
+
+
+FILE = "optimization_results.yaml"
+SHOWN = 5  # of several that no other one beats; the file has all
+
+
+def write_results(folder: Path, best: Sequence[Evaluated], objectives: int) -> Path:
+    """Write the file that users of hydra-optuna-sweeper know, and return its path."""
+    content: dict[str, object] = {"name": "optuna"}
+    if objectives == 1:
+        content |= {
+            "best_params": best[0].params,
+            "best_value": best[0].values[0],
+            "best_trial": best[0].trial,
+        }
+    else:
+        content["solutions"] = [
+            {"params": one.params, "values": list(one.values), "trial": one.trial} for one in best
+        ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / FILE
+    OmegaConf.save(OmegaConf.create(content), path)
+    return path
+
+
+def result_lines(best: Sequence[Evaluated], fixed: Sequence[str]) -> list[str]:
+    """The best values, and the commands that run their jobs again."""
+    lines = []
+    for one in best[:SHOWN]:
+        values = ", ".join(f"{value!r}" for value in one.values)
+        lines.append(f"best     {values}   job {one.job}: {' '.join(one.point)}")
+        lines.append(f"again    {command([*fixed, *one.point])}")
+    if len(best) > SHOWN:
+        lines.append(f"         and {len(best) - SHOWN} more")
+    return lines
+
+
+def command(overrides: Sequence[str]) -> str:
+    """This program with other overrides, as a shell takes it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    module = spec.name.removesuffix(".__main__") if spec is not None else None
+    program = ["python", "-m", module] if module else ["python", sys.argv[0]]
+    return shlex.join([*program, *overrides])

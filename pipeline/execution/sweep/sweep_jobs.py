@@ -16,9 +16,8 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from pipeline.plan.config.compose import Compositions
-from pipeline.plan.config.grammar import read_override
-from pipeline.plan.config.job_configs import JobConfig, job_configs
+from pipeline.plan.config.compose import Compositions, JobConfig, job_configs
+from pipeline.plan.config.overrides import read_override
 from pipeline.plan.config.values import Plain
 
 _PLAIN_SUBDIR = "${hydra.job.num}"
@@ -140,6 +139,7 @@ class Returned(JobReturn):
         self._job = job
         self._make = make
         self._given: dict[str, DictConfig | None] = {}
+        self._outcome: float | HydraException | None = None
         super().__init__(overrides=list(job.lines), working_dir=str(Path.cwd()), task_name=task_name)
         self._given.clear()
 
@@ -168,12 +168,12 @@ class Returned(JobReturn):
 
     def completed(self, value: float | None) -> None:
         """The job came to its end."""
-        self.return_value = value
+        self.return_value = self._outcome = value
         self.status = JobStatus.COMPLETED
 
     def failed(self, error: HydraException) -> None:
         """Whoever asks for its value gets the error."""
-        self.return_value = error
+        self.return_value = self._outcome = error
         self.status = JobStatus.FAILED
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -185,7 +185,7 @@ class Returned(JobReturn):
             self.working_dir,
             self.task_name,
             self.status,
-            self._return_value,
+            self._outcome,
         )
 
 

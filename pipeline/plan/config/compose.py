@@ -1,16 +1,16 @@
-"""Compose options with Hydra, each distinct one once. In: names and overrides. Out: plain dicts.
+"""Compose options with Hydra, each distinct one once: names and overrides in, plain dicts out.
 
 A grid is formed in Python from options that are composed once: composing each cell would cost tens of
-milliseconds. An option that is written out is read as it stands. All others are composed together, each as a
-package of its own; one that is wrong is composed alone, as its own primary configuration, and so is one with
-overrides that only Hydra understands; other values are set on a copy. `defaults` (inheritance) work in all of
-them.
+milliseconds. An option without inheritance and interpolation is read as it stands. All others are composed
+together, each as a package of its own. An option with an error is composed alone, as its own primary
+configuration, and so is one with overrides that only Hydra understands; other values are set on a copy.
+`job_configs` gives each job of a sweep the configuration that Hydra would compose for it.
 """
 
 import contextlib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.plan.config.groups import AXES, check_option, check_project, option_file
 from pipeline.plan.config.overrides import Overrides, Reader
 from pipeline.plan.config.plain_yaml import read_literal
-from pipeline.plan.config.setting import with_values
-from pipeline.plan.config.values import Plain, split_by_option
+from pipeline.plan.config.values import Plain, applicable, split_by_option, with_values
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 
@@ -59,7 +58,9 @@ class Chosen(Record, frozen=True, kw_only=True):
     """Whether an override of one group may have changed another one, which interpolates it."""
 
 
-class _Composed(Record, frozen=True, kw_only=True):
+class Composed(Record, frozen=True, kw_only=True):
+    """What Hydra made of a configuration."""
+
     plain: Plain
     literal: frozenset[str]
     """Top-level keys below which nothing was interpolated: values may be set there without Hydra."""
@@ -74,9 +75,9 @@ class Compositions:
     """What was composed of one configuration folder: kept for who composes of it again."""
 
     def __init__(self) -> None:
-        self.options: dict[tuple[str, str], _Composed] = {}
+        self.options: dict[tuple[str, str], Composed] = {}
         self.changed: dict[tuple[str, str, tuple[str, ...]], Plain] = {}
-        self.primaries: dict[tuple[str, ...], tuple[_Composed, Plain]] = {}
+        self.primaries: dict[tuple[str, ...], tuple[Composed, Plain]] = {}
 
 
 @contextlib.contextmanager
@@ -132,10 +133,10 @@ class Composer:
             plain[group] = changed
         return Chosen(plain=plain, choices=choices, lines=lines, changed_by_others=not composed.all_literal)
 
-    def _primary(self, lines: tuple[str, ...]) -> tuple[_Composed, Plain]:
+    def _primary(self, lines: tuple[str, ...]) -> tuple[Composed, Plain]:
         if lines not in self._primaries:
             where = f"{self.conf.name}/{PRIMARY}.yaml"
-            config = _compose(PRIMARY, lines, where, with_hydra=True)
+            config = compose_config(PRIMARY, lines, where, with_hydra=True)
             choices = dict(config.hydra.runtime.choices)
             ours = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
             self._primaries[lines] = _plain(ours, where), choices
@@ -150,19 +151,20 @@ class Composer:
 
     def _with(self, group: str, name: str, lines: tuple[str, ...]) -> Plain:
         if (group, name) not in self._options:
-            self._options[group, name] = self._literal(group, name) or self._alone(group, name, ())
+            self._options[group, name] = self._literal(group, name) or self.compose_alone(group, name, ())
         base = self._options[group, name]
         plain: Plain = base.plain.get(group) or {}
         changed = with_values(plain, group, lines) if not lines or group in base.literal else None
-        return self._alone(group, name, lines).plain.get(group) or {} if changed is None else changed
+        return self.compose_alone(group, name, lines).plain.get(group) or {} if changed is None else changed
 
-    def _literal(self, group: str, name: str) -> _Composed | None:
+    def _literal(self, group: str, name: str) -> Composed | None:
         plain = read_literal(self.conf, group, name)
-        return None if plain is None else _Composed(plain={group: plain}, literal=frozenset({group}))
+        return None if plain is None else Composed(plain={group: plain}, literal=frozenset({group}))
 
-    def _alone(self, group: str, name: str, lines: tuple[str, ...]) -> _Composed:
+    def compose_alone(self, group: str, name: str, lines: tuple[str, ...]) -> Composed:
+        """One option by Hydra alone, as its own primary configuration."""
         where = option_file(self.conf, group, name)
-        config = _compose(f"{group}/{name}", lines, where)
+        config = compose_config(f"{group}/{name}", lines, where)
         if set(config) - {group}:
             extra = sorted(str(key) for key in set(config) - {group})
             raise ConfigError(f"{where}: sets keys outside of its group: {', '.join(extra)}")
@@ -182,12 +184,12 @@ class Composer:
         packages = {pair: f"option{number}" for number, pair in enumerate(pairs)}
         lines = [f"+{group}@{package}='{name}'" for (group, name), package in packages.items()]
         with contextlib.suppress(ConfigError):
-            composed = _plain(_compose(None, lines, ""), "")
+            composed = _plain(compose_config(None, lines, ""), "")
             if set(composed.plain) == set(packages.values()):
                 for (group, name), package in packages.items():
                     literal = frozenset({group} if package in composed.literal else ())
                     plain = {group: composed.plain[package]}
-                    self._options[group, name] = _Composed(plain=plain, literal=literal)
+                    self._options[group, name] = Composed(plain=plain, literal=literal)
 
     def chosen(self, group: str, names: tuple[str, ...], values: tuple[str, ...]) -> dict[str, Option]:
         """All chosen options of an axis; a value override applies to each that has the key.
@@ -207,7 +209,7 @@ class Composer:
         }
 
 
-def _compose(name: str | None, overrides: Any, where: str, *, with_hydra: bool = False) -> DictConfig:
+def compose_config(name: str | None, overrides: Any, where: str, *, with_hydra: bool = False) -> DictConfig:
     """Hydra's compose with its errors in one line."""
     try:
         return compose(name, overrides=list(overrides), return_hydra_config=with_hydra)
@@ -223,7 +225,7 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> str:
     return f"{place}: not YAML: {error.problem or error.context}"
 
 
-def _plain(config: DictConfig, where: str) -> _Composed:
+def _plain(config: DictConfig, where: str) -> Composed:
     """Interpolations resolved, everything plain; missing values stay marked."""
     try:
         plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=False)
@@ -232,7 +234,7 @@ def _plain(config: DictConfig, where: str) -> _Composed:
     written = OmegaConf.to_container(config, resolve=False)
     assert isinstance(plain, dict) and isinstance(written, dict)
     literal = frozenset(str(key) for key, value in plain.items() if value == written[key])
-    return _Composed(plain={str(key): value for key, value in plain.items()}, literal=literal)
+    return Composed(plain={str(key): value for key, value in plain.items()}, literal=literal)
 
 
 def one_line(error: BaseException) -> str:
@@ -255,3 +257,49 @@ def told(error: Exception) -> str:
         here = Path.cwd()
         return f"{path.relative_to(here) if path.is_relative_to(here) else path}: {_not_yaml(error)}"
     return one_line(error).removeprefix("error: ")
+
+
+class JobConfig(Record, frozen=True, kw_only=True):
+    """One job's configuration."""
+
+    plain: Plain
+    """By group; not to be changed: jobs share its parts."""
+    choices: Plain
+    """Group -> chosen option, of our groups and of Hydra's; None where none is chosen."""
+
+
+def job_configs(
+    jobs: Sequence[tuple[str, ...]], conf: Path, known: Compositions | None = None
+) -> list[JobConfig]:
+    """In the order of the jobs, whose overrides were found right.
+
+    Raises
+    ------
+    ConfigError
+        An override is wrong.
+    """
+    with composer(conf, known) as hydra:
+        wanted: dict[str, list[str]] = {axis: [] for axis in AXES}
+        for lines in jobs:
+            for axis, names in hydra.reader.read(lines).choices.items():
+                if axis in wanted:
+                    wanted[axis] += names
+        hydra.prepare(wanted)
+        return [_of(hydra, lines) for lines in jobs]
+
+
+def _of(hydra: Composer, lines: tuple[str, ...]) -> JobConfig:
+    overrides = hydra.reader.read(lines)
+    settings = hydra.settings(overrides)
+    plain, choices = dict(settings.plain), dict(settings.choices)
+    for axis in AXES:
+        for name in overrides.choices.get(axis, ()):
+            option = hydra.option(axis, name)
+            taken = tuple(
+                changed
+                for line in overrides.values.get(axis, ())
+                if (changed := applicable(line, axis, option))
+            )
+            plain[axis] = hydra.option(axis, name, taken)
+            choices[axis] = name
+    return JobConfig(plain=plain, choices=choices)

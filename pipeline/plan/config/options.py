@@ -1,4 +1,4 @@
-"""The chosen options. In: conf/ and overrides. Out: checked records, or one line that says what is wrong."""
+"""Load the chosen options: conf/ and overrides in, checked records out, or one line with the mistake."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path

@@ -1,23 +1,34 @@
-"""Check what a schema cannot say: names that must exist elsewhere, defaults among their values, formulas."""
+"""Checks that no schema expresses: names that must exist elsewhere, defaults among values, formulas."""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pipeline.backends import registry as backends
 from pipeline.backends.cuda.geometry import AXES, formulas
-from pipeline.plan.config.calls import CALLING, call_problems, gradient_problems
 from pipeline.plan.config.groups import hint
-from pipeline.plan.config.search_meaning import search_problems
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.experiment import Experiment
 from pipeline.records.formula import names_in
 from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import DERIVED, Cost, Implementation, Kernel, Tensor, Tunable, TunableValue
+from pipeline.records.kernel import (
+    DERIVED,
+    Argument,
+    Call,
+    Cost,
+    Given,
+    GradientOf,
+    Implementation,
+    Kernel,
+    Tensor,
+    Tunable,
+    TunableValue,
+)
 from pipeline.records.optimization import Optimization
 from pipeline.records.record import Record
 from pipeline.records.search import Search
 from pipeline.records.settings import BASELINES
 from pipeline.records.workload import Workload
+from pipeline.search.registry import NAMES, members
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
@@ -262,3 +273,118 @@ def _among(value: TunableValue, values: Iterable[TunableValue]) -> bool:
 
 def _listed(values: Iterable[TunableValue]) -> str:
     return ", ".join(repr(value) for value in dict.fromkeys(values))
+
+
+_WRITING = ("candidates", "inductor", "mutate")
+_FROM_FOLDERS = ("candidates", "mutate")
+
+
+def search_problems(search: Search) -> Iterator[str]:
+    """Budgets, rounds, settings of other strategies, sources; each line begins with the key."""
+    if search.rounds < 1:
+        yield f"rounds: expected at least 1, got {search.rounds}"
+    if search.variants_per_round is not None and search.variants_per_round < 1:
+        yield f"variants_per_round: expected at least 1, got {search.variants_per_round}"
+    if search.rounds > 1 and search.variants_per_round is None:
+        yield "variants_per_round: several rounds need a number, or the first one takes all"
+    for budget in ("variants", "seconds", "joules"):
+        if (value := getattr(search, budget)) is not None and value <= 0:
+            yield f"{budget}: expected more than 0, got {value:g}"
+    for name in NAMES:
+        if name not in members(search) and getattr(search, name, None) is not None:
+            yield f"{name}: settings of another strategy; got strategy: {search.strategy}"
+    ladder = search.successive_halving
+    if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):
+        yield f"rounds: a bracket has {rungs} rungs, got {search.rounds}: nothing would be measured fully"
+    yield from _writing(search)
+
+
+def _writing(search: Search) -> Iterator[str]:
+    """Strategies that write sources."""
+    if search.folder == "":
+        yield "folder: empty; a folder of sources, or null"
+    elif search.strategy == "candidates" and search.folder is None:
+        yield "folder: the strategy candidates needs one"
+    elif search.folder is not None and search.strategy not in _FROM_FOLDERS:
+        known = " and ".join(_FROM_FOLDERS)
+        yield f"folder: only {known} know what to do with one"
+    if search.implementation is not None and search.strategy not in _WRITING:
+        yield f"implementation: only {', '.join(_WRITING)} write sources"
+    if (search.strategy == "llm") != (search.agent is not None):
+        yield "agent: the strategy llm needs one, and no other strategy knows what to do with it"
+    if search.strategy == "llm" and search.rounds < 2:
+        yield f"rounds: llm needs at least 2, the first one measures where it starts; got {search.rounds}"
+
+
+CALLING = ("triton",)
+"""Backends whose implementations may be callables of packages."""
+
+
+def call_problems(kernel: Kernel, implementation: Implementation, call: Call) -> Iterator[str]:
+    """All that is wrong: `key: what`."""
+    module, _, names = call.function.partition(":")
+    if not module or not names or not all(name.isidentifier() for name in names.split(".")):
+        yield f"function: expected module:function or module:Class.apply, got '{call.function}'"
+    inputs = tuple(name for name, tensor in kernel.tensors.items() if tensor.role == "input")
+    known = {*inputs, *kernel.scalars, *kernel.attributes, *implementation.tunables}
+    places = [(f"arguments[{number}]", argument) for number, argument in enumerate(call.arguments)]
+    places += [(f"keywords.{key}", argument) for key, argument in call.keywords.items()]
+    for place, argument in places:
+        yield from _argument(place, argument, known, inputs)
+    yield from _results(kernel, call)
+    if call.gradients is not None:
+        yield from _gradients(call, inputs)
+
+
+def gradient_problems(kernel: Kernel, declared: GradientOf) -> Iterator[str]:
+    """What is wrong with a backward kernel's `gradient_of`."""
+    inputs = [name for name, tensor in kernel.tensors.items() if tensor.role == "input"]
+    outputs = [name for name, tensor in kernel.tensors.items() if tensor.role == "output"]
+    for key, names in (("inputs", declared.inputs), ("upstream", declared.upstream)):
+        for name in names:
+            if name not in inputs:
+                yield f"gradient_of.{key}: unknown input '{name}' {hint(name, inputs)}"
+    if set(declared.inputs) & set(declared.upstream):
+        yield "gradient_of: an input is either the forward's or an upstream gradient"
+    if len(declared.inputs) != len(outputs):
+        wanted = ", ".join(outputs)
+        yield f"gradient_of.inputs: expected one for each output ({wanted}), got {len(declared.inputs)}"
+    if kernel.tolerance.magnitude != DERIVED:
+        yield f"gradient_of: needs tolerance.magnitude: {DERIVED}, got '{kernel.tolerance.magnitude}'"
+
+
+def _argument(place: str, argument: Argument, known: set[str], inputs: tuple[str, ...]) -> Iterator[str]:
+    match argument:
+        case str() if argument not in known:
+            names = hint(argument, sorted(known))
+            yield f"{place}: unknown name '{argument}' {names}; a string is {{literal: …}}"
+        case Given(copy=str(name)) if name not in inputs:
+            yield f"{place}.copy: unknown input '{name}' {hint(name, inputs)}"
+
+
+def _results(kernel: Kernel, call: Call) -> Iterator[str]:
+    outputs = [name for name, tensor in kernel.tensors.items() if tensor.role == "output"]
+    for number, name in enumerate(call.results):
+        if name is not None and name not in outputs:
+            yield f"results[{number}]: unknown output '{name}' {hint(name, outputs)}"
+        elif name is not None and name in call.results[:number]:
+            yield f"results[{number}]: '{name}' stands there twice"
+    for name in outputs:
+        if name not in call.results:
+            yield f"results: the output '{name}' is missing"
+
+
+def _gradients(call: Call, inputs: tuple[str, ...]) -> Iterator[str]:
+    assert call.gradients is not None
+    given = [argument.copy if isinstance(argument, Given) else argument for argument in call.arguments]
+    for name in call.gradients.of:
+        if name not in given:
+            yield f"gradients.of: '{name}' is none of the arguments"
+    for name in call.gradients.upstream:
+        if name not in inputs:
+            yield f"gradients.upstream: unknown input '{name}' {hint(name, inputs)}"
+    if len(call.gradients.of) != len(call.results):
+        yield (
+            f"gradients.of: {len(call.gradients.of)} gradients for {len(call.results)} results,"
+            " expected one for each"
+        )

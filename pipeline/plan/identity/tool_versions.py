@@ -36,7 +36,7 @@ def find_tools(name: str, target: Target) -> Toolchain:
 
 def library_versions(stage: str) -> dict[str, str]:
     """The libraries that a stage computes with."""
-    return {name: _version(name) for name in _PACKAGES[stage]}
+    return {name: version_of(name) for name in _PACKAGES[stage]}
 
 
 def all_library_versions() -> dict[str, str]:
@@ -45,7 +45,8 @@ def all_library_versions() -> dict[str, str]:
 
 
 @functools.cache
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """Of an installed library, or of Python; `absent` if it is not installed."""
     if distribution == "python":
         return platform.python_version()
     try:

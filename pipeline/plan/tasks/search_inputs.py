@@ -1,16 +1,21 @@
-"""Winners of other tasks, for a search that begins with them. In: paths, a kernel, a cell. Out: starts.
+"""What a search reads beside the space: briefs for agents, folders of candidates, and winners to start from.
 
-They are read when the plan is made and stand in the spec of generate, so that a search is a function of what
-it was given: a file that changes is another search.
+In: a kernel, a device, and the files that a search names. Out: records, and the files that were read.
 """
 
 import csv
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pipeline.interop.formats.format_registry import read_recorded
+from pipeline.plan.tasks.resolution import limits_of
+from pipeline.records.agent import Agent
+from pipeline.records.brief import Brief, Exemplar
 from pipeline.records.errors import ConfigError, FormatError
-from pipeline.records.kernel import Implementation, TunableValue
+from pipeline.records.hardware import Hardware, Target
+from pipeline.records.kernel import Implementation, Kernel, TunableValue
+from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search import Start, Transfer
 
 TABLES = (".csv",)
@@ -136,3 +141,124 @@ def _from_recorded(
             if tunables:
                 of = f"{recorded.kernel or recorded.source} on {recorded.device or 'an unnamed device'}"
                 yield (2, rank), Start(implementation=name, tunables=tunables, of=of)
+
+
+class Subject(Record, frozen=True, kw_only=True):
+    """What a brief is about."""
+
+    agent: Agent | None
+    """None: no language model writes, the brief is for diagnosing."""
+    kernel: Kernel
+    implementations: dict[str, Implementation]
+    """Those that fit the target."""
+    hardware: Hardware
+    reference_digest: str
+    kernels: Mapping[str, Kernel]
+    """All that are declared."""
+
+
+def brief_of(subject: Subject, root: Path, digest: Callable[[Implementation], str]) -> Brief:
+    """The brief; `digest` tells an implementation's sources.
+
+    Raises
+    ------
+    ConfigError
+        The source to start from is not there, or no implementation has one that could be changed.
+    """
+    kernel, hardware = subject.kernel, subject.hardware
+    if subject.agent and all(each.call is not None for each in subject.implementations.values()):
+        raise ConfigError(
+            f"search=llm: {kernel.name}: no implementation for {hardware.name} has a source here"
+        )
+    return Brief(
+        description=kernel.description,
+        category=kernel.category,
+        reference=kernel.reference,
+        reference_digest=subject.reference_digest,
+        cost=kernel.cost,
+        deterministic=kernel.deterministic,
+        special_values=kernel.special_values,
+        target=Target(
+            kind=hardware.kind,
+            architecture=hardware.architecture,
+            limits=limits_of(hardware),
+            features=hardware.features,
+        ),
+        device=hardware.facts.get("model"),
+        peaks=hardware.peaks,
+        exemplars=tuple(_exemplars(subject, digest))[: subject.agent.exemplars] if subject.agent else (),
+        start_digest=_start(subject.agent, root) if subject.agent else None,
+    )
+
+
+def _start(agent: Agent, root: Path) -> str | None:
+    if agent.start is None:
+        return None
+    path = (root / agent.start).resolve()
+    if not path.is_relative_to(root.resolve()) or not path.is_file():
+        text = f"search.agent.start: {agent.start}: no such file"
+        raise ConfigError(f"{text}; it is a path from the repository's root")
+    return digest_bytes(path.read_bytes())
+
+
+def _exemplars(subject: Subject, digest: Callable[[Implementation], str]) -> Iterator[Exemplar]:
+    """Other kernels of the category, for the same backends, with sources in this repository."""
+    backends = {each.backend for each in subject.implementations.values()}
+    for name, kernel in sorted(subject.kernels.items()):
+        if kernel.category != subject.kernel.category or name == subject.kernel.name:
+            continue
+        for key, implementation in kernel.implementations.items():
+            if implementation.call is None and implementation.backend in backends:
+                yield Exemplar(
+                    kernel=name,
+                    implementation=key,
+                    source=implementation.source,
+                    digest=digest(implementation),
+                    origin=implementation.origin,
+                    licence=implementation.licence,
+                )
+
+
+def files_of(folder: str, root: Path) -> dict[str, str]:
+    """Name -> digest of the files that lie in it, in order; hidden ones and those that begin with _ are left.
+
+    Raises
+    ------
+    ConfigError
+        It is no folder, it holds no file, one cannot be read, or is a link that leads out of the folder and
+        of the repository: what it leads to would be kept, logged and exported as if it were a source.
+    """
+    path = root / folder
+    try:
+        if not path.is_dir():
+            what = "is a file" if path.exists() else "does not exist"
+            raise ConfigError(f"search.folder: {folder}: {what}, expected a folder of sources")
+        files = sorted(_plain_files(path, (path.resolve(), root.resolve())))
+        if not files:
+            raise ConfigError(f"search.folder: {folder}: holds no source, expected one file for each variant")
+        return {file.name: digest_bytes(file.read_bytes()) for file in files}
+    except OSError as error:
+        raise ConfigError(
+            f"search.folder: {error.filename or folder}: cannot be read: {error.strerror}"
+        ) from None
+
+
+def _plain_files(folder: Path, homes: tuple[Path, ...]) -> Iterator[Path]:
+    """Files that hold something of their own; folders, devices and the like are passed over."""
+    for file in folder.iterdir():
+        if file.name[0] in "._":
+            continue
+        if file.is_symlink():
+            _check_link(file, homes)
+        if stat.S_ISREG(file.stat().st_mode):
+            yield file
+
+
+def _check_link(link: Path, homes: tuple[Path, ...]) -> None:
+    found = link.resolve()
+    if not found.exists():
+        raise ConfigError(f"search.folder: {link}: a link to {found}, which does not exist: remove the link")
+    if not any(found.is_relative_to(home) for home in homes):
+        raise ConfigError(
+            f"search.folder: {link}: a link to {found}, outside of the repository: put a copy in its place"
+        )

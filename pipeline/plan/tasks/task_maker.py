@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.backends.source_digests import Sources
-from pipeline.plan.briefs import Subject, brief_of
-from pipeline.plan.folders import files_of
 from pipeline.plan.grid_cells import Cell
 from pipeline.plan.identity.stage_builds import Builds
 from pipeline.plan.local_machine import Machine, fingerprint
@@ -26,7 +24,7 @@ from pipeline.plan.tasks.resolution import (
     problem_of,
     target_of,
 )
-from pipeline.plan.tasks.search_inputs import starts
+from pipeline.plan.tasks.search_inputs import Subject, brief_of, files_of, starts
 from pipeline.plan.tasks.stage_specs import Chain, SpecMaker, Specs, Task
 from pipeline.records.brief import Brief
 from pipeline.records.errors import ConfigError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.bundle import bootstrap, libraries, packing
-from pipeline.execution.bundle.libraries import Target, files_of, with_needs
+from pipeline.execution.bundle import bootstrap, packing
+from pipeline.execution.bundle.packing import Target, files_of, with_needs
 from pipeline.records.errors import BundleError
 from pipeline.store.provenance import REVISION, revision
 from tests.paths import ROOT
@@ -22,7 +22,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job for this Python, made without network."""
     path = tmp_path_factory.mktemp("job") / "job.pyz"
-    target = Target(python=HERE, machine=libraries.platform.machine())
+    target = Target(python=HERE, machine=packing.platform.machine())
     packing.pack(path, ("experiment=smoke",), target, extras=(), root=ROOT)
     return path
 
@@ -87,7 +87,7 @@ def test_it_plans_where_nothing_of_the_project_is_installed(job: Path, tmp_path:
 def test_equal_contents_give_equal_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packing twice, here with one library only."""
     monkeypatch.setattr(packing, "BROUGHT", ("simpleeval",))
-    target = Target(python=HERE, machine=libraries.platform.machine())
+    target = Target(python=HERE, machine=packing.platform.machine())
     jobs = [tmp_path / "a.pyz", tmp_path / "b.pyz"]
     for path in jobs:
         packing.pack(path, ("experiment=smoke",), target, extras=(), root=ROOT)
@@ -150,7 +150,7 @@ def test_pure_libraries_serve_every_python(monkeypatch: pytest.MonkeyPatch) -> N
     version = with_needs(("omegaconf",))["omegaconf"]
     assert "omegaconf/__init__.py" in files_of("omegaconf", version, other)
     offline = subprocess.CompletedProcess([], 1, stdout="", stderr="ERROR: no network\n")
-    monkeypatch.setattr(libraries.subprocess, "run", lambda *_, **__: offline)
+    monkeypatch.setattr(packing.subprocess, "run", lambda *_, **__: offline)
     with pytest.raises(BundleError, match=r"grimp .* for Python 3\.99 on x86_64: .*ERROR: no network"):
         files_of("grimp", with_needs(("grimp",))["grimp"], other)
 

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from hydra_plugins.kernelmill_launcher import KernelmillLauncher
 from pipeline.execution.snakemake_command import Ended
 from pipeline.execution.sweep import dag_launcher
-from pipeline.execution.sweep.failures import JobFailed, SweepStopped
+from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped
 from pipeline.plan.identity import stage_builds
 from pipeline.records.objective import JobResult, Missed, Reached, Unfinished
 from pipeline.records.plan import Sweep

@@ -8,8 +8,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from pipeline.execution.sweep.failures import SweepStopped
-from pipeline.execution.sweep.grid_sweeper import batches, combinations
+from pipeline.execution.sweep.grid_sweeper import SweepStopped, batches, combinations
 
 GRIDS = [
     [],

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.execution.sweep import texts
-from pipeline.execution.sweep.texts import Texts, list_text
+from pipeline.execution.sweep import job_folders
+from pipeline.execution.sweep.job_folders import Texts, list_text
+from pipeline.plan.config import plain_yaml
 
 STRINGS = (
     *("softmax", "a b", "", " ", "yes", "No", "y", "NULL", "null", "~", "true", "off", "inf", "+inf", "-inf"),
@@ -98,7 +99,7 @@ VALUES: tuple[Any, ...] = (
 
 def whole_text(value: Any) -> str:
     """What PyYAML makes of all at once, with OmegaConf's rule for quotes."""
-    return texts._dump(value)
+    return plain_yaml.dump(value)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -126,8 +127,8 @@ def test_lists(depth: int) -> None:
 def test_what_jobs_share_is_dumped_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand configurations that differ in a number cost the dumps of what they share."""
     dumped: list[Any] = []
-    real = texts._dump
-    monkeypatch.setattr(texts, "_dump", lambda value: dumped.append(value) or real(value))
+    real = plain_yaml.dump
+    monkeypatch.setattr(job_folders, "dump", lambda value: dumped.append(value) or real(value))
     shared, text = {"sizes": [1, 2, 4], "off": 1}, "more than one word"
     maker = Texts()
     for number in range(1000):

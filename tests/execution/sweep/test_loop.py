@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.execution.sweep.loop import explore
+from pipeline.execution.sweep.optuna_sweeper import explore
 from pipeline.execution.sweep.sweeper_settings import Limits
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.study import Failed, Measured

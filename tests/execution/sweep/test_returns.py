@@ -5,8 +5,15 @@ import pytest
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 
-from pipeline.execution.sweep.returns import answer_of
+from pipeline.execution.sweep.optuna_sweeper import answer_of
 from pipeline.search.sampling.study import Failed, Measured
+
+
+def returned(status: JobStatus, given) -> JobReturn:
+    """What Hydra hands a sweeper."""
+    job = JobReturn(status=status)
+    job.return_value = given
+    return job
 
 
 @pytest.mark.parametrize(
@@ -21,8 +28,7 @@ from pipeline.search.sampling.study import Failed, Measured
 )
 def test_numbers(given, objectives: int, values) -> None:
     """Numbers of any kind, one or a sequence."""
-    job = JobReturn(status=JobStatus.COMPLETED, _return_value=given)
-    assert answer_of(job, objectives) == Measured(values=values)
+    assert answer_of(returned(JobStatus.COMPLETED, given), objectives) == Measured(values=values)
 
 
 @pytest.mark.parametrize(
@@ -41,5 +47,5 @@ def test_numbers(given, objectives: int, values) -> None:
 )
 def test_reasons(status: JobStatus, given, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     """No number is made up; nothing is written to the terminal."""
-    assert answer_of(JobReturn(status=status, _return_value=given), 1) == Failed(reason=reason)
+    assert answer_of(returned(status, given), 1) == Failed(reason=reason)
     assert capsys.readouterr() == ("", "")

@@ -10,10 +10,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from pipeline.execution.sweep.failures import JobFailed
+from pipeline.execution.sweep.grid_sweeper import JobFailed
 from pipeline.execution.sweep.job_folders import Folders
 from pipeline.execution.sweep.sweep_jobs import Returned, SweepJob, SweepJobs
-from pipeline.plan.config.grammar import read_override
+from pipeline.plan.config.overrides import read_override
 from tests.paths import ROOT
 
 CONF = ROOT / "conf"

@@ -6,7 +6,8 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from pipeline.plan.config.grammar import read_override
+from pipeline.plan.config import overrides
+from pipeline.plan.config.overrides import read_override
 from pipeline.records.errors import ConfigError
 
 KEYS = (
@@ -47,6 +48,14 @@ VALUES = (
 )
 
 
+@pytest.fixture(params=[True, False], ids=["copied", "parsed"])
+def _copying(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overrides that are copied, and the fallback for other versions of Hydra."""
+    monkeypatch.setattr(overrides, "can_copy_overrides", lambda: request.param)
+    read_override.cache_clear()
+
+
+@pytest.mark.usefixtures("_copying")
 @pytest.mark.parametrize("key", KEYS)
 def test_as_hydra_reads_it(key: str) -> None:
     """Equal in every field, and of the same types; what Hydra refuses is refused."""

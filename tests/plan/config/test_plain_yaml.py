@@ -19,7 +19,10 @@ def test_every_option_is_what_hydra_composes() -> None:
                 literal = read_literal(ROOT / "conf", group, name)
                 if literal is not None:
                     found += 1
-                    assert repr(literal) == repr(hydra._alone(group, name, ()).plain[group]), (group, name)
+                    assert repr(literal) == repr(hydra.compose_alone(group, name, ()).plain[group]), (
+                        group,
+                        name,
+                    )
     assert found > 40
 
 
@@ -38,7 +41,7 @@ def test_values_are_read_as_hydra_reads_them(tmp_path: Path, text: str) -> None:
     """OmegaConf's rules for numbers, words and dates, whichever parser it is."""
     conf = write(tmp_path, text)
     with composer(conf) as hydra:
-        expected = hydra._alone("workload", "x", ()).plain["workload"]
+        expected = hydra.compose_alone("workload", "x", ()).plain["workload"]
         assert repr(read_literal(conf, "workload", "x")) == repr(expected)
 
 
@@ -82,12 +85,12 @@ def write(folder: Path, text: str) -> Path:
 def test_a_sweep_composes_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many jobs: the plan composes the settings, and the jobs' configurations go on with them."""
     from pipeline.plan.config import compose
-    from pipeline.plan.config.job_configs import job_configs
+    from pipeline.plan.config.compose import job_configs
     from pipeline.plan.planner import make_plan
 
     composed: list[object] = []
-    real = compose._compose
-    monkeypatch.setattr(compose, "_compose", lambda *a, **k: composed.append(a) or real(*a, **k))
+    real = compose.compose_config
+    monkeypatch.setattr(compose, "compose_config", lambda *a, **k: composed.append(a) or real(*a, **k))
     jobs = [("workload=small", "hardware=cpu", f"workload.dimensions.tokens={n}") for n in range(1, 40)]
     known = Compositions()
     make_plan(jobs, root=project.folder, store=project.store, machine=project.machine, known=known)

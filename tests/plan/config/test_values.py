@@ -3,8 +3,7 @@
 import pytest
 
 from pipeline.plan.config.compose import composer
-from pipeline.plan.config.setting import with_values
-from pipeline.plan.config.values import applicable
+from pipeline.plan.config.values import applicable, with_values
 from pipeline.records.errors import ConfigError
 from tests.plan.project import Project
 
@@ -44,7 +43,7 @@ LEFT = [
 def alone(project: Project):
     """Hydra's own composition of the option with overrides."""
     with composer(project.folder / "conf") as hydra:
-        yield lambda *lines: hydra._alone("workload", "small", lines).plain["workload"]
+        yield lambda *lines: hydra.compose_alone("workload", "small", lines).plain["workload"]
 
 
 @pytest.mark.parametrize("line", SET)
