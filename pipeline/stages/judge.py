@@ -150,8 +150,7 @@ def _on_device(spec: JudgeSpec) -> bool:
 def _book(spec: JudgeSpec) -> "CaseBook | Failure":
     """The cases of the problem, or what is wrong with it."""
     from pipeline.verify.candidates.model_problem import Problem, ProblemError
-    from pipeline.verify.harness.returning.cases.case_set import PROBLEM_SECONDS, CaseBook
-    from pipeline.verify.harness.returning.cases.expected_values import limited
+    from pipeline.verify.harness.returning.cases.case_set import PROBLEM_SECONDS, CaseBook, limited
 
     try:
         with limited(PROBLEM_SECONDS, "importing it"):

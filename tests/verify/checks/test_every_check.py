@@ -8,7 +8,7 @@ import torch
 
 from pipeline.records.outcome import Failure
 from pipeline.verify.checks.call_observation import NotApplicable, Noticed, Observation, Passed, Seen
-from pipeline.verify.checks.registry import CHECKS
+from pipeline.verify.checks.gate import CHECKS
 from tests.verify.oracle.simulated import Stage, prepared, softmax, stage
 
 

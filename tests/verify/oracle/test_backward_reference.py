@@ -8,7 +8,7 @@ from pipeline.backends.calling import differentiated
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import GradientOf, Tensor
 from pipeline.records.problem import Problem
-from pipeline.verify.oracle.backward_reference import Backward
+from pipeline.verify.oracle.reference import Backward
 from pipeline.verify.oracle.tolerance import deviation
 
 DECLARED = GradientOf(kernel="gated", inputs=("x", "w"), upstream=("dy",))

@@ -18,8 +18,7 @@ from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Layout, lay_out
 from pipeline.verify.harness.in_place.cases import Prepared
 from pipeline.verify.harness.in_place.messages import Call
-from pipeline.verify.harness.in_place.session import Conversation
-from pipeline.verify.harness.in_place.subject import Subject
+from pipeline.verify.harness.in_place.session import Conversation, Subject
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a later call
 EVERY_THIRD = 3  # the cases that are called on several threads

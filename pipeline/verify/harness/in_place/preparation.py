@@ -19,7 +19,7 @@ from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.verify.harness.in_place.cases import Case, CaseBook
-    from pipeline.verify.harness.in_place.subject import Subject
+    from pipeline.verify.harness.in_place.session import Subject
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
 THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
@@ -100,7 +100,7 @@ def subject_of(
     spec: VerifySpec, job: CompileJob, compiled: Compiled, *, root: Path, folder: Path
 ) -> "Subject":
     """What is tried; `root` holds the sources, `folder` what compile left."""
-    from pipeline.verify.harness.in_place.subject import Subject
+    from pipeline.verify.harness.in_place.session import Subject
 
     interpreted = where_run(spec) == "interpreter"
     return Subject(

@@ -5,14 +5,38 @@ In: what to load, calls. Out: its answers as plain values, or ChildEnded, whose 
 
 import time
 from pathlib import Path
+from typing import Literal
 
+from pipeline.backends.backend import CompileJob
+from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.records.settings import Verify
 from pipeline.sandbox.sandbox import UNEXPECTED, ChildEnded, Exit, ForkServer, Limits, shared_path
 from pipeline.sandbox.waiting import waited
 from pipeline.verify.harness.buffers import Arena
 from pipeline.verify.harness.in_place.messages import Answer, Call, Confined, Done, Load, Ready, Refused
 from pipeline.verify.harness.in_place.process import TARGET
-from pipeline.verify.harness.in_place.subject import Subject
+
+
+class Subject(Record, frozen=True, kw_only=True):
+    """What is tried, and how its process runs."""
+
+    job: CompileJob
+    compiled: Compiled
+    root: str
+    """The repository."""
+    folder: str
+    """The store entry that compile left."""
+    device: Literal["cpu", "cuda"]
+    threads: int
+    """Of every third case; the others run on one, because threads that wait for each other on busy cores are
+    what costs most."""
+    repeat: Literal["every", "first"]
+    """Which cases are called on equal inputs again."""
+    deterministic: bool
+    settings: Verify
+
 
 BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
 

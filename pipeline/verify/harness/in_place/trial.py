@@ -17,8 +17,7 @@ from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import Arena
 from pipeline.verify.harness.in_place.call_sequence import SHIFT, Attempt, Step, step
 from pipeline.verify.harness.in_place.cases import Case, CaseBook
-from pipeline.verify.harness.in_place.session import Conversation, how_it_ended
-from pipeline.verify.harness.in_place.subject import Subject
+from pipeline.verify.harness.in_place.session import Conversation, Subject, how_it_ended
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"

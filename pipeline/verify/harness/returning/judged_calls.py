@@ -8,8 +8,7 @@ import re
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.harness.returning.cases.case_plans import Draft
-from pipeline.verify.harness.returning.cases.case_set import CaseBook
-from pipeline.verify.harness.returning.cases.expected_values import Case
+from pipeline.verify.harness.returning.cases.case_set import Case, CaseBook
 from pipeline.verify.harness.returning.judgement import CHECKS, Seen, Share, judge, tampered
 from pipeline.verify.harness.returning.messages import Ready, Refused
 from pipeline.verify.harness.returning.proxy import Attempt, Turn, differing

@@ -4,6 +4,7 @@ In: what the candidate runs. Out: `Observed`, made from the launches of its own 
 PyTorch, its surroundings, threads, processes and memory.
 """
 
+import _thread
 import contextlib
 import functools
 import sys
@@ -21,13 +22,15 @@ from pipeline.verify.harness.returning.observers import native_code, tensor_acce
 from pipeline.verify.harness.returning.observers.allocations import FreshMemory
 from pipeline.verify.harness.returning.observers.data_flow import Lineage
 from pipeline.verify.harness.returning.observers.host_arrays import watch_arrays
-from pipeline.verify.harness.returning.observers.kernel_launches import LaunchLog
+from pipeline.verify.harness.returning.observers.kernel_launches import (
+    LaunchLog,
+    watch_device,
+    watch_interpreter,
+)
 from pipeline.verify.harness.returning.observers.native_calls import watch_ctypes, watch_extensions
 from pipeline.verify.harness.returning.observers.profiler import Profile, unseen
 from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
-from pipeline.verify.harness.returning.observers.thread_watch import watch_threads
 from pipeline.verify.harness.returning.observers.torch_operators import Operations, Watch
-from pipeline.verify.harness.returning.observers.triton_launches import watch_device, watch_interpreter
 from pipeline.verify.harness.thread_pools import fill_pools
 
 _initial_seed = torch.initial_seed
@@ -156,3 +159,20 @@ class Observer:
     def _audit(self, event: str, _arguments: Any) -> None:
         if event in ("os.fork", "os.forkpty"):
             self._forks.append("a process was forked")
+
+
+def watch_threads(watching: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Replace what `threading` starts its threads with."""
+    start = _thread.start_new_thread
+
+    @functools.wraps(start)
+    def started(function: Callable[..., Any], arguments: Any, keywords: Any = None) -> int:
+        @functools.wraps(function)
+        def watched(*given: Any, **named: Any) -> None:
+            with watching():
+                function(*given, **named)
+
+        return start(watched, arguments, keywords or {})
+
+    _thread.start_new_thread = _thread.start_new = started
+    threading._start_new_thread = started  # type: ignore[attr-defined]

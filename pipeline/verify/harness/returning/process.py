@@ -5,11 +5,15 @@ Expected values never come here. The candidate may do here what it likes: what i
 judge from shared memory, and what it changes around itself is looked for after each step.
 """
 
+import contextlib
+import ctypes
 import faulthandler
 import mmap
 import os
 import random
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +22,7 @@ import numpy as np
 import torch
 import torch._dynamo  # a dispatch mode would import it in every child, which takes 2.5 s
 
+from pipeline.records.record import Record
 from pipeline.sandbox.channel import Channel
 from pipeline.sandbox.confine import confine
 from pipeline.verify.harness.returning.messages import Answer, Call, Construct, Load, Ready, Refused
@@ -25,7 +30,8 @@ from pipeline.verify.harness.returning.observer import Observer
 from pipeline.verify.harness.returning.runtime.caller import Caller
 from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
 from pipeline.verify.harness.returning.runtime.decoding import decode, views
-from pipeline.verify.harness.returning.runtime.preparation_of_process import prepare
+from pipeline.verify.harness.returning.runtime.extension_builds import Builds, stand_in_for_builds
+from pipeline.verify.harness.returning.runtime.fake_device import pretend
 from pipeline.verify.harness.returning.runtime.refusal import refuse
 from pipeline.verify.harness.returning.runtime.weight_transfer import take_over
 
@@ -110,3 +116,31 @@ class _Session:
         random.seed(seed)
         model = self._module.ModelNew(*arguments)  # type: ignore[union-attr]
         return model.cuda() if self._device == "cuda" else model
+
+
+_FILL = -6  # M_PERTURB: fill what malloc gives
+_PATTERN = 0x80  # it gives bytes of 0x7f, huge numbers in every floating type
+
+
+class Prepared(Record, frozen=True, kw_only=True, eq=False):
+    """A process that is ready for a candidate."""
+
+    pretence: Callable[[], AbstractContextManager[Any]]
+    builds: Builds
+
+
+def prepare(load: Load, clock: Callable[[], float]) -> Prepared:
+    """Mend the interpreter, stand in for the device, watch builds."""
+    builds = Builds(clock)
+    stand_in_for_builds(builds, device=load.where == "cuda")
+    fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
+    if fill is not None:
+        fill(_FILL, _PATTERN)
+    if load.where == "interpreter":
+        from pipeline.backends.triton.interpreter import mend
+
+        mend()
+    if load.where == "cuda":
+        return Prepared(pretence=contextlib.nullcontext, builds=builds)
+    pretence = pretend(load.limits, shown=load.where == "interpreter")
+    return Prepared(pretence=pretence, builds=builds)

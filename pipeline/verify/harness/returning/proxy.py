@@ -3,20 +3,83 @@
 In: a session, shared memory, cases. Out: what the judge saw of each call (`Seen`), or that it was refused.
 """
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 
 from pipeline.records.record import Record
-from pipeline.verify.harness.buffers import ALIGNMENT
+from pipeline.verify.harness.buffers import ALIGNMENT, Arena, Slot, repeat_word
 from pipeline.verify.harness.returning.cases.case_plans import Draft, output_gradients
-from pipeline.verify.harness.returning.cases.expected_values import Case
-from pipeline.verify.harness.returning.encoding import PAGE, place
+from pipeline.verify.harness.returning.cases.case_set import Case
+from pipeline.verify.harness.returning.encoding import PAGE, distinct, place
 from pipeline.verify.harness.returning.judgement import Seen
-from pipeline.verify.harness.returning.messages import Call, Construct, Done, Ready, Refused
+from pipeline.verify.harness.returning.messages import Call, Construct, Done, Ready, Refused, Returned
 from pipeline.verify.harness.returning.session import Session
-from pipeline.verify.harness.returning.shared_memory import Board
+
+_DTYPES = {
+    str(value).removeprefix("torch."): value
+    for value in vars(torch).values()
+    if isinstance(value, torch.dtype)
+}
+_GUARD = 0x7FFF  # a NaN that is no pattern of other memory: what was read beyond an input shows in the result
+_POISON = 0x7F  # repeated, a NaN in most floating types
+
+
+class Board(Arena):
+    """An arena that knows what it wrote."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._written: dict[str, tuple[Slot, torch.Tensor]] = {}
+
+    def put(self, slots: Iterable[Slot], tensors: Mapping[str, torch.Tensor]) -> None:
+        """Write tensors between guard bands, and remember all bytes."""
+        self._written = {}
+        for slot in slots:
+            region = self._region(slot)
+            region.fill_(repeat_word(_GUARD, slot.itemsize))
+            if slot.span:
+                distinct(self.view(slot)).copy_(distinct(tensors[slot.name]))
+            self._written[slot.name] = (slot, region.clone())
+
+    def poison(self, offset: int, size: int) -> None:
+        """Let nothing of an earlier call be left where outputs will be copied to."""
+        torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset).fill_(_POISON)
+
+    def changes(self) -> tuple[dict[str, torch.Tensor], str | None]:
+        """Tensors that are not what was written, as they are now, and what was written around them."""
+        mutated: dict[str, torch.Tensor] = {}
+        trespass = None
+        for name, (slot, before) in self._written.items():
+            changed = self._region(slot) != before
+            if not bool(changed.any()):
+                continue
+            inside = torch.zeros_like(changed)
+            if slot.span:
+                distinct(inside.as_strided(slot.shape, slot.strides, slot.guard)).fill_(True)
+            if bool((changed & inside).any()):
+                mutated[name] = self.copy(slot)
+            outside = int((changed & ~inside).sum())
+            if outside:
+                trespass = trespass or f"{name}: {outside} elements around it were written"
+        return mutated, trespass
+
+    def read(self, returned: Returned, first: int) -> torch.Tensor | None:
+        """A copy of an output that was left at or after a byte offset; None where none can be read."""
+        dtype: Any = _DTYPES.get(returned.dtype)
+        if dtype is None or returned.offset is None or any(size < 0 for size in returned.shape):
+            return None
+        count = math.prod(returned.shape)
+        if returned.offset < first or returned.offset + count * dtype.itemsize > self.size:
+            return None
+        if count == 0:
+            return torch.empty(returned.shape, dtype=dtype)
+        flat = torch.frombuffer(self._memory, dtype=dtype, count=count, offset=returned.offset)
+        return flat.clone().view(returned.shape)
+
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a call elsewhere
 _SLACK = 1 << 16  # bytes of room for outputs that are larger than they should be

@@ -18,9 +18,8 @@ from pipeline.verify.harness.returning.cases.case_set import CaseBook
 from pipeline.verify.harness.returning.delegated_work import beside
 from pipeline.verify.harness.returning.final_checks import close
 from pipeline.verify.harness.returning.judged_calls import Calls, Failed, refusal
-from pipeline.verify.harness.returning.proxy import SHIFT, Attempt, Turn, differing, room_for
+from pipeline.verify.harness.returning.proxy import SHIFT, Attempt, Board, Turn, differing, room_for
 from pipeline.verify.harness.returning.session import Ended, Session, Subject
-from pipeline.verify.harness.returning.shared_memory import Board
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"

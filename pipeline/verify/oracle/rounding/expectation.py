@@ -17,8 +17,14 @@ from typing import Any
 import torch
 
 from pipeline.records.errors import KernelmillError
-from pipeline.verify.oracle.rounding.operation_memory import Memory
-from pipeline.verify.oracle.rounding.rounded_tensors import Noise, accumulation_unit, is_inexact, unit, widen
+from pipeline.verify.oracle.rounding.rounded_tensors import (
+    Memory,
+    Noise,
+    accumulation_unit,
+    is_inexact,
+    unit,
+    widen,
+)
 from pipeline.verify.oracle.rounding.wrapped_run import Function, Run, whole_run
 from pipeline.verify.oracle.tolerance import Expected, tiny
 

@@ -14,8 +14,7 @@ import torch
 from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
 from pipeline.verify.oracle.rounding.expectation import SAMPLES, sampled
-from pipeline.verify.oracle.rounding.operation_memory import Memory
-from pipeline.verify.oracle.rounding.rounded_tensors import Noise, Rounded, widen
+from pipeline.verify.oracle.rounding.rounded_tensors import Memory, Noise, Rounded, widen
 from pipeline.verify.oracle.rounding.wrapped_run import Function, Run, tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected
 

@@ -13,8 +13,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from pipeline.verify.oracle.rounding.arithmetic import Arithmetic
-from pipeline.verify.oracle.rounding.operation_memory import Memory
 from pipeline.verify.oracle.rounding.rounded_tensors import (
+    Memory,
     Noise,
     Rounded,
     flat,

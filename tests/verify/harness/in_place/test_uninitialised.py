@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pipeline.verify.harness.in_place.uninitialised import Poisoned
+from pipeline.verify.harness.in_place.process import Poisoned
 
 POISON = 0x7FFC
 

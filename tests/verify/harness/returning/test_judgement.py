@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.cases.case_set import CaseBook
-from pipeline.verify.harness.returning.cases.expected_values import Case
+from pipeline.verify.harness.returning.cases.case_set import Case, CaseBook
 from pipeline.verify.harness.returning.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.judged_calls import refusal
@@ -19,7 +18,7 @@ from pipeline.verify.harness.returning.messages import (
     Returned,
     TorchOperation,
 )
-from pipeline.verify.harness.returning.shared_memory import Board
+from pipeline.verify.harness.returning.proxy import Board
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
 

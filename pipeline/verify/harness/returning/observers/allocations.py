@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.verify.harness.buffers import ALIGNMENT, GUARD_BYTES
+from pipeline.verify.harness.buffers import ALIGNMENT, GUARD_BYTES, repeat_word
 from pipeline.verify.harness.returning.observers import tensor_access
-from pipeline.verify.harness.returning.observers.device_allocation import DeviceBlock
 
 _NUMBERS = (0x4A4A, 0x3C5A, 0x51A5)  # words: floats of usual magnitude
 _FIRST_NAN, _NANS = 0x7FF9, 6  # 0x7ff8 is what computing gives
@@ -143,3 +142,37 @@ class FreshMemory:
             if trespass is not None:
                 self._found.append(trespass)
         self._blocks = [block for block in self._blocks if block.in_use() is not None]
+
+
+_WORD = 2  # bytes
+
+
+class DeviceBlock:
+    """Guard, span, guard."""
+
+    def __init__(self, count: int, dtype: torch.dtype, words: tuple[int, int], device: torch.device) -> None:
+        self.word, self._guard_word = words
+        self.size = count * dtype.itemsize
+        self._guard = GUARD_BYTES // _WORD
+        self._end = self._guard + -(-self.size // ALIGNMENT) * ALIGNMENT // _WORD
+        self._used = self._guard + -(-self.size // _WORD)
+        whole = torch.full((self._end + self._guard,), self._guard_word, dtype=torch.int16, device=device)
+        whole[self._guard : self._used] = repeat_word(self.word, _WORD)
+        self._whole, self._dtype = whole, dtype
+        self.start = whole.data_ptr() + self._guard * _WORD
+
+    def tensor(self, shape: Sequence[int], strides: Sequence[int]) -> torch.Tensor:
+        """The span as a tensor."""
+        flat = self._whole[self._guard : self._end].view(self._dtype)
+        made: torch.Tensor = _as_strided(flat, tuple(shape), tuple(strides))
+        return made
+
+    def trespass(self) -> str | None:
+        """What was written beside it."""
+        bands = (self._whole[: self._guard], "before its start"), (self._whole[self._used :], "past its end")
+        for band, place in bands:
+            changed = int((band != self._guard_word).sum())
+            if changed:
+                band.fill_(self._guard_word)
+                return f"{_WORD * changed} bytes written {place}, of a tensor of {self.size} bytes of its own"
+        return None

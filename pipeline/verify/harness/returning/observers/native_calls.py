@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline.verify.harness.returning.observers.data_flow import Lineage
 from pipeline.verify.harness.returning.observers.kernel_launches import LaunchLog
-from pipeline.verify.harness.returning.observers.libraries import is_c_library, is_installed
+from pipeline.verify.harness.returning.observers.native_code import is_c_library, is_installed
 from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
 
 

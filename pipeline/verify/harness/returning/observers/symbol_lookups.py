@@ -15,8 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from pipeline.verify.harness.returning.observers import elf
-from pipeline.verify.harness.returning.observers.libraries import is_c_library, is_installed
+from pipeline.verify.harness.returning.observers.native_code import is_c_library, is_installed, pointers
 
 _C = ctypes.CDLL(None, use_errno=True)
 _C.dlsym.restype = ctypes.c_void_p
@@ -50,7 +49,7 @@ class Lookups:
         if path in self._replacements or is_installed(path):
             return
         try:
-            offsets = elf.pointers(Path(path).read_bytes(), b"dlsym")
+            offsets = pointers(Path(path).read_bytes(), b"dlsym")
             base = _loaded_at(path)
             if not offsets or base is None:
                 return
