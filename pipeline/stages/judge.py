@@ -28,7 +28,7 @@ from pipeline.store.provenance import provenance
 from pipeline.store.seals import write_sealed
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.returning.cases.case_set import CaseBook
+    from pipeline.verify.harness.returning.case_set import CaseBook
     from pipeline.verify.harness.returning.messages import Assembled
     from pipeline.verify.harness.returning.session import Subject
     from pipeline.verify.harness.returning.trial import Tried
@@ -150,7 +150,7 @@ def _on_device(spec: JudgeSpec) -> bool:
 def _book(spec: JudgeSpec) -> "CaseBook | Failure":
     """The cases of the problem, or what is wrong with it."""
     from pipeline.verify.candidates.model_problem import Problem, ProblemError
-    from pipeline.verify.harness.returning.cases.case_set import PROBLEM_SECONDS, CaseBook, limited
+    from pipeline.verify.harness.returning.case_set import PROBLEM_SECONDS, CaseBook, limited
 
     try:
         with limited(PROBLEM_SECONDS, "importing it"):

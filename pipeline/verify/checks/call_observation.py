@@ -8,7 +8,7 @@ import torch
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Arena, Layout, Patterns
-from pipeline.verify.harness.in_place.cases import Prepared
+from pipeline.verify.harness.in_place.case_set import Prepared
 
 Turn = Literal["first", "again", "elsewhere", "protected", "fenced"]
 """`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;

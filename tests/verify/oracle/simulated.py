@@ -8,7 +8,7 @@ import torch
 from pipeline.records.problem import Problem
 from pipeline.verify.checks.call_observation import Noticed, Observation, Seen, Turn
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
-from pipeline.verify.harness.in_place.cases import Case, CaseBook, Prepared
+from pipeline.verify.harness.in_place.case_set import Case, CaseBook, Prepared
 from pipeline.verify.harness.in_place.shapes import Shape
 from pipeline.verify.oracle.reference import Oracle, find_function
 from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE

@@ -16,7 +16,7 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.settings import Verify
-from pipeline.verify.harness.in_place.cases import CaseBook, Prepared
+from pipeline.verify.harness.in_place.case_set import CaseBook, Prepared
 from pipeline.verify.harness.in_place.shapes import Budget, plan
 from pipeline.verify.oracle.reference import Oracle, find_function
 from pipeline.verify.oracle.tolerance import deviation

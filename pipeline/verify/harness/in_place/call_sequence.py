@@ -16,7 +16,7 @@ from pipeline.verify.checks.call_observation import CALLS, Observation, Turn
 from pipeline.verify.checks.determinism import differing
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Layout, lay_out
-from pipeline.verify.harness.in_place.cases import Prepared
+from pipeline.verify.harness.in_place.case_set import Prepared
 from pipeline.verify.harness.in_place.messages import Call
 from pipeline.verify.harness.in_place.session import Conversation, Subject
 

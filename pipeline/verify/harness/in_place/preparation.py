@@ -18,7 +18,7 @@ from pipeline.verify.harness.in_place.shapes import Budget, Dimensions, Shape, p
 from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.in_place.cases import Case, CaseBook
+    from pipeline.verify.harness.in_place.case_set import Case, CaseBook
     from pipeline.verify.harness.in_place.session import Subject
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
@@ -60,7 +60,7 @@ def book_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseBook":
     ConfigError
         There is no such reference.
     """
-    from pipeline.verify.harness.in_place.cases import CaseBook
+    from pipeline.verify.harness.in_place.case_set import CaseBook
     from pipeline.verify.oracle.reference import Oracle, find_function, find_magnitude
 
     oracle = Oracle(

@@ -16,7 +16,7 @@ from pipeline.verify.checks.call_observation import CALLS
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import Arena
 from pipeline.verify.harness.in_place.call_sequence import SHIFT, Attempt, Step, step
-from pipeline.verify.harness.in_place.cases import Case, CaseBook
+from pipeline.verify.harness.in_place.case_set import Case, CaseBook
 from pipeline.verify.harness.in_place.session import Conversation, Subject, how_it_ended
 from pipeline.verify.oracle.trivial_answers import summarize
 

@@ -9,9 +9,9 @@ from pipeline.records.hardware import Target
 from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
 from pipeline.store.owners import scratch_folder
 from pipeline.verify.harness.in_place.session import how_it_ended
-from pipeline.verify.harness.returning.cases.case_plans import Draft
 from pipeline.verify.harness.returning.encoding import place
 from pipeline.verify.harness.returning.messages import Assemble, Assembled
+from pipeline.verify.harness.returning.planning.case_plans import Draft
 from pipeline.verify.harness.returning.session import Subject
 
 TARGET = "pipeline.verify.harness.returning.runtime.cross_compiler:serve"

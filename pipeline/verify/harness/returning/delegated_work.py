@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.cases.case_set import plain_name
+from pipeline.verify.harness.returning.case_set import plain_name
 from pipeline.verify.harness.returning.messages import Launches, Observed
 from pipeline.verify.oracle.computing_operators import JOINING
 

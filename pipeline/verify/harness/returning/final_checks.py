@@ -10,8 +10,7 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.settings import Verify
-from pipeline.verify.harness.returning.cases.case_plans import output_gradients
-from pipeline.verify.harness.returning.cases.case_set import Case, CaseBook
+from pipeline.verify.harness.returning.case_set import Case, CaseBook
 from pipeline.verify.harness.returning.delegated_work import (
     computing_kernels,
     did_the_work,
@@ -22,6 +21,7 @@ from pipeline.verify.harness.returning.delegated_work import (
 from pipeline.verify.harness.returning.judged_calls import Calls, Failed
 from pipeline.verify.harness.returning.judgement import Seen, Share, compare, judge, values, wrong_form
 from pipeline.verify.harness.returning.messages import Refused
+from pipeline.verify.harness.returning.planning.case_plans import output_gradients
 from pipeline.verify.harness.returning.proxy import Turn
 from pipeline.verify.harness.returning.session import Ended
 from pipeline.verify.oracle.tolerance import Expected

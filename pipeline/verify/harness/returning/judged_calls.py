@@ -7,10 +7,10 @@ looked at again before it is told: does it change from call to call, is somethin
 import re
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.cases.case_plans import Draft
-from pipeline.verify.harness.returning.cases.case_set import Case, CaseBook
+from pipeline.verify.harness.returning.case_set import Case, CaseBook
 from pipeline.verify.harness.returning.judgement import CHECKS, Seen, Share, judge, tampered
 from pipeline.verify.harness.returning.messages import Ready, Refused
+from pipeline.verify.harness.returning.planning.case_plans import Draft
 from pipeline.verify.harness.returning.proxy import Attempt, Turn, differing
 
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left

@@ -10,9 +10,9 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.verify.harness.returning.cases.case_plans import Draft, ReferenceOutput
-from pipeline.verify.harness.returning.cases.case_set import Case
+from pipeline.verify.harness.returning.case_set import Case
 from pipeline.verify.harness.returning.messages import Done, Observed, Returned
+from pipeline.verify.harness.returning.planning.case_plans import Draft, ReferenceOutput
 from pipeline.verify.oracle.tolerance import Expected, deviation
 
 CHECKS = (

@@ -12,11 +12,11 @@ import torch
 
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import ALIGNMENT, Arena, Slot, repeat_word
-from pipeline.verify.harness.returning.cases.case_plans import Draft, output_gradients
-from pipeline.verify.harness.returning.cases.case_set import Case
+from pipeline.verify.harness.returning.case_set import Case
 from pipeline.verify.harness.returning.encoding import PAGE, distinct, place
 from pipeline.verify.harness.returning.judgement import Seen
 from pipeline.verify.harness.returning.messages import Call, Construct, Done, Ready, Refused, Returned
+from pipeline.verify.harness.returning.planning.case_plans import Draft, output_gradients
 from pipeline.verify.harness.returning.session import Session
 
 _DTYPES = {

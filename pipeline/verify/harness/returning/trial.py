@@ -13,11 +13,11 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.sandbox.sandbox import ForkServer
 from pipeline.store.owners import scratch_folder
-from pipeline.verify.harness.returning.cases.case_plans import Draft
-from pipeline.verify.harness.returning.cases.case_set import CaseBook
+from pipeline.verify.harness.returning.case_set import CaseBook
 from pipeline.verify.harness.returning.delegated_work import beside
 from pipeline.verify.harness.returning.final_checks import close
 from pipeline.verify.harness.returning.judged_calls import Calls, Failed, refusal
+from pipeline.verify.harness.returning.planning.case_plans import Draft
 from pipeline.verify.harness.returning.proxy import SHIFT, Attempt, Board, Turn, differing, room_for
 from pipeline.verify.harness.returning.session import Ended, Session, Subject
 from pipeline.verify.oracle.trivial_answers import summarize

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.cases.case_set import Case, CaseBook
+from pipeline.verify.harness.returning.case_set import Case, CaseBook
 from pipeline.verify.harness.returning.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.judged_calls import refusal

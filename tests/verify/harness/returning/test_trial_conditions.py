@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from pipeline.verify.candidates.model_problem import ProblemError
-from pipeline.verify.harness.returning.cases.case_set import CaseBook
-from pipeline.verify.harness.returning.cases.trial_sizes import Budget, Workloads
+from pipeline.verify.harness.returning.case_set import CaseBook
+from pipeline.verify.harness.returning.planning.trial_sizes import Budget, Workloads
 from pipeline.verify.oracle.input_variations import VARIATIONS, applicable, free_inputs, vary
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
@@ -176,7 +176,7 @@ def test_random_model(tmp_path: Path) -> None:
 
 def test_endless_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A problem that does not end is stopped."""
-    monkeypatch.setattr("pipeline.verify.harness.returning.cases.case_set.PROBLEM_SECONDS", 1.0)
+    monkeypatch.setattr("pipeline.verify.harness.returning.case_set.PROBLEM_SECONDS", 1.0)
     source = SCALED_SOFTMAX.replace("def get_inputs():", "def get_inputs():\n    while True: pass")
     with pytest.raises(ProblemError, match="takes longer than 1 s"):
         CaseBook(problem_of(tmp_path, source), SETTINGS)

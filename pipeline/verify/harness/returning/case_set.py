@@ -19,9 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pipeline.records.record import Record
 from pipeline.records.settings import Verify
 from pipeline.verify.candidates.model_problem import Problem, ProblemError, Tolerance
-from pipeline.verify.harness.returning.cases.case_plans import Draft, Drafts, output_gradients
-from pipeline.verify.harness.returning.cases.trial_conditions import Condition, Request, conditions
-from pipeline.verify.harness.returning.cases.trial_sizes import Budget, Sizes, Workloads
+from pipeline.verify.harness.returning.planning.case_plans import Draft, Drafts, output_gradients
+from pipeline.verify.harness.returning.planning.trial_conditions import Condition, Request, conditions
+from pipeline.verify.harness.returning.planning.trial_sizes import Budget, Sizes, Workloads
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import degeneracies
 from pipeline.verify.oracle.input_variations import VARIATIONS

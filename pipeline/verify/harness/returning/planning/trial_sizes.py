@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pipeline.records.record import Record
 from pipeline.verify.candidates.model_problem import Problem, ProblemError, Variant
-from pipeline.verify.harness.returning.cases.extent import Extent, extent, extent_of_arguments, input_shapes
+from pipeline.verify.harness.returning.planning.extent import (
+    Extent,
+    extent,
+    extent_of_arguments,
+    input_shapes,
+)
 
 Sizes = dict[str, int]
 LEADING_AT_LEAST = 32  # rows that are left before the other axes are reduced

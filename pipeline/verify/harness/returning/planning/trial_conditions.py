@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pipeline.records.record import Record
-from pipeline.verify.harness.returning.cases.trial_sizes import Sizes
+from pipeline.verify.harness.returning.planning.trial_sizes import Sizes
 
 Kind = Literal["base", "values", "sizes", "declared", "group", "weights"]
 

@@ -12,9 +12,9 @@ import torch
 
 from pipeline.records.record import Record, digest, digest_bytes
 from pipeline.verify.candidates.model_problem import Problem, ProblemError, Variant, describe, seeded
-from pipeline.verify.harness.returning.cases.extent import tensors_of
-from pipeline.verify.harness.returning.cases.trial_conditions import Condition
 from pipeline.verify.harness.returning.encoding import Encoded, encode
+from pipeline.verify.harness.returning.planning.extent import tensors_of
+from pipeline.verify.harness.returning.planning.trial_conditions import Condition
 from pipeline.verify.oracle.input_variations import Range, applicable, free_inputs, vary
 
 _SPREAD = 0.1  # of the values that constant parameters get instead

@@ -8,7 +8,7 @@ import torch
 
 from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
-from pipeline.verify.harness.in_place.cases import Case, CaseBook
+from pipeline.verify.harness.in_place.case_set import Case, CaseBook
 from pipeline.verify.harness.in_place.shapes import Budget, Shape, plan
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS
 from pipeline.verify.oracle.reference import Oracle
