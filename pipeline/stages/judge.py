@@ -28,10 +28,10 @@ from pipeline.store.provenance import provenance
 from pipeline.store.seals import write_sealed
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.returning.case_set import CaseBook
-    from pipeline.verify.harness.returning.messages import Assembled
-    from pipeline.verify.harness.returning.session import Subject
-    from pipeline.verify.harness.returning.trial import Tried
+    from pipeline.verify.harness.returning.case_set import CaseSet
+    from pipeline.verify.harness.returning.messages import CompileReply
+    from pipeline.verify.harness.returning.session import TrialSubject
+    from pipeline.verify.harness.returning.trial import TrialResult
 
 INTERPRETER = {"TRITON_INTERPRET": "1"}
 
@@ -123,13 +123,13 @@ def _judge_all(
         import torch
 
         torch.set_num_threads(1)  # there are several judges
-        book = _book(spec)
-        if isinstance(book, Failure):
-            return {each.path: _failed(spec, each, book) for each in candidates}
-        judge = _Judge(spec, book, options.root, server=server, compilers=compilers)
+        case_set = _case_set(spec)
+        if isinstance(case_set, Failure):
+            return {each.path: _failed(spec, each, case_set) for each in candidates}
+        judge = _Judge(spec, case_set, options.root, server=server, compilers=compilers)
         with ThreadPoolExecutor(max(1, min(options.workers, len(candidates)))) as pool:
             futures: list[Future[Verdict]] = [pool.submit(judge.verdict, each) for each in candidates]
-            book.prepare()
+            case_set.prepare()
             verdicts = [future.result() for future in futures]
     return {each.path: verdict for each, verdict in zip(candidates, verdicts, strict=True)}
 
@@ -147,15 +147,15 @@ def _on_device(spec: JudgeSpec) -> bool:
     return spec.device_present and spec.target.kind != "cpu"
 
 
-def _book(spec: JudgeSpec) -> "CaseBook | Failure":
+def _case_set(spec: JudgeSpec) -> "CaseSet | Failure":
     """The cases of the problem, or what is wrong with it."""
-    from pipeline.verify.candidates.model_problem import Problem, ProblemError
-    from pipeline.verify.harness.returning.case_set import PROBLEM_SECONDS, CaseBook, limited
+    from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
+    from pipeline.verify.harness.returning.case_set import PROBLEM_SECONDS, CaseSet, time_limited
 
     try:
-        with limited(PROBLEM_SECONDS, "importing it"):
-            problem = Problem(Path(spec.problem.path))
-        return CaseBook(problem, spec.settings)
+        with time_limited(PROBLEM_SECONDS, "importing it"):
+            problem = ModelProblem(Path(spec.problem.path))
+        return CaseSet(problem, spec.settings)
     except ProblemError as error:
         return _bad_problem(spec, error)
 
@@ -171,7 +171,7 @@ class _Judge:
     def __init__(
         self,
         spec: JudgeSpec,
-        book: "CaseBook",
+        case_set: "CaseSet",
         root: Path,
         *,
         server: ForkServer,
@@ -180,7 +180,7 @@ class _Judge:
         self._spec = spec
         self._server = server
         self._compilers = compilers
-        self._book = book
+        self._case_set = case_set
         self._root = root
 
     def verdict(self, candidate: CandidateFile) -> Verdict:
@@ -206,10 +206,10 @@ class _Judge:
         entry = entry_of(self._spec, candidate)
         with new_entry(self._root, "judge", entry) as folder:
             subject = self._subject(candidate)
-            tried = try_candidate(self._server, subject, self._book, folder)
+            tried = try_candidate(self._server, subject, self._case_set, folder)
             if resources.is_doubtful(tried.failure, folder):  # only what happens twice is the candidate's
                 resources.require(folder)
-                tried = try_candidate(self._server, subject, self._book, folder)
+                tried = try_candidate(self._server, subject, self._case_set, folder)
             assembled = self._assembled(subject, tried, folder)
             verdict = self._row(candidate, tried, subject, assembled)
             verdict = msgspec.structs.replace(verdict, seconds=round(time.monotonic() - started, 3))
@@ -223,13 +223,13 @@ class _Judge:
             put_record(folder, record)
         return verdict
 
-    def _subject(self, candidate: CandidateFile) -> "Subject":
-        from pipeline.verify.harness.returning.session import Subject
+    def _subject(self, candidate: CandidateFile) -> "TrialSubject":
+        from pipeline.verify.harness.returning.session import TrialSubject
 
         text = Path(candidate.path).read_text(errors="replace")
         where: JudgedWhere = "interpreter" if "triton" in text else "host"
         limits = {} if self._spec.target.kind == "cpu" else self._spec.target.limits
-        return Subject(
+        return TrialSubject(
             source=str(Path(candidate.path).absolute()),
             text=text,
             where="cuda" if _on_device(self._spec) else where,
@@ -238,7 +238,11 @@ class _Judge:
         )
 
     def _row(
-        self, candidate: CandidateFile, tried: "Tried", subject: "Subject", assembled: "Assembled"
+        self,
+        candidate: CandidateFile,
+        tried: "TrialResult",
+        subject: "TrialSubject",
+        assembled: "CompileReply",
     ) -> Verdict:
         from pipeline.verify.harness.returning.cross_compilation import facts_text
 
@@ -266,14 +270,14 @@ class _Judge:
             notes=tuple(notes),
         )
 
-    def _assembled(self, subject: "Subject", tried: "Tried", folder: Path) -> "Assembled":
+    def _assembled(self, subject: "TrialSubject", tried: "TrialResult", folder: Path) -> "CompileReply":
         """What is right in the interpreter is compiled for the target that is absent."""
-        from pipeline.verify.harness.returning.cross_compilation import assemble_for
-        from pipeline.verify.harness.returning.messages import Assembled
+        from pipeline.verify.harness.returning.cross_compilation import cross_compile
+        from pipeline.verify.harness.returning.messages import CompileReply
 
         if self._compilers is None or tried.failure is not None or "triton" not in subject.text:
-            return Assembled()
-        return assemble_for(self._compilers, subject, self._book.largest, self._spec.target, folder)
+            return CompileReply()
+        return cross_compile(self._compilers, subject, self._case_set.largest, self._spec.target, folder)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ from pipeline.verify.harness.in_place.preparation import job_of, where_run
 from pipeline.verify.harness.interpreters import INTERPRETERS
 from pipeline.verify.mutation.mutant_compiler import Compiler
 from pipeline.verify.mutation.mutant_generation import find_mutants, spread
-from pipeline.verify.mutation.mutant_trials import Bench, Servers, describe
+from pipeline.verify.mutation.mutant_trials import MutantTrials, Servers, describe
 from pipeline.verify.mutation.preprocessed_lines import live_lines
-from pipeline.verify.mutation.variant_cover import Ground, Grounds, cover
+from pipeline.verify.mutation.variant_cover import TaskVariant, VariantCover, covering_variants
 
 
 def main(arguments: list[str]) -> int:
@@ -53,11 +53,11 @@ def mutate(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, MutateSpec)
     repository = Path.cwd()
-    grounds = _grounds(spec)
+    cover = _cover(spec)
     sites = find_mutants(backend(spec.backend).sources(spec.declared, repository), repository)
-    sites = _alive(spec, grounds, sites, repository)
+    sites = _alive(spec, cover, sites, repository)
     orders = [spread(mutants) for mutants in sites.values()]
-    run = _Run(spec, grounds, options.root)
+    run = _Run(spec, cover, options.root)
     run.bring(orders)
     todo = [order for order in orders if run.look_up(order) is not None]
     known = len(run.records)
@@ -77,10 +77,12 @@ def mutate(options: argparse.Namespace) -> None:
     _print_line(output, cached=known)
 
 
-def _grounds(spec: MutateSpec) -> Grounds:
+def _cover(spec: MutateSpec) -> VariantCover:
     """On which variants mutants are tried, from the whole space of each task."""
     defaults = {name: tunable.default for name, tunable in spec.declared.tunables.items()}
-    return cover([_variants(spec, task) for task in spec.tasks], defaults, spec.settings.variants_at_most)
+    return covering_variants(
+        [_variants(spec, task) for task in spec.tasks], defaults, spec.settings.variants_at_most
+    )
 
 
 def _variants(spec: MutateSpec, task: MutateTask) -> list[Variant]:
@@ -100,12 +102,12 @@ def _variants(spec: MutateSpec, task: MutateTask) -> list[Variant]:
 
 
 def _alive(
-    spec: MutateSpec, grounds: Grounds, sites: dict[str, tuple[Mutant, ...]], repository: Path
+    spec: MutateSpec, cover: VariantCover, sites: dict[str, tuple[Mutant, ...]], repository: Path
 ) -> dict[str, tuple[Mutant, ...]]:
     """Without those in lines that the preprocessor takes out of every variant."""
     if spec.backend != "cpp":
         return sites
-    jobs = [job_of(spec.tasks[ground.task].verify, ground.variant) for ground in grounds.all]
+    jobs = [job_of(spec.tasks[task_variant.task].verify, task_variant.variant) for task_variant in cover.all]
     lines = live_lines(jobs, repository)
     return {
         name: tuple(each for each in mutants if (each.file, each.line) in lines)
@@ -116,12 +118,12 @@ def _alive(
 class _Run:
     """Mutants of one implementation: those that the store knows, and those that are tried now."""
 
-    def __init__(self, spec: MutateSpec, grounds: Grounds, root: Path) -> None:
+    def __init__(self, spec: MutateSpec, cover: VariantCover, root: Path) -> None:
         self._spec = spec
-        self._grounds = grounds
+        self._cover = cover
         self._root = root
         # How many others there are changes nothing for one of them.
-        self._context = digest([spec.tasks, spec.presets, spec.settings.time_limit, grounds])
+        self._context = digest([spec.tasks, spec.presets, spec.settings.time_limit, cover])
         self.records: dict[str, MutantRecord] = {}
         self._failing: list[str] = []
 
@@ -172,7 +174,9 @@ class _Run:
             import torch
 
             torch.set_num_threads(1)
-            bench = Bench(self._spec, self._grounds, Servers(compile=compiling, judge=judging), repository)
+            bench = MutantTrials(
+                self._spec, self._cover, Servers(compile=compiling, judge=judging), repository
+            )
             compilers = [Compiler(compiling, scratch / f"{number}.log") for number in range(workers)]
             try:
                 bench.usable = self._check(bench, compilers, pool)
@@ -188,27 +192,29 @@ class _Run:
                     compiler.stop()
 
     def _check(
-        self, bench: Bench, compilers: list[Compiler], pool: concurrent.futures.Executor
-    ) -> tuple[Ground, ...]:
-        """The grounds on which the kernel itself passes."""
+        self, bench: MutantTrials, compilers: list[Compiler], pool: concurrent.futures.Executor
+    ) -> tuple[TaskVariant, ...]:
+        """The cover on which the kernel itself passes."""
         free: queue.SimpleQueue[Compiler] = queue.SimpleQueue()
         for compiler in compilers:
             free.put(compiler)
 
-        def check(ground: Ground) -> str | None:
+        def check(task_variant: TaskVariant) -> str | None:
             compiler = free.get()
             try:
-                return bench.check(ground, compiler)
+                return bench.check(task_variant, compiler)
             finally:
                 free.put(compiler)
 
         usable = []
-        for ground, reason in zip(self._grounds.all, pool.map(check, self._grounds.all), strict=True):
+        for task_variant, reason in zip(self._cover.all, pool.map(check, self._cover.all), strict=True):
             if reason is None:
-                usable.append(ground)
+                usable.append(task_variant)
             else:
-                tunables = " ".join(f"{name}={value}" for name, value in ground.variant.tunables.items())
-                self._failing.append(f"{describe(self._spec, ground)}, {tunables}: {reason}")
+                tunables = " ".join(
+                    f"{name}={value}" for name, value in task_variant.variant.tunables.items()
+                )
+                self._failing.append(f"{describe(self._spec, task_variant)}, {tunables}: {reason}")
         return tuple(usable)
 
     def _judging(self) -> ForkServer:
@@ -220,7 +226,9 @@ class _Run:
             return ForkServer(preload=backend(name).preload)
         return ForkServer(preload=interpreter.preload, environment=interpreter.environment)
 
-    def _drain(self, bench: Bench, compiler: Compiler, todo: "queue.SimpleQueue[tuple[Mutant, ...]]") -> None:
+    def _drain(
+        self, bench: MutantTrials, compiler: Compiler, todo: "queue.SimpleQueue[tuple[Mutant, ...]]"
+    ) -> None:
         while True:
             try:
                 order = todo.get_nowait()
@@ -229,7 +237,7 @@ class _Run:
             while (mutant := self.look_up(order)) is not None:
                 self.records[mutant.id] = self._try(bench, compiler, mutant)
 
-    def _try(self, bench: Bench, compiler: Compiler, mutant: Mutant) -> MutantRecord:
+    def _try(self, bench: MutantTrials, compiler: Compiler, mutant: Mutant) -> MutantRecord:
         started = time.monotonic()
         entry = self._entry(mutant)
         with new_entry(self._root, "mutate", entry) as folder:

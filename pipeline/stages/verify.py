@@ -37,8 +37,8 @@ from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
 from pipeline.store.sources import require_sources, root_of
 from pipeline.verify.harness.in_place.preparation import (
-    book_of,
     can_run,
+    case_set_of,
     cases_of,
     job_of,
     shapes_of,
@@ -51,7 +51,7 @@ from pipeline.verify.harness.in_place.verdict_key import verdict_digest
 from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:
-    from pipeline.verify.harness.in_place.trial import Trial
+    from pipeline.verify.harness.in_place.trial import TrialResult
 
 
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
@@ -228,7 +228,7 @@ class _Judge:
         self._server = server
         self._root = root
         self._seeds = draw_seeds(spec.settings.seeds)
-        self._book = book_of(spec, self._seeds)
+        self._case_set = case_set_of(spec, self._seeds)
 
     def verdict(self, plan: _Plan) -> VerifyRecord:
         """Judge one variant and store the verdict at once."""
@@ -252,7 +252,7 @@ class _Judge:
             put_record(folder, record)
         return find_entry(self._root, "verify", plan.entry, VerifyRecord) or record
 
-    def _try_surely(self, plan: _Plan, folder: Path) -> "Trial":
+    def _try_surely(self, plan: _Plan, folder: Path) -> "TrialResult":
         """Once more where the machine may be to blame: only what happens twice is the candidate's."""
         trial = self._try(plan, folder)
         if resources.is_doubtful(trial.result, folder):
@@ -260,15 +260,15 @@ class _Judge:
             trial = self._try(plan, folder)
         return trial
 
-    def _try(self, plan: _Plan, folder: Path) -> "Trial":
-        from pipeline.verify.harness.in_place.trial import LOG, Trial, try_variant
+    def _try(self, plan: _Plan, folder: Path) -> "TrialResult":
+        from pipeline.verify.harness.in_place.trial import LOG, TrialResult, try_variant
 
         spec, variant = self._spec, plan.compiled.variant
         if not can_run(spec, variant.backend):
             reason = (
                 f"no {spec.target.kind} device here, and the backend {variant.backend} has no interpreter"
             )
-            return Trial(
+            return TrialResult(
                 result=Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason), checks=(), cases=()
             )
         assert isinstance(plan.compiled.result, Compiled)
@@ -280,8 +280,8 @@ class _Judge:
             root=root_of(variant, self._root),
             folder=compiled_in,
         )
-        cases = cases_of(spec, self._book, plan.shapes)
-        trial = try_variant(self._server, subject, self._book, cases, folder)
+        cases = cases_of(spec, self._case_set, plan.shapes)
+        trial = try_variant(self._server, subject, self._case_set, cases, folder)
         log = folder / LOG
         if log.is_file() and log.stat().st_size == 0:
             log.unlink()

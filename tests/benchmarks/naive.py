@@ -28,7 +28,7 @@ def main() -> None:
     import torch
 
     from pipeline.backends.registry import backend
-    from pipeline.verify.harness.in_place.preparation import book_of, cases_of, job_of, shapes_of
+    from pipeline.verify.harness.in_place.preparation import case_set_of, cases_of, job_of, shapes_of
     from pipeline.verify.oracle.reference import find_function
 
     torch.set_num_threads(1)
@@ -38,8 +38,8 @@ def main() -> None:
     launch = backend(record.variant.backend).load(
         job_of(spec, record.variant), record.result, Path.cwd(), folder
     )
-    book = book_of(spec, (1,))
-    case = book.prepare(cases_of(spec, book, shapes_of(spec, record.variant))[0])
+    case_set = case_set_of(spec, (1,))
+    case = case_set.prepare(cases_of(spec, case_set, shapes_of(spec, record.variant))[0])
     reference = find_function(spec.reference)
     problem = case.problem
     outputs = {

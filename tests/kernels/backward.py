@@ -17,7 +17,7 @@ from pipeline.plan.config.compose import composer
 from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.kernel import Kernel
 from pipeline.records.record import from_plain
-from pipeline.verify.oracle.reference import Oracle, find_function
+from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.backends.triton_jobs import ROOT, declared_job
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
@@ -41,9 +41,9 @@ def kernel_of(name: str) -> Kernel:
         return from_plain(composed.option("kernel", name), Kernel)
 
 
-def oracle_of(kernel: Kernel) -> Oracle:
+def oracle_of(kernel: Kernel) -> ReferenceOracle:
     """Autograd of the forward kernel's reference."""
-    return Oracle(
+    return ReferenceOracle(
         reference=find_function(kernel.reference),
         magnitude=None,
         gradient_of=kernel.gradient_of,

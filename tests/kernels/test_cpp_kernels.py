@@ -17,7 +17,7 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.variant import Variant
-from pipeline.verify.oracle.reference import Oracle, find_function
+from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT
 
@@ -81,9 +81,9 @@ def problem_of(kernel: Kernel, dtype: str, sizes: tuple[int, ...]) -> Problem:
     )
 
 
-def oracle_of(kernel: Kernel) -> Oracle:
+def oracle_of(kernel: Kernel) -> ReferenceOracle:
     """What knows the right answer."""
-    return Oracle(
+    return ReferenceOracle(
         reference=find_function(kernel.reference),
         magnitude=find_function(kernel.tolerance.magnitude),
         tolerance=kernel.tolerance,

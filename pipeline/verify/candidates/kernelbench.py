@@ -1,7 +1,7 @@
-"""A folder of problems in the format of KernelBench. In: its path. Out: what is there to judge.
+"""Reads a folder of problems in the format of KernelBench. In: its path. Out: what there is to judge.
 
-Files are read and parsed, nothing is run: what a glance can tell (no `Model`, a syntax error) is told at
-once, one line each, and the rest is judged.
+Files are parsed, nothing is run. Obvious mistakes (no `Model`, a syntax error) are reported at once, one line
+each, and the rest is judged.
 """
 
 import ast

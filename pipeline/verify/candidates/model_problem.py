@@ -1,8 +1,9 @@
-"""A problem in the format of KernelBench, run by its judge. In: its file. Out: models and their inputs.
+"""A problem in the format of KernelBench. In: its file. Out: models, their inputs, and the sizes it names.
 
-`Model`, `get_inputs()` and `get_init_inputs()` as KernelBench has them; `get_input_groups()`,
-`get_tolerance()` and `check_grad` where the problem defines them. What it does wrong is one line
-(`ProblemError`).
+`Model`, `get_inputs()` and `get_init_inputs()` as in KernelBench; `get_input_groups()`, `get_tolerance()`
+and `check_grad` if the problem defines them. Module-level integers are sizes: the source runs again for each
+replacement, so that values derived from a size (`hidden = 4 * features`) follow. Every mistake of a problem
+is reported in one line (`ProblemError`).
 """
 
 import ast
@@ -28,7 +29,7 @@ class ProblemError(KernelmillError):
     """A problem cannot be judged on; says what is wrong with it."""
 
 
-class Tolerance(Record, frozen=True, kw_only=True):
+class DeclaredTolerance(Record, frozen=True, kw_only=True):
     """A bound that the problem declares beside the derived one."""
 
     rtol: float
@@ -37,17 +38,17 @@ class Tolerance(Record, frozen=True, kw_only=True):
     """Empty where the problem gives none."""
 
 
-class Problem:
+class ModelProblem:
     """One problem; every method runs the problem's own code."""
 
     def __init__(self, path: Path) -> None:
-        self._source = Source(path)
+        self._source = ProblemSource(path)
         self.sizes = self._source.sizes
         self.declared = self.variant({})
         self.tolerance = self._tolerance()
         self.check_gradients = bool(getattr(self.declared.module, "check_grad", False))
 
-    def variant(self, sizes: Mapping[str, int]) -> "Variant":
+    def variant(self, sizes: Mapping[str, int]) -> "ProblemVariant":
         """The problem with other sizes."""
         module = _guarded(
             "importing it",
@@ -56,16 +57,16 @@ class Problem:
         for name in ("Model", "get_inputs"):
             if not callable(getattr(module, name, None)):
                 raise ProblemError(f"no {name}, expected class Model and function get_inputs")
-        return Variant(module)
+        return ProblemVariant(module)
 
-    def _tolerance(self) -> Tolerance | None:
+    def _tolerance(self) -> DeclaredTolerance | None:
         function = getattr(self.declared.module, "get_tolerance", None)
         if function is None:
             return None
         return _tolerance(_guarded("get_tolerance()", function), inspect.getdoc(function) or "")
 
 
-class Variant:
+class ProblemVariant:
     """The problem with one choice of sizes."""
 
     def __init__(self, module: types.ModuleType) -> None:
@@ -169,7 +170,7 @@ def _detached(value: Any) -> Any:
     return value
 
 
-def _tolerance(given: Any, documented: str) -> Tolerance:
+def _tolerance(given: Any, documented: str) -> DeclaredTolerance:
     """A dict, a pair with or without a reason, or one number for both."""
     if isinstance(given, int | float) and not isinstance(given, bool):
         parts: dict[str, Any] = {"rtol": given, "atol": given}
@@ -186,7 +187,7 @@ def _tolerance(given: Any, documented: str) -> Tolerance:
             raise ProblemError(f"get_tolerance(): {name} is {value!r}, expected a number of at least 0")
         numbers[name] = float(value)
     reason = " ".join(str(parts.get("reason") or documented).split())
-    return Tolerance(rtol=numbers["rtol"], atol=numbers["atol"], reason=reason)
+    return DeclaredTolerance(rtol=numbers["rtol"], atol=numbers["atol"], reason=reason)
 
 
 def _kind(value: Any) -> str:
@@ -196,21 +197,21 @@ def _kind(value: Any) -> str:
 _CONSTANT = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
-class Size(Record, frozen=True, kw_only=True):
+class ModuleSize(Record, frozen=True, kw_only=True):
     """One positive integer that the module gives a name: `rows`, or `shape[1]` for a part of a tuple."""
 
     name: str
     value: int
 
 
-class Source:
+class ProblemSource:
     """The source of a problem; SyntaxError where it is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._text = path.read_bytes()
         found = _constants(ast.parse(self._text, filename=str(path)))
-        self.sizes = tuple(Size(name=name, value=value) for name, (_, value) in found.items())
+        self.sizes = tuple(ModuleSize(name=name, value=value) for name, (_, value) in found.items())
 
     def module(self, values: Mapping[str, int], name: str) -> types.ModuleType:
         """Run the source with other values of its sizes; its folder is where it imports from first."""

@@ -1,4 +1,4 @@
-"""What the judge saw after one call of a candidate: all that a check may look at."""
+"""The record of one call of a candidate: everything that a check may look at."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -8,14 +8,14 @@ import torch
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Arena, Layout, Patterns
-from pipeline.verify.harness.in_place.case_set import Prepared
+from pipeline.verify.harness.in_place.case_set import PreparedCase
 
-Turn = Literal["first", "again", "elsewhere", "protected", "fenced"]
+CallKind = Literal["first", "again", "elsewhere", "protected", "fenced"]
 """`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;
 `protected`: inputs cannot be written; `fenced`: the pages behind every tensor cannot be touched."""
 
 
-CALLS: Mapping[Turn, str] = {
+CALL_KINDS: Mapping[CallKind, str] = {
     "first": "",
     "again": ", second call",
     "elsewhere": ", later call",
@@ -25,7 +25,7 @@ CALLS: Mapping[Turn, str] = {
 """How a reason names a turn."""
 
 
-class Seen(Record, frozen=True, kw_only=True):
+class OutputState(Record, frozen=True, kw_only=True):
     """An output tensor as it is in the candidate's process after the call."""
 
     name: str
@@ -38,7 +38,7 @@ class Seen(Record, frozen=True, kw_only=True):
     """Whether it changed on the device after the call had returned."""
 
 
-class Noticed(Record, frozen=True, kw_only=True):
+class ProcessState(Record, frozen=True, kw_only=True):
     """What was noticed in the candidate's process during one call."""
 
     launches: int | None
@@ -53,22 +53,22 @@ class Noticed(Record, frozen=True, kw_only=True):
     """The same for processes."""
 
 
-class Observation(Record, frozen=True, kw_only=True, eq=False):
+class CallObservation(Record, frozen=True, kw_only=True, eq=False):
     """One call: what was asked, and what it left in memory."""
 
-    prepared: Prepared
+    prepared: PreparedCase
     deterministic: bool
     """Whether the kernel claims equal bits on equal inputs."""
-    turn: Turn
+    turn: CallKind
     arena: Arena
     layout: Layout
     patterns: Patterns
-    seen: tuple[Seen, ...]
+    seen: tuple[OutputState, ...]
     outputs: dict[str, torch.Tensor]
     """Contiguous copies, taken when the candidate had answered."""
     first: Mapping[str, torch.Tensor] | None = None
     """Outputs of the first call on equal inputs, in a later turn."""
-    noticed: Noticed
+    noticed: ProcessState
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that the implementation declares to use."""
     later: Mapping[str, torch.Tensor] | None = None
@@ -76,7 +76,9 @@ class Observation(Record, frozen=True, kw_only=True, eq=False):
 
     def fail(self, outcome: Outcome, reason: str) -> Failure:
         """A failure whose reason says on which inputs and in which call."""
-        return Failure(outcome=outcome, reason=f"{reason} ({self.prepared.case.label}{CALLS[self.turn]})")
+        return Failure(
+            outcome=outcome, reason=f"{reason} ({self.prepared.case.label}{CALL_KINDS[self.turn]})"
+        )
 
 
 class Passed(Record, frozen=True, kw_only=True):
@@ -97,4 +99,4 @@ class NotApplicable(Record, frozen=True):
 
 
 Judgement = Passed | NotApplicable | Failure
-Check = Callable[[Observation], Judgement]
+Check = Callable[[CallObservation], Judgement]

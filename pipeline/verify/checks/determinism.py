@@ -3,13 +3,13 @@
 import torch
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.checks.value import describe
 from pipeline.verify.harness.buffers import integers
 from pipeline.verify.oracle.tolerance import deviation
 
 
-def check_determinism(observation: Observation) -> Judgement:
+def check_determinism(observation: CallObservation) -> Judgement:
     """Bitwise where the kernel claims it (any NaN equals any other), else within the bound."""
     if observation.first is None:
         return NotApplicable()

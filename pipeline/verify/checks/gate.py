@@ -1,7 +1,9 @@
-"""The gate fails closed: passed is what every check has judged and let pass, nothing else.
+"""The registry of checks, and the gate that a variant must pass.
 
-In: observations of one variant's calls. Out: a failure as soon as there is one, and at the end what each
-check did.
+Adding a check is one module and one line in `CHECKS`. The order decides the outcome if several would fail:
+the fault to fix first comes first. The gate fails closed: a variant passes only if every check has judged
+it. In: observations of one variant's calls. Out: the first failure, and at the end the results of each
+check.
 """
 
 import time
@@ -9,27 +11,27 @@ from collections.abc import Mapping
 
 from pipeline.records.outcome import Failure
 from pipeline.records.verified import CheckResult
-from pipeline.verify.checks.call_observation import Check, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Check, NotApplicable, Passed
 from pipeline.verify.checks.determinism import check_determinism
 from pipeline.verify.checks.guards import check_guards
-from pipeline.verify.checks.input_mutation import check_mutation
-from pipeline.verify.checks.late_writes import check_completion
+from pipeline.verify.checks.input_mutation import check_input_mutation
+from pipeline.verify.checks.late_writes import check_late_writes
 from pipeline.verify.checks.metadata import check_metadata
-from pipeline.verify.checks.own_work import check_work
+from pipeline.verify.checks.own_work import check_own_work
 from pipeline.verify.checks.tampering import check_tampering
-from pipeline.verify.checks.unwritten import check_written
+from pipeline.verify.checks.unwritten import check_unwritten
 from pipeline.verify.checks.value import check_value
 
 CHECKS: dict[str, Check] = {
     "tampering": check_tampering,
     "metadata": check_metadata,
     "guards": check_guards,
-    "mutation": check_mutation,
-    "completion": check_completion,
-    "written": check_written,
+    "mutation": check_input_mutation,
+    "completion": check_late_writes,
+    "written": check_unwritten,
     "determinism": check_determinism,
     "value": check_value,
-    "work": check_work,
+    "work": check_own_work,
 }
 
 
@@ -52,7 +54,7 @@ class Gate:
         self.differing = 0
         self.compared = 0
 
-    def judge(self, observation: Observation) -> Failure | None:
+    def judge(self, observation: CallObservation) -> Failure | None:
         """Ask every check about one call; the first failure ends it."""
         for name, check in self._checks.items():
             started = time.perf_counter()

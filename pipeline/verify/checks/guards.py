@@ -1,10 +1,10 @@
-"""Nothing was written outside of the tensors: guard bands and the slack between padded rows are untouched."""
+"""Nothing was written outside of the tensors: guard bands and the padding of rows are untouched."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, Passed
 
 
-def check_guards(observation: Observation) -> Judgement:
+def check_guards(observation: CallObservation) -> Judgement:
     """Look at the memory around every tensor."""
     for slot in observation.layout.slots:
         trespass = observation.arena.trespass(slot, observation.patterns)

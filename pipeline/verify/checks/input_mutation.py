@@ -1,13 +1,13 @@
-"""The inputs are what they were, bit for bit."""
+"""The inputs are unchanged, bit for bit."""
 
 import torch
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, Passed
 from pipeline.verify.harness.buffers import integers
 
 
-def check_mutation(observation: Observation) -> Judgement:
+def check_input_mutation(observation: CallObservation) -> Judgement:
     """Compare every input with the judge's own copy, which the candidate cannot reach."""
     for slot in observation.layout.slots:
         if slot.role != "input":

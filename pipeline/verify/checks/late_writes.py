@@ -1,11 +1,11 @@
-"""The work was finished when the call returned: outputs do not change any more."""
+"""The work is finished when the call returns: outputs do not change afterwards."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.checks.determinism import differing
 
 
-def check_completion(observation: Observation) -> Judgement:
+def check_late_writes(observation: CallObservation) -> Judgement:
     """Compare the outputs at the return with those some time later, which the judge reads from outside."""
     late = [output.name for output in observation.seen if output.changed_later]
     if late:

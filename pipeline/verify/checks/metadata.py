@@ -1,10 +1,10 @@
-"""Shape, dtype, strides and place of every output are still what the caller gave: nothing was replaced."""
+"""Shape, dtype, strides and address of every output are those of the tensor that was passed in."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, Passed
 
 
-def check_metadata(observation: Observation) -> Judgement:
+def check_metadata(observation: CallObservation) -> Judgement:
     """Compare what the candidate's process reports with what was asked."""
     seen = {output.name: output for output in observation.seen}
     for slot in observation.layout.slots:

@@ -1,10 +1,10 @@
-"""The candidate did the work itself: it launched a kernel of its own, and PyTorch computed nothing for it."""
+"""The candidate did the work itself: it launched its own kernel, and PyTorch computed nothing for it."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 
 
-def check_work(observation: Observation) -> Judgement:
+def check_own_work(observation: CallObservation) -> Judgement:
     """Judge launches and operators of PyTorch; an implementation may declare the ones that it uses."""
     called = [name for name in observation.noticed.operations if name not in observation.uses_torch]
     if called:

@@ -1,12 +1,12 @@
 """The candidate left its process as it found it: functions, settings, threads and processes."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 
 _SHOWN = 3  # changes that a reason names
 
 
-def check_tampering(observation: Observation) -> Judgement:
+def check_tampering(observation: CallObservation) -> Judgement:
     """Judge what the process reports; what it could hide reaches neither the judge nor its expectations."""
     noticed = observation.noticed
     if noticed.tampering:

@@ -3,11 +3,11 @@
 import torch
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.harness.buffers import integers, words
 
 
-def check_written(observation: Observation) -> Judgement:
+def check_unwritten(observation: CallObservation) -> Judgement:
     """Look for the poison in the outputs, where it cannot be a result.
 
     In the first call it is a NaN that no arithmetic makes (integers have none, and wait for the next

@@ -1,11 +1,11 @@
 """The outputs of the first call are the expected ones, each element within its derived bound."""
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.checks.call_observation import Judgement, NotApplicable, Observation, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.oracle.tolerance import Deviation, deviation
 
 
-def check_value(observation: Observation) -> Judgement:
+def check_value(observation: CallObservation) -> Judgement:
     """Compare with the reference; later calls are compared with the first one by `determinism`."""
     if observation.first is not None:
         return NotApplicable()
@@ -18,7 +18,7 @@ def check_value(observation: Observation) -> Judgement:
     return Passed(share=share, error=error)
 
 
-def describe(name: str, found: Deviation, observation: Observation) -> str:
+def describe(name: str, found: Deviation, observation: CallObservation) -> str:
     """The worst element: where, got, expected, and how far beyond its bound."""
     if found.where is None:
         return f"{name}: no elements"

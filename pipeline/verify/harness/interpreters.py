@@ -1,4 +1,4 @@
-"""Which backends can stand in for an absent device, and how: one line each."""
+"""The backends that can interpret their kernels if the device is absent: one line each."""
 
 from typing import Literal
 

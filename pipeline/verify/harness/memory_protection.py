@@ -1,4 +1,4 @@
-"""Memory that this process may read and not write, where the platform's processor and kernel offer it."""
+"""Makes parts of this process's memory read-only or inaccessible, with `mprotect`."""
 
 import ctypes
 import mmap

@@ -1,4 +1,4 @@
-"""Start the pools of threads that libraries keep, so that they are nobody's left-over later."""
+"""Starts the thread pools of libraries, so that no candidate is blamed for their threads."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Mistakes in C++ kernels: operators on lines of code without comments and strings.
+"""Mutation operators for C++ kernels, on lines of code without comments and strings.
 
 In: the source. Out: edits within one line. Each operator is one function that looks at one line, and one line
 in `OPERATORS`. They know the words of C++, OpenMP and `kernels/vector.hpp`; what does not compile is counted.
@@ -17,7 +17,7 @@ _PRAGMA = re.compile(r"^[ \t]*#pragma omp[^\n]*", re.MULTILINE)
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
-class Line(Record, frozen=True, kw_only=True):
+class CodeLine(Record, frozen=True, kw_only=True):
     """One line of code."""
 
     start: int
@@ -28,20 +28,20 @@ class Line(Record, frozen=True, kw_only=True):
     """Code of the whole file, for what depends on declarations."""
 
 
-def lines(source: str) -> Iterator[Line]:
+def lines(source: str) -> Iterator[CodeLine]:
     """Lines that hold code."""
     code = _HIDDEN.sub(_blank, source)
     start = 0
     for text in code.split("\n"):
         if text.strip():
-            yield Line(start=start, text=text, source=code)
+            yield CodeLine(start=start, text=text, source=code)
         start += len(text) + 1
 
 
-def pragmas(source: str) -> Iterator[Line]:
+def pragmas(source: str) -> Iterator[CodeLine]:
     """The lines that tell OpenMP what to do."""
     for found in _PRAGMA.finditer(source):
-        yield Line(start=found.start(), text=found[0], source=source)
+        yield CodeLine(start=found.start(), text=found[0], source=source)
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -78,7 +78,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _Change = tuple[int, int, str]
-Look = Callable[[Line], Iterator[_Change]]
+Look = Callable[[CodeLine], Iterator[_Change]]
 """A line -> changes (start, end, text), offsets within the line."""
 
 _NAME = r"[A-Za-z_]\w*"
@@ -89,7 +89,7 @@ _PARAMETER = re.compile(rf"(?:const )?[\w:]+[*&]? {_NAME}")
 _BOUND = re.compile(r"(<=?) ([^;&|]+)$")
 
 
-def _calls(line: Line, *names: str) -> Iterator[tuple[re.Match[str], list[tuple[int, int]], int]]:
+def _calls(line: CodeLine, *names: str) -> Iterator[tuple[re.Match[str], list[tuple[int, int]], int]]:
     """Calls of these functions within the line: match, spans of the arguments, offset of the end."""
     for found in _CALL.finditer(line.text):
         if found[2] in names:
@@ -98,7 +98,7 @@ def _calls(line: Line, *names: str) -> Iterator[tuple[re.Match[str], list[tuple[
                 yield found, *parsed
 
 
-def _drop_mask(line: Line) -> Iterator[_Change]:
+def _drop_mask(line: CodeLine) -> Iterator[_Change]:
     """A whole vector is loaded or stored where the end of a row has less."""
     text = line.text
     for found, spans, end in _calls(line, "load_some", "store_some"):
@@ -109,7 +109,7 @@ def _drop_mask(line: Line) -> Iterator[_Change]:
             yield found.start(), end, f"{name}({', '.join(values)})"
 
 
-def _off_by_one(line: Line) -> Iterator[_Change]:
+def _off_by_one(line: CodeLine) -> Iterator[_Change]:
     """A loop begins one late, ends one early, or goes one too far."""
     for found in _FOR.finditer(line.text):
         start = re.search(r"= (0)$", found[1])
@@ -123,7 +123,7 @@ def _off_by_one(line: Line) -> Iterator[_Change]:
             yield sign, sign + len(bound[1]), "<=" if bound[1] == "<" else "<"
 
 
-def _half_accumulate(line: Line) -> Iterator[_Change]:
+def _half_accumulate(line: CodeLine) -> Iterator[_Change]:
     """A sum that loses the lower half of its bits after every step."""
     for found in re.finditer(rf"(?<![\w*&>] )\b({_PLACE}) (\+?=) ([^;]+);", line.text):
         place = found[1]
@@ -138,7 +138,7 @@ def _half_accumulate(line: Line) -> Iterator[_Change]:
                 )
 
 
-def _skip_last_tile(line: Line) -> Iterator[_Change]:
+def _skip_last_tile(line: CodeLine) -> Iterator[_Change]:
     """What a step does not fill is left out: the end of a loop, of a division, of a row."""
     for found in _FOR.finditer(line.text):
         step = re.match(r"\w+ \+= ([^)]+)\)", line.text[found.end() :])
@@ -153,7 +153,7 @@ def _skip_last_tile(line: Line) -> Iterator[_Change]:
         yield found.start(1), found.end(1), "false"
 
 
-def _swap_axes(line: Line) -> Iterator[_Change]:
+def _swap_axes(line: CodeLine) -> Iterator[_Change]:
     """Row and column change places; a stride is taken for another one."""
     for found in re.finditer(rf"\b({_NAME}) \* ([\w.]+) \+ ({_NAME})(?=[\],);])", line.text):
         yield found.start(), found.end(), f"{found[3]} * {found[2]} + {found[1]}"
@@ -162,7 +162,7 @@ def _swap_axes(line: Line) -> Iterator[_Change]:
         yield found.start(), found.end(), found[1] + other
 
 
-def _drop_maximum(line: Line) -> Iterator[_Change]:
+def _drop_maximum(line: CodeLine) -> Iterator[_Change]:
     """An exponential of the value itself instead of its distance from the maximum."""
     for _, spans, _ in _calls(line, "exp"):
         for start, end in spans:
@@ -171,14 +171,14 @@ def _drop_maximum(line: Line) -> Iterator[_Change]:
                 yield start, end, left
 
 
-def _wrong_epsilon(line: Line) -> Iterator[_Change]:
+def _wrong_epsilon(line: CodeLine) -> Iterator[_Change]:
     """Ten times the epsilon, or none."""
     for found in re.finditer(r"(?<!double )\beps\b", line.text):
         yield found.start(), found.end(), "(10.0 * eps)"
         yield found.start(), found.end(), "(0.0 * eps)"
 
 
-def _stale_accumulator(line: Line) -> Iterator[_Change]:
+def _stale_accumulator(line: CodeLine) -> Iterator[_Change]:
     """A sum that keeps what it had before, or only what came last; a running value that stays behind."""
     text = line.text
     for found in re.finditer(rf"^\s*(Floats {_PLACE})(?: = \{{\}}|\{{\}});", text):
@@ -192,7 +192,7 @@ def _stale_accumulator(line: Line) -> Iterator[_Change]:
         yield found.start(1), found.end(1), ""
 
 
-def _missing_sync(line: Line) -> Iterator[_Change]:
+def _missing_sync(line: CodeLine) -> Iterator[_Change]:
     """A clause, a barrier or a fence left out; what belongs to one thread is shared."""
     for found in re.finditer(
         r" (?:reduction|private|firstprivate)\([^)]*\)|\b(?:barrier|critical|atomic)\b", line.text
@@ -204,7 +204,7 @@ def _missing_sync(line: Line) -> Iterator[_Change]:
         yield found.start(), found.end(), ";"
 
 
-def _int32_overflow(line: Line) -> Iterator[_Change]:
+def _int32_overflow(line: CodeLine) -> Iterator[_Change]:
     """An index of 32 bits."""
     for found in re.finditer(r"(?<!constexpr )\bstd::(?:int64_t|ptrdiff_t)(?= \w+ = |;)", line.text):
         yield found.start(), found.end(), "std::int32_t"
@@ -217,7 +217,7 @@ _OTHER = {
 }  # fmt: skip
 
 
-def _change_operator(line: Line) -> Iterator[_Change]:
+def _change_operator(line: CodeLine) -> Iterator[_Change]:
     """Another arithmetic or comparison operator."""
     if _TYPES.match(line.text):
         return
@@ -228,7 +228,7 @@ def _change_operator(line: Line) -> Iterator[_Change]:
 _NUMBER = re.compile(r"(?<![\w.])(?:(\d+\.\d*(?:e[-+]?\d+)?)(f?)|(\d+))(?![\w.])|-INFINITY|-FLT_MAX")
 
 
-def _change_constant(line: Line) -> Iterator[_Change]:
+def _change_constant(line: CodeLine) -> Iterator[_Change]:
     """Another number: a whole number one more, a fraction 1 % more (0 becomes 1), minus infinity 0."""
     if _TYPES.match(line.text):
         return
@@ -239,7 +239,7 @@ def _change_constant(line: Line) -> Iterator[_Change]:
             yield found.start(), found.end(), str(int(found[3]) + 1) if found[3] else "0.0f"
 
 
-def _swap_extremum(line: Line) -> Iterator[_Change]:
+def _swap_extremum(line: CodeLine) -> Iterator[_Change]:
     """The smallest instead of the largest."""
     for found in re.finditer(r"\bstd::(min|max)\b", line.text):
         yield found.start(1), found.end(1), "max" if found[1] == "min" else "min"
@@ -247,14 +247,14 @@ def _swap_extremum(line: Line) -> Iterator[_Change]:
         yield found.start(2), found.end(2), "<" if found[2] == ">" else ">"
 
 
-def _drop_cast(line: Line) -> Iterator[_Change]:
+def _drop_cast(line: CodeLine) -> Iterator[_Change]:
     """Arithmetic in the type at hand."""
     for found in re.finditer(r"\b(?:static_cast|Index|std::\w+_t)(?:<[\w:]+>\(|\{)", line.text):
         if found[0].endswith("("):
             yield found.start(), found.end(), "("
 
 
-def _return_early(line: Line) -> Iterator[_Change]:
+def _return_early(line: CodeLine) -> Iterator[_Change]:
     """A step of the work, a call of its own, is left out."""
     found = re.match(rf"\s+((?:(?:for|if) \(.*?\) )?)((?:\w+::)*{_NAME}(?:<[\w, ]+>)?\()", line.text)
     if found and not found[1] and line.text.rstrip().endswith(");"):
@@ -263,7 +263,7 @@ def _return_early(line: Line) -> Iterator[_Change]:
             yield found.start(2), parsed[1], ""
 
 
-def _operator(look: Look, read: Callable[[str], Iterable[Line]] = lines) -> Operator:
+def _operator(look: Look, read: Callable[[str], Iterable[CodeLine]] = lines) -> Operator:
     def find(source: str) -> Iterator[Edit]:
         for line in read(source):
             if "prefetch" in line.text:
@@ -274,7 +274,7 @@ def _operator(look: Look, read: Callable[[str], Iterable[Line]] = lines) -> Oper
     return find
 
 
-def _with_pragmas(source: str) -> Iterator[Line]:
+def _with_pragmas(source: str) -> Iterator[CodeLine]:
     yield from lines(source)
     yield from pragmas(source)
 

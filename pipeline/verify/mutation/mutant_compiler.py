@@ -1,7 +1,7 @@
-"""Compile mutants in a forked process with the kernel's own backend, and tell whether the code changed.
+"""Compiles mutants in a forked process with the kernel's own backend, and reports whether the code changed.
 
 In: a job and the folder of the mutated sources. Out: `Compiled` or `Failure`, and a digest of the code that
-does not depend on where the sources lie.
+does not depend on where the sources are.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The mutants of one implementation: every place where an operator applies, and in which order to try them.
+"""Generates the mutants of one implementation, and the order in which to try them.
 
 In: the sources as the backend names them. Out: mutants by operator.
 """

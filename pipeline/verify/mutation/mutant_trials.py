@@ -1,7 +1,7 @@
-"""Try mutants: compile each on the grounds, skip where the code stayed as it was, and let the gate judge it.
+"""Tries mutants: compiles each for several variants, skips those without a change, and judges the rest.
 
 In: a MutateSpec, the variants of its tasks, the sources. Out: one MutantRecord per mutant. A mutant is killed
-by the first variant that the gate rejects; it survives a preset where all variants that it changes pass.
+by the first variant that the gate rejects; it survives a preset if all variants that it changes pass.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from pipeline.records.specs import MutateSpec, VerifySpec
 from pipeline.records.verified import Verified
 from pipeline.sandbox.sandbox import ForkServer
 from pipeline.verify.harness.in_place.preparation import (
-    book_of,
     can_run,
+    case_set_of,
     cases_of,
     job_of,
     shapes_of,
@@ -31,7 +31,7 @@ from pipeline.verify.harness.in_place.preparation import (
 )
 from pipeline.verify.mutation.mutant_compiler import Compiler, code_digest
 from pipeline.verify.mutation.mutant_generation import write_mutated
-from pipeline.verify.mutation.variant_cover import Ground, Grounds
+from pipeline.verify.mutation.variant_cover import TaskVariant, VariantCover
 
 
 class Servers(Record, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Servers(Record, frozen=True, kw_only=True):
     judge: ForkServer
 
 
-class Found(Record, frozen=True, kw_only=True):
+class MutantResult(Record, frozen=True, kw_only=True):
     """What became of a mutant."""
 
     fate: Fate
@@ -55,133 +55,137 @@ class _Case(Record, frozen=True, kw_only=True):
 
     verify: VerifySpec
     preset: str
-    ground: Ground
+    task_variant: TaskVariant
 
 
-class Bench:
+class MutantTrials:
     """Holds what all mutants of one implementation share; safe to use from several threads."""
 
-    def __init__(self, spec: MutateSpec, grounds: Grounds, servers: Servers, root: Path) -> None:
+    def __init__(self, spec: MutateSpec, cover: VariantCover, servers: Servers, root: Path) -> None:
         from pipeline.verify.oracle.random_inputs import draw_seeds
 
         self._spec = spec
-        self._grounds = grounds
+        self._cover = cover
         self._servers = servers
         self._root = root
         self._files = backend(spec.backend).sources(spec.declared, root)
         self._seeds = {preset.name: draw_seeds(preset.seeds) for preset in spec.presets}
         self._lock = threading.Lock()
-        self._books = functools.cache(
-            lambda preset, task: book_of(self._verify(preset, task), self._seeds[preset])
+        self._case_sets = functools.cache(
+            lambda preset, task: case_set_of(self._verify(preset, task), self._seeds[preset])
         )
-        self.usable: tuple[Ground, ...] = ()
+        self.usable: tuple[TaskVariant, ...] = ()
         """Those on which the kernel itself passes: whoever checks them says so."""
         self._codes: dict[str, str] = {}
 
-    def check(self, ground: Ground, compiler: Compiler) -> str | None:
-        """Why the kernel itself does not pass on a ground, where its mutants would fail for nothing."""
+    def check(self, task_variant: TaskVariant, compiler: Compiler) -> str | None:
+        """Why the kernel itself does not pass on a task_variant, where its mutants would fail for nothing."""
         with _scratch() as scratch:
             write_mutated(None, self._files, self._root, scratch / "root")
             folder = scratch / "compiled"
-            compiled = self._compile(ground, compiler, scratch / "root", folder)
+            compiled = self._compile(task_variant, compiler, scratch / "root", folder)
             if isinstance(compiled, Failure):
                 return compiled.reason
-            self._codes[_key(ground)] = code_digest(compiled, folder)
+            self._codes[_key(task_variant)] = code_digest(compiled, folder)
             for preset in self._spec.presets:
-                result = self._judge(preset.name, ground, compiled, scratch / "root", folder)
+                result = self._judge(preset.name, task_variant, compiled, scratch / "root", folder)
                 if isinstance(result, Failure):
                     return result.reason
         return None
 
-    def find(self, mutant: Mutant, compiler: Compiler) -> Found:
+    def find(self, mutant: Mutant, compiler: Compiler) -> MutantResult:
         """What becomes of one mutant."""
         with _scratch() as scratch:
             write_mutated(mutant, self._files, self._root, scratch / "root")
-            changed: list[tuple[Ground, Compiled, Path]] = []
+            changed: list[tuple[TaskVariant, Compiled, Path]] = []
             open_presets = {preset.name for preset in self._spec.presets}
             presets: dict[str, Judged] = {}
-            for number, ground in enumerate(self.usable):
-                if not (changed or mutant.host) and number >= self._grounds.breadth:
+            for number, task_variant in enumerate(self.usable):
+                if not (changed or mutant.host) and number >= self._cover.breadth:
                     break
                 folder = scratch / str(number)
-                compiled = self._compile(ground, compiler, scratch / "root", folder)
+                compiled = self._compile(task_variant, compiler, scratch / "root", folder)
                 if isinstance(compiled, Failure):
                     if not presets:
-                        return Found(fate="not_compiled", reason=compiled.reason, tried=len(changed))
+                        return MutantResult(fate="not_compiled", reason=compiled.reason, tried=len(changed))
                     continue
-                if not mutant.host and code_digest(compiled, folder) == self._codes[_key(ground)]:
+                if not mutant.host and code_digest(compiled, folder) == self._codes[_key(task_variant)]:
                     continue
-                changed.append((ground, compiled, folder))
+                changed.append((task_variant, compiled, folder))
                 for preset in sorted(open_presets):
-                    result = self._judge(preset, ground, compiled, scratch / "root", folder)
+                    result = self._judge(preset, task_variant, compiled, scratch / "root", folder)
                     if isinstance(result, Failure):
-                        presets[preset] = self._killed(result, ground)
+                        presets[preset] = self._killed(result, task_variant)
                         open_presets.remove(preset)
                 if not open_presets:
                     break
         if not changed:
-            return Found(fate="same_code")
+            return MutantResult(fate="same_code")
         survived = Judged(killed=False, outcome=None, reason=None, problem=None, tunables=None)
         presets |= dict.fromkeys(open_presets, survived)
         fate: Fate = "killed" if presets[self._spec.presets[0].name].killed else "survived"
-        return Found(fate=fate, presets=presets, tried=len(changed))
+        return MutantResult(fate=fate, presets=presets, tried=len(changed))
 
-    def _compile(self, ground: Ground, compiler: Compiler, root: Path, folder: Path) -> Compiled | Failure:
+    def _compile(
+        self, task_variant: TaskVariant, compiler: Compiler, root: Path, folder: Path
+    ) -> Compiled | Failure:
         folder.mkdir()
-        job = job_of(self._spec.tasks[ground.task].verify, ground.variant)
+        job = job_of(self._spec.tasks[task_variant.task].verify, task_variant.variant)
         return compiler.compile(job, root, folder)
 
     def _judge(
-        self, preset: str, ground: Ground, compiled: Compiled, root: Path, folder: Path
+        self, preset: str, task_variant: TaskVariant, compiled: Compiled, root: Path, folder: Path
     ) -> Verified | Failure:
         """The gate's verdict. On a busy machine a right kernel may be slow too: it gets all its time then."""
-        spec = self._verify(preset, ground.task)
+        spec = self._verify(preset, task_variant.task)
         limit = self._spec.settings.time_limit
         if limit < spec.settings.time_limit:
             hasty = msgspec.structs.replace(spec.settings, time_limit=limit)
-            job = _Case(verify=msgspec.structs.replace(spec, settings=hasty), preset=preset, ground=ground)
+            job = _Case(
+                verify=msgspec.structs.replace(spec, settings=hasty), preset=preset, task_variant=task_variant
+            )
             result = self._try(job, compiled, root, folder)
             if not (isinstance(result, Failure) and result.outcome is Outcome.TIMEOUT):
                 return result
-        return self._try(_Case(verify=spec, preset=preset, ground=ground), compiled, root, folder)
+        return self._try(_Case(verify=spec, preset=preset, task_variant=task_variant), compiled, root, folder)
 
     def _try(self, case: "_Case", compiled: Compiled, root: Path, folder: Path) -> Verified | Failure:
         from pipeline.verify.harness.in_place.trial import try_variant
 
-        spec, variant = case.verify, case.ground.variant
+        spec, variant = case.verify, case.task_variant.variant
         if not can_run(spec, variant.backend):
             reason = f"no {spec.target.kind} device here, and {variant.backend} has no interpreter"
             return Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason)
         subject = subject_of(spec, job_of(spec, variant), compiled, root=root, folder=folder)
         with self._lock:
-            book = self._books(case.preset, case.ground.task)
-        cases = cases_of(spec, book, shapes_of(spec, variant))
+            case_set = self._case_sets(case.preset, case.task_variant.task)
+        cases = cases_of(spec, case_set, shapes_of(spec, variant))
         log = Path(tempfile.mkdtemp(dir=folder))
-        return try_variant(self._servers.judge, subject, book, cases, log).result
+        return try_variant(self._servers.judge, subject, case_set, cases, log).result
 
     def _verify(self, preset: str, task: int) -> VerifySpec:
         settings = next(each for each in self._spec.presets if each.name == preset)
         return msgspec.structs.replace(self._spec.tasks[task].verify, settings=settings)
 
-    def _killed(self, failure: Failure, ground: Ground) -> Judged:
+    def _killed(self, failure: Failure, task_variant: TaskVariant) -> Judged:
         return Judged(
             killed=True,
             outcome=failure.outcome,
             reason=failure.reason,
-            problem=describe(self._spec, ground),
-            tunables=ground.variant.tunables,
+            problem=describe(self._spec, task_variant),
+            tunables=task_variant.variant.tunables,
         )
 
 
-def describe(spec: MutateSpec, ground: Ground) -> str:
-    """Dimensions and type of a ground's task."""
-    problem = spec.tasks[ground.task].verify.problem
+def describe(spec: MutateSpec, task_variant: TaskVariant) -> str:
+    """Dimensions and type of a task_variant's task."""
+    problem = spec.tasks[task_variant.task].verify.problem
     sizes = " ".join(f"{name}={size}" for name, size in problem.dimensions.items())
     return f"{sizes} {problem.element}"
 
 
-def _key(ground: Ground) -> str:
-    return f"{ground.task} {ground.variant.id}"
+def _key(task_variant: TaskVariant) -> str:
+    return f"{task_variant.task} {task_variant.variant.id}"
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Which lines of C++ sources the preprocessor leaves in some variant: a mistake elsewhere is not compiled.
+"""The lines of C++ sources that the preprocessor keeps in some variant; others are never compiled.
 
 In: jobs of an implementation. Out: (file, line) of every line that is in the code of one of them.
 """

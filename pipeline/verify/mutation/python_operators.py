@@ -1,7 +1,7 @@
-"""Mistakes in Triton kernels: operators on the syntax tree of a Python source.
+"""Mutation operators for Triton kernels, on the syntax tree of a Python source.
 
 In: the source. Out: edits within one line. Each operator is one function that looks at one node, and one line
-in `OPERATORS`. Only functions are looked at; those without `@triton.jit` are the host's.
+in `OPERATORS`. Only functions are looked at; those without `@triton.jit` are host code.
 """
 
 import ast
@@ -13,7 +13,7 @@ from pipeline.verify.mutation.source_edit import Edit, Operator
 _JIT = "jit"
 
 
-class Place:
+class NodePlace:
     """What is around a node: its function, whether a loop encloses it, and where nodes lie in the source."""
 
     def __init__(self, source: str, function: ast.FunctionDef, *, in_loop: bool, host: bool) -> None:
@@ -58,7 +58,7 @@ class Place:
         )
 
 
-def functions(source: str) -> Iterator[Iterator[tuple[ast.AST, Place]]]:
+def functions(source: str) -> Iterator[Iterator[tuple[ast.AST, NodePlace]]]:
     """For every function, its nodes in the order of the source; without docstring, decorators, signature.
 
     The source is Latin-1 text, whose characters are the bytes that `ast` counts.
@@ -89,12 +89,12 @@ def accumulators(function: ast.FunctionDef) -> frozenset[str]:
     return frozenset(found)
 
 
-def _nodes(source: str, function: ast.FunctionDef, *, host: bool) -> Iterator[tuple[ast.AST, Place]]:
-    outside = Place(source, function, in_loop=False, host=host)
-    inside = Place(source, function, in_loop=True, host=host)
+def _nodes(source: str, function: ast.FunctionDef, *, host: bool) -> Iterator[tuple[ast.AST, NodePlace]]:
+    outside = NodePlace(source, function, in_loop=False, host=host)
+    inside = NodePlace(source, function, in_loop=True, host=host)
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
 
-    def walk(node: ast.AST, place: Place) -> Iterator[tuple[ast.AST, Place]]:
+    def walk(node: ast.AST, place: NodePlace) -> Iterator[tuple[ast.AST, NodePlace]]:
         yield node, place
         within = inside if isinstance(node, ast.For | ast.While) else place
         for child in ast.iter_child_nodes(node):
@@ -105,13 +105,13 @@ def _nodes(source: str, function: ast.FunctionDef, *, host: bool) -> Iterator[tu
 
 
 _Change = tuple[int, int, str]
-Look = Callable[[ast.AST, Place], Iterator[_Change]]
+Look = Callable[[ast.AST, NodePlace], Iterator[_Change]]
 """A node and what is around it -> changes (start, end, text)."""
 
 _NARROW = ("tl.float16", "tl.bfloat16")
 
 
-def _drop_mask(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _drop_mask(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """A load or store without its mask, or a mask without one of its conditions."""
     if isinstance(node, ast.Call) and called(node) in ("tl.load", "tl.store"):
         for keyword in node.keywords:
@@ -124,7 +124,7 @@ def _drop_mask(node: ast.AST, place: Place) -> Iterator[_Change]:
         yield (*place.span(node), place.text(node.right))
 
 
-def _off_by_one(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _off_by_one(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """The end of a loop or of a comparison one too low, an offset one too high."""
     if isinstance(node, ast.Call) and called(node) in ("range", "tl.range") and len(node.args) > 1:
         end = place.end(node.args[1])
@@ -137,7 +137,7 @@ def _off_by_one(node: ast.AST, place: Place) -> Iterator[_Change]:
         yield start, start, "1 + "
 
 
-def _half_accumulate(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _half_accumulate(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """A sum that is rounded to 16 bits after every step."""
     for kind in _NARROW:
         match node:
@@ -154,7 +154,7 @@ def _half_accumulate(node: ast.AST, place: Place) -> Iterator[_Change]:
                 yield place.start(first), end, f"({place.text(first)}).to({kind}){rest}.to(tl.float32)"
 
 
-def _skip_last_tile(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _skip_last_tile(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """A loop that ends one step early, a grid that is rounded down."""
     if isinstance(node, ast.Call) and called(node) in ("range", "tl.range") and len(node.args) > 2:
         end = place.end(node.args[1])
@@ -164,7 +164,7 @@ def _skip_last_tile(node: ast.AST, place: Place) -> Iterator[_Change]:
         yield (*place.span(node), f"({total} // {part})")
 
 
-def _swap_axes(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _swap_axes(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """The other axis: of a reduction, of a broadcast, of a stride."""
     match node:
         case ast.keyword(arg="axis", value=ast.Constant(value=int(axis))):
@@ -181,7 +181,7 @@ def _swap_axes(node: ast.AST, place: Place) -> Iterator[_Change]:
             yield (*place.span(node.args[0]), str(1 - axis))
 
 
-def _drop_maximum(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _drop_maximum(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """An exponential of the value itself instead of its distance from the maximum."""
     match node:
         case ast.Call(args=[ast.BinOp(op=ast.Sub()) as difference]) if called(node).endswith(
@@ -190,14 +190,14 @@ def _drop_maximum(node: ast.AST, place: Place) -> Iterator[_Change]:
             yield (*place.span(difference), place.text(difference.left))
 
 
-def _wrong_epsilon(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _wrong_epsilon(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """Ten times the epsilon, or none."""
     if not place.host and isinstance(node, ast.Name) and "eps" in node.id:
         yield (*place.span(node), f"10.0 * {node.id}")
         yield (*place.span(node), f"0.0 * {node.id}")
 
 
-def _stale_accumulator(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _stale_accumulator(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """A running value that is not brought up to date, not kept, or does not begin at zero."""
     match node:
         case ast.Assign(targets=[ast.Name(name)]) if not place.host and place.assigned_before(name, node):
@@ -211,13 +211,13 @@ def _stale_accumulator(node: ast.AST, place: Place) -> Iterator[_Change]:
             yield place.end(second), place.end(third), ""
 
 
-def _missing_sync(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _missing_sync(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """A barrier left out."""
     if isinstance(node, ast.Expr) and _is_call(node.value, "tl.debug_barrier"):
         yield (*place.span(node), "pass")
 
 
-def _int32_overflow(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _int32_overflow(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """An index that stays in 32 bits."""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="to"), args=[kind]) if (
@@ -241,7 +241,7 @@ _OPERATIONS: dict[type[ast.AST], tuple[str, str]] = {
 }
 
 
-def _change_operator(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _change_operator(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """Another arithmetic or comparison operator."""
     match node:
         case ast.BinOp(left=left, op=operation, right=right):
@@ -257,7 +257,7 @@ def _change_operator(node: ast.AST, place: Place) -> Iterator[_Change]:
             yield at, at + len(written), other
 
 
-def _change_constant(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _change_constant(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """Another number: 0 becomes 1, a whole number one more, a fraction 1 % more, minus infinity 0."""
     match node:
         case ast.Constant(value=bool()):
@@ -273,13 +273,13 @@ def _change_constant(node: ast.AST, place: Place) -> Iterator[_Change]:
 _EXTREMA = {"tl.maximum": "tl.minimum", "tl.minimum": "tl.maximum", "tl.max": "tl.min", "tl.min": "tl.max"}
 
 
-def _swap_extremum(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _swap_extremum(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """The smallest instead of the largest."""
     if isinstance(node, ast.Call) and called(node) in _EXTREMA:
         yield (*place.span(node.func), _EXTREMA[called(node)])
 
 
-def _drop_cast(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _drop_cast(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """Arithmetic or a store in the type at hand."""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="to"), args=[kind]) if (
@@ -288,7 +288,7 @@ def _drop_cast(node: ast.AST, place: Place) -> Iterator[_Change]:
             yield (*place.span(node), place.text(value))
 
 
-def _return_early(node: ast.AST, place: Place) -> Iterator[_Change]:
+def _return_early(node: ast.AST, place: NodePlace) -> Iterator[_Change]:
     """The work before a store or a launch is done, and it is left out."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         start = place.start(node)

@@ -1,4 +1,4 @@
-"""What mutants are tried on: a few variants that together meet as much of the source as they can.
+"""Chooses the variants that mutants are tried on: few, covering as much of the source as they can.
 
 In: the valid variants of each task. Out: pairs of task and variant; the first is the first task's default.
 """
@@ -13,7 +13,7 @@ from pipeline.records.variant import Variant
 CONSIDERED = 500  # variants of a task, evenly spread: large spaces repeat themselves
 
 
-class Ground(Record, frozen=True, kw_only=True):
+class TaskVariant(Record, frozen=True, kw_only=True):
     """A variant of a task."""
 
     task: int
@@ -21,10 +21,10 @@ class Ground(Record, frozen=True, kw_only=True):
     variant: Variant
 
 
-class Grounds(Record, frozen=True, kw_only=True):
+class VariantCover(Record, frozen=True, kw_only=True):
     """In the order in which they are tried."""
 
-    all: tuple[Ground, ...]
+    all: tuple[TaskVariant, ...]
     breadth: int
     """So many of them take every value of every tunable: a mutant that changes none of these is given up."""
 
@@ -32,13 +32,17 @@ class Grounds(Record, frozen=True, kw_only=True):
 _Value = tuple[str, TunableValue]
 
 
-def cover(tasks: Sequence[Sequence[Variant]], defaults: Mapping[str, TunableValue], at_most: int) -> Grounds:
+def covering_variants(
+    tasks: Sequence[Sequence[Variant]], defaults: Mapping[str, TunableValue], at_most: int
+) -> VariantCover:
     """Greedily: next comes what adds most values of tunables (and tasks), then most pairs of them."""
     left = [
-        Ground(task=number, variant=variant) for number, each in enumerate(tasks) for variant in _spread(each)
+        TaskVariant(task=number, variant=variant)
+        for number, each in enumerate(tasks)
+        for variant in _spread(each)
     ]
-    left.sort(key=lambda ground: (ground.task, _distance(ground.variant, defaults)))
-    values = [_values(ground) for ground in left]
+    left.sort(key=lambda task_variant: (task_variant.task, _distance(task_variant.variant, defaults)))
+    values = [_values(task_variant) for task_variant in left]
     pairs = [set(itertools.combinations(each, 2)) for each in values]
     seen: tuple[set[_Value], set[tuple[_Value, _Value]]] = (set(), set())
     order: list[int] = []
@@ -52,7 +56,7 @@ def cover(tasks: Sequence[Sequence[Variant]], defaults: Mapping[str, TunableValu
         seen[0].update(values[best])
         seen[1].update(pairs[best])
         order.append(best)
-    return Grounds(all=tuple(left[number] for number in order), breadth=breadth)
+    return VariantCover(all=tuple(left[number] for number in order), breadth=breadth)
 
 
 def _spread(variants: Sequence[Variant]) -> Sequence[Variant]:
@@ -60,8 +64,8 @@ def _spread(variants: Sequence[Variant]) -> Sequence[Variant]:
     return variants[:: max(step, 1)]
 
 
-def _values(ground: Ground) -> tuple[_Value, ...]:
-    return ("", ground.task), *sorted(ground.variant.tunables.items())
+def _values(task_variant: TaskVariant) -> tuple[_Value, ...]:
+    return ("", task_variant.task), *sorted(task_variant.variant.tunables.items())
 
 
 def _distance(variant: Variant, defaults: Mapping[str, TunableValue]) -> int:

@@ -1,8 +1,8 @@
 """Which operators of PyTorch compute something: a candidate that calls them lets PyTorch do its work.
 
-In: the name of an operator. Out: whether it makes values that were not there before. Views, allocation,
-filling with constants or random numbers, copies and casts do not; joining, padding and gathering count,
-because they are all that some kernels are for.
+In: the name of an operator. Out: whether it makes new values. Views, allocation, filling with constants or
+random numbers, copies and casts do not; joining, padding and gathering count, because they are all that some
+kernels do.
 """
 
 _VIEWS = """

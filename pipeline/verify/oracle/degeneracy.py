@@ -1,11 +1,10 @@
-"""Is a task worth anything? Filters for problems that a constant, or no work at all, would nearly solve.
+"""Filters for degenerate problems, which a constant, or no work at all, would nearly solve.
 
 In: outputs of a problem's own model, under several seeds of its inputs and of its initial weights. Out: one
-line for each way in which they say too little. The ways are those that robust-kbench names (Lange et al.
-2025, arXiv:2509.14279): range, spread over all elements and along each axis, effect of the inputs, effect
-of the weights. A task that is filtered out is still judged: bounds are derived here, so a constant does not
-pass; but it does pass `allclose` with the tolerances that benchmarks use, and figures on such a task mean
-little.
+line for each filter that applies. The filters are those of robust-kbench (Lange et al. 2025,
+arXiv:2509.14279): range, spread over all elements and along each axis, effect of the inputs, effect of the
+weights. Such a problem is still judged: bounds are derived, so a constant does not pass here; but it passes
+`allclose` with the tolerances that benchmarks use, and figures on such a problem mean little.
 """
 
 import itertools

@@ -1,8 +1,8 @@
-"""Other inputs of the kind that a problem shows: same signs, same range, none of their structure broken.
+"""Variations of a problem's inputs: same signs, same range, and their structure preserved.
 
 In: inputs drawn under several seeds. Out: which of them are free (continuous, without structure), and
-variations of those; every value lies between the smallest and the largest that was shown. What is not plainly
-free keeps its values: a mask, a one-hot vector or a triangular matrix stays one.
+variations of those; every value is between the smallest and the largest that was drawn. Inputs that are not
+plainly free keep their values: a mask, a one-hot vector or a triangular matrix stays one.
 """
 
 from collections.abc import Callable, Mapping, Sequence

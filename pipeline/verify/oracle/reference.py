@@ -1,7 +1,8 @@
-"""Expected values: the kernel's reference and magnitude, called in float64 in the judge's process.
+"""Expected values of declared kernels: the reference and the magnitude, called in float64.
 
 In: inputs of one case. Out: per output an `Expected`. The functions are the ones that the kernel's yaml
-names.
+names; for a backward kernel, expected values are the gradients of the forward kernel's reference
+(`Backward`), whose slopes are compared with finite differences.
 """
 
 import functools
@@ -25,7 +26,7 @@ from pipeline.verify.oracle.tolerance import Expected, Precision, expect, widene
 Function = Callable[..., Any]
 
 
-class Oracle(Record, frozen=True, kw_only=True, eq=False):
+class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
     """What knows the right answer and how far from it a result may be."""
 
     reference: Function

@@ -1,4 +1,4 @@
-"""Would a trivial answer have passed? Then the check of that case is too weak, and says so.
+"""Finds trivial answers that would pass a case: then the check of that case is too weak.
 
 In: the inputs and expected values of a case. Out: the names of the trivial answers within the bound.
 Each answer is one function and one line in `ANSWERS`.

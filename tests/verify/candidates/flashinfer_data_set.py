@@ -14,7 +14,7 @@ DEFINITION = {
     "name": "rmsnorm_d32",
     "op_type": "rmsnorm",
     "description": 'Root mean square "norm".',
-    "tags": ["status:draft"],
+    "tags": ["status:plan"],
     "axes": {"batch": {"type": "var"}, "hidden": {"type": "const", "value": 32}},
     "inputs": {
         "x": {"shape": ["batch", "hidden"], "dtype": "float32"},

@@ -14,7 +14,7 @@ from pipeline.verify.candidates.flashinfer.conversion import convert
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.kernelbench import scan
-from pipeline.verify.candidates.model_problem import Problem, ProblemError
+from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
 from tests.verify.candidates.flashinfer_data_set import DEFINITION, data_set, safetensors, workload, write
 
 
@@ -42,7 +42,7 @@ def test_a_definition_becomes_a_problem(imported):
     """Model, inputs of the largest workload, free axes as sizes, all workloads as groups, smallest first."""
     (folder,) = scan(imported)
     assert (folder.name, folder.failure) == ("rmsnorm_d32", None)
-    problem = Problem(imported / "rmsnorm_d32/problem.py")
+    problem = ModelProblem(imported / "rmsnorm_d32/problem.py")
     assert {size.name: size.value for size in problem.sizes} == {"size_batch": 40}
     x, weight, eps = problem.declared.inputs(1)
     assert (x.shape, weight.shape, eps) == ((40, 32), (32,), 1e-6)
@@ -55,7 +55,7 @@ def test_a_definition_becomes_a_problem(imported):
 
 def test_inputs_follow_the_seed(imported):
     """Fresh draws, reproducible."""
-    declared = Problem(imported / "rmsnorm_d32/problem.py").declared
+    declared = ModelProblem(imported / "rmsnorm_d32/problem.py").declared
     assert torch.equal(declared.inputs(5)[0], declared.inputs(5)[0])
     assert not torch.equal(declared.inputs(5)[0], declared.inputs(6)[0])
 
@@ -69,7 +69,7 @@ def test_tensors_from_files(tmp_path):
     described = {"type": "safetensors", "path": "blob/w.safetensors", "tensor_key": "w"}
     write(folder, "workloads/rmsnorm/rmsnorm_d32.jsonl", workload("file", 4, weight=described))
     convert(folder, tmp_path / "out")
-    problem = Problem(tmp_path / "out/rmsnorm_d32/problem.py")
+    problem = ModelProblem(tmp_path / "out/rmsnorm_d32/problem.py")
     assert problem.sizes == ()
     assert torch.equal(problem.declared.inputs(1)[1], values)
 
@@ -85,7 +85,7 @@ def test_inputs_that_cannot_be_made(tmp_path, change, text):
     """One line that says which."""
     folder = data_set(tmp_path / "set")
     write(folder, "workloads/rmsnorm/rmsnorm_d32.jsonl", workload("odd", 4, **change))
-    problem = Problem(convert(folder, tmp_path / "out") / "rmsnorm_d32/problem.py")
+    problem = ModelProblem(convert(folder, tmp_path / "out") / "rmsnorm_d32/problem.py")
     with pytest.raises(ProblemError, match=text):
         problem.declared.inputs(1)
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_imported_says_so(tmp_path):
     assert [problem.name for problem in scan(out)] == ["broken", "lonely", "rmsnorm_d32"]
     for name, text in (("broken", "not a definition"), ("lonely", "has no workload")):
         with pytest.raises(ProblemError, match=text):
-            Problem(out / name / "problem.py")
+            ModelProblem(out / name / "problem.py")
     ffi = (out / "rmsnorm_d32/solutions/ffi.py").read_text()
     assert "cuda through tvm-ffi cannot be judged" in ffi
 

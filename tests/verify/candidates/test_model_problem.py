@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.candidates.model_problem import Problem, ProblemError
+from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
 
 
@@ -127,5 +127,5 @@ def test_neighbours_can_be_imported(tmp_path: Path) -> None:
     """A problem imports from its own folder."""
     (tmp_path / "a_neighbour.py").write_text("WIDTH = 3")
     problem = problem_of(tmp_path, f"from a_neighbour import WIDTH\n{SCALED_SOFTMAX}")
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, ModelProblem)
     assert problem.declared.module.WIDTH == 3

@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure
-from pipeline.verify.checks.call_observation import NotApplicable, Noticed, Observation, Passed, Seen
+from pipeline.verify.checks.call_observation import (
+    CallObservation,
+    NotApplicable,
+    OutputState,
+    Passed,
+    ProcessState,
+)
 from pipeline.verify.checks.gate import CHECKS
 from tests.verify.oracle.simulated import Stage, prepared, softmax, stage
 
@@ -28,13 +34,13 @@ def after(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[dict
     return kernel
 
 
-def shown(stage: Stage, **changes: object) -> Observation:
+def shown(stage: Stage, **changes: object) -> CallObservation:
     """A right call whose output is reported to be something else."""
     fields: dict = {"name": "y", "dtype": "float32", "shape": (13, 29), "strides": (29, 1), "moved": False}
-    return stage.observe(softmax, seen=(Seen(**(fields | changes)),))
+    return stage.observe(softmax, seen=(OutputState(**(fields | changes)),))
 
 
-def again(stage: Stage, action: Callable, **keywords: bool) -> Observation:
+def again(stage: Stage, action: Callable, **keywords: bool) -> CallObservation:
     """A second call, after a right first one."""
     return stage.observe(action, turn="again", first=stage.observe(softmax), **keywords)
 
@@ -43,13 +49,13 @@ def unchanged(tensors: dict[str, torch.Tensor]) -> None:
     """Writes nothing."""
 
 
-def noticing(**changes: object) -> Callable[[Stage], Observation]:
+def noticing(**changes: object) -> Callable[[Stage], CallObservation]:
     """A right call during which something was noticed."""
     fields: dict = {"launches": 1, "tampering": ()}
-    return lambda stage: stage.observe(softmax, noticed=Noticed(**(fields | changes)))
+    return lambda stage: stage.observe(softmax, noticed=ProcessState(**(fields | changes)))
 
 
-WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], Observation]]]] = {
+WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
     "metadata": {
         "dtype": ("wrong_dtype", lambda stage: shown(stage, dtype="float64")),
         "shape": ("wrong_shape", lambda stage: shown(stage, shape=(29, 13))),
@@ -179,7 +185,7 @@ def test_reason_of_a_wrong_value() -> None:
 def test_operators_that_are_declared_may_be_used() -> None:
     """An implementation that says so may let PyTorch compute a part of it."""
     with stage() as buffers:
-        observation = buffers.observe(softmax, noticed=Noticed(launches=1, operations=("aten::sum",)))
+        observation = buffers.observe(softmax, noticed=ProcessState(launches=1, operations=("aten::sum",)))
         declared = msgspec.structs.replace(observation, uses_torch=("aten::sum",))
         assert isinstance(CHECKS["work"](observation), Failure)
         assert isinstance(CHECKS["work"](declared), Passed)

@@ -6,10 +6,10 @@ import sys
 SCRIPT = """
 import os, sys, threading, time
 import numpy as np
-from pipeline.verify.harness.in_place.observer import Watch
+from pipeline.verify.harness.in_place.observer import Observer
 if child := os.fork():  # as a candidate's process is: pools of threads do not survive that
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-watch = Watch(lambda: 0, threads=2)
+watch = Observer(lambda: 0, threads=2)
 with watch.call():
     np.ones((700, 700), np.float32) @ np.ones((700, 700), np.float32)
 print(watch.noticed(inspect=False, native=True).threads)

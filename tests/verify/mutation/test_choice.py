@@ -9,7 +9,7 @@ from pipeline.records.kernel import TunableValue
 from pipeline.records.mutated import Mutation
 from pipeline.records.variant import Variant
 from pipeline.verify.mutation.mutant_generation import find_mutants, read, spread, write_mutated
-from pipeline.verify.mutation.variant_cover import cover
+from pipeline.verify.mutation.variant_cover import covering_variants
 from tests.verify.mutation.sources import CPP
 
 
@@ -64,17 +64,17 @@ def test_the_mistake_is_written(source: Path, tmp_path: Path) -> None:
 def test_every_value_is_met_first() -> None:
     """The default comes first, then whatever takes values that nobody took, then pairs of them."""
     tasks = [[variant(a=a, b=b) for a in (1, 2, 3) for b in (False, True)] for _ in range(2)]
-    grounds = cover(tasks, {"a": 2, "b": False}, 20)
-    assert grounds.all[0].variant == variant(a=2, b=False)
-    breadth = grounds.all[: grounds.breadth]
-    assert grounds.breadth == 3
-    assert {ground.variant.tunables["a"] for ground in breadth} == {1, 2, 3}
-    assert {ground.variant.tunables["b"] for ground in breadth} == {False, True}
-    assert {ground.task for ground in breadth} == {0, 1}
-    assert {tuple(ground.variant.tunables.values()) for ground in grounds.all} == {
+    cover = covering_variants(tasks, {"a": 2, "b": False}, 20)
+    assert cover.all[0].variant == variant(a=2, b=False)
+    breadth = cover.all[: cover.breadth]
+    assert cover.breadth == 3
+    assert {task_variant.variant.tunables["a"] for task_variant in breadth} == {1, 2, 3}
+    assert {task_variant.variant.tunables["b"] for task_variant in breadth} == {False, True}
+    assert {task_variant.task for task_variant in breadth} == {0, 1}
+    assert {tuple(task_variant.variant.tunables.values()) for task_variant in cover.all} == {
         (a, b) for a in (1, 2, 3) for b in (False, True)
     }
-    assert len(cover(tasks, {}, 2).all) == 2
+    assert len(covering_variants(tasks, {}, 2).all) == 2
 
 
 def test_a_score_over_nothing_is_refused() -> None:

@@ -6,19 +6,19 @@ from contextlib import contextmanager
 import torch
 
 from pipeline.records.problem import Problem
-from pipeline.verify.checks.call_observation import Noticed, Observation, Seen, Turn
+from pipeline.verify.checks.call_observation import CallKind, CallObservation, OutputState, ProcessState
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
-from pipeline.verify.harness.in_place.case_set import Case, CaseBook, Prepared
+from pipeline.verify.harness.in_place.case_set import Case, CaseSet, PreparedCase
 from pipeline.verify.harness.in_place.shapes import Shape
-from pipeline.verify.oracle.reference import Oracle, find_function
+from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE
 
 Action = Callable[[dict[str, torch.Tensor]], None]
 
 
-def oracle() -> Oracle:
+def oracle() -> ReferenceOracle:
     """That of softmax."""
-    return Oracle(
+    return ReferenceOracle(
         reference=find_function("kernels.softmax.reference:reference"),
         magnitude=find_function(TOLERANCE.magnitude),
         tolerance=TOLERANCE,
@@ -26,11 +26,13 @@ def oracle() -> Oracle:
     )
 
 
-def prepared(problem: Problem = PROBLEM, *, distribution: str = "normal", padded: bool = True) -> Prepared:
+def prepared(
+    problem: Problem = PROBLEM, *, distribution: str = "normal", padded: bool = True
+) -> PreparedCase:
     """One case of softmax."""
-    book = CaseBook(problem, oracle(), distributions=("normal", "special"), seeds=(7,))
+    case_set = CaseSet(problem, oracle(), distributions=("normal", "special"), seeds=(7,))
     shape = Shape(edge="workload", dimensions={"rows": 13, "cols": 29}, padded=padded)
-    return book.prepare(Case(shape=shape, distribution=distribution, seed=7))
+    return case_set.prepare(Case(shape=shape, distribution=distribution, seed=7))
 
 
 def softmax(tensors: dict[str, torch.Tensor]) -> None:
@@ -41,20 +43,20 @@ def softmax(tensors: dict[str, torch.Tensor]) -> None:
 class Stage:
     """Buffers on which one action after the other is observed."""
 
-    def __init__(self, case: Prepared, arena: Arena, layout: Layout) -> None:
+    def __init__(self, case: PreparedCase, arena: Arena, layout: Layout) -> None:
         self.case, self.arena, self.layout = case, arena, layout
 
     def observe(
         self,
         action: Action,
         *,
-        turn: Turn = "first",
-        first: Observation | None = None,
+        turn: CallKind = "first",
+        first: CallObservation | None = None,
         deterministic: bool = True,
-        seen: tuple[Seen, ...] | None = None,
-        noticed: Noticed | None = None,
+        seen: tuple[OutputState, ...] | None = None,
+        noticed: ProcessState | None = None,
         later: Action | None = None,
-    ) -> Observation:
+    ) -> CallObservation:
         """Let the action write into the buffers and look at what it left."""
         patterns = AGAIN if turn == "again" else FIRST
         self.arena.write(self.layout, self.case.inputs, patterns)
@@ -64,10 +66,10 @@ class Stage:
         if later is not None:
             later({slot.name: self.arena.view(slot) for slot in self.layout.slots})
         honest = tuple(
-            Seen(name=slot.name, dtype=slot.dtype, shape=slot.shape, strides=slot.strides, moved=False)
+            OutputState(name=slot.name, dtype=slot.dtype, shape=slot.shape, strides=slot.strides, moved=False)
             for slot in outputs
         )
-        return Observation(
+        return CallObservation(
             prepared=self.case,
             deterministic=deterministic,
             turn=turn,
@@ -77,13 +79,13 @@ class Stage:
             seen=honest if seen is None else seen,
             outputs=written,
             later={slot.name: self.arena.copy(slot) for slot in outputs},
-            noticed=noticed or Noticed(launches=1, tampering=()),
+            noticed=noticed or ProcessState(launches=1, tampering=()),
             first=None if first is None else first.outputs,
         )
 
 
 @contextmanager
-def stage(case: Prepared | None = None) -> Iterator[Stage]:
+def stage(case: PreparedCase | None = None) -> Iterator[Stage]:
     """Buffers for a case."""
     case = case or prepared()
     layout = lay_out(case.problem, padded=case.case.shape.padded)

@@ -16,9 +16,9 @@ from pipeline.records.kernel import Kernel
 from pipeline.records.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.settings import Verify
-from pipeline.verify.harness.in_place.case_set import CaseBook, Prepared
-from pipeline.verify.harness.in_place.shapes import Budget, plan
-from pipeline.verify.oracle.reference import Oracle, find_function
+from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase
+from pipeline.verify.harness.in_place.shapes import ShapeBudget, plan
+from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT
 
@@ -33,7 +33,7 @@ DIMENSIONS = {
 
 
 @functools.cache
-def cases(name: str, preset: str, element: str, mode: str) -> tuple[Prepared, ...]:
+def cases(name: str, preset: str, element: str, mode: str) -> tuple[PreparedCase, ...]:
     """All cases of a declared kernel under a declared preset."""
     with composer(CONF) as composed:
         kernel = from_plain(composed.option("kernel", name), Kernel)
@@ -55,22 +55,24 @@ def cases(name: str, preset: str, element: str, mode: str) -> tuple[Prepared, ..
         names = {**case.dimensions, "itemsize": ELEMENT_BYTES[element]}
         return evaluate_number(kernel.tolerance.reduction, names)
 
-    oracle = Oracle(
+    oracle = ReferenceOracle(
         reference=find_function(kernel.reference),
         magnitude=find_function(kernel.tolerance.magnitude),
         tolerance=kernel.tolerance,
         terms=terms,
     )
     distributions = tuple(d for d in settings.distributions if d != "integers" or kernel.linear)
-    book = CaseBook(problem, oracle, distributions=distributions, seeds=(11,))
+    case_set = CaseSet(problem, oracle, distributions=distributions, seeds=(11,))
     interpreted = mode == "interpreted"
-    budget = Budget(
+    budget = ShapeBudget(
         elements=settings.interpreter_elements_at_most if interpreted else 1 << 16,
         rows=32 if interpreted else None,
         edges=settings.edge_shapes,
     )
     shapes = plan(problem, budget, lambda _: True)
-    return tuple(book.prepare(case) for case in (book.sparse if interpreted else book.full)(shapes))
+    return tuple(
+        case_set.prepare(case) for case in (case_set.sparse if interpreted else case_set.full)(shapes)
+    )
 
 
 def rms_norm(x, w, *, eps=1e-6, count=None):
@@ -133,7 +135,7 @@ WRONG: dict[str, Callable] = {
 }
 
 
-def passes(function: Callable, case: Prepared) -> bool:
+def passes(function: Callable, case: PreparedCase) -> bool:
     """Whether a function's result, rounded once to the output type, is within the bound."""
     (name,) = case.expected
     expected = case.expected[name]

@@ -15,10 +15,10 @@ import msgspec
 from pipeline.records.errors import ConfigError
 from pipeline.verify.candidates.flashinfer.data_set import (
     FILE,
+    DataSet,
     Definition,
-    Imported,
+    DefinitionWorkload,
     Solution,
-    Workload,
     definitions,
     order,
     solutions,
@@ -62,8 +62,8 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("._") or "unnamed"
 
 
-def _problem(root: Path, definition: Definition, found: list[Workload], folder: Path) -> None:
-    imported = Imported(root=str(root.absolute()), definition=definition, workloads=order(definition, found))
+def _problem(root: Path, definition: Definition, found: list[DefinitionWorkload], folder: Path) -> None:
+    imported = DataSet(root=str(root.absolute()), definition=definition, workloads=order(definition, found))
     _write(folder / FILE, msgspec.json.format(msgspec.json.encode(imported)).decode())
     _write(folder / REFERENCE, definition.reference)
     if not found:
@@ -73,7 +73,7 @@ def _problem(root: Path, definition: Definition, found: list[Workload], folder: 
     _write(folder / "problem.py", problem_source(definition, sizes))
 
 
-def _sizes_are_free(definition: Definition, found: tuple[Workload, ...]) -> bool:
+def _sizes_are_free(definition: Definition, found: tuple[DefinitionWorkload, ...]) -> bool:
     """Whether axes may have any value: nothing relates them, and no input has a shape of its own."""
     kinds = {described.get("type") for each in found for described in each.inputs.values()}
     names = [name for each in found for name in each.axes]

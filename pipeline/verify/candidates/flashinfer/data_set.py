@@ -20,29 +20,29 @@ ELEMENTS_AT_MOST = 1 << 22
 T = TypeVar("T")
 
 
-class Foreign(msgspec.Struct, frozen=True, kw_only=True):
+class DataSetRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Another project's record."""
 
 
-class Axis(Foreign, frozen=True, kw_only=True):
+class DefinitionAxis(DataSetRecord, frozen=True, kw_only=True):
     """`const` with its value, or `var`, which workloads give one."""
 
     type: str
     value: int | None = None
 
 
-class TensorSpec(Foreign, frozen=True, kw_only=True):
+class TensorSpec(DataSetRecord, frozen=True, kw_only=True):
     """A tensor by the names of its axes; without a shape a plain number."""
 
     shape: tuple[str, ...] | None
     dtype: str
 
 
-class Definition(Foreign, frozen=True, kw_only=True):
+class Definition(DataSetRecord, frozen=True, kw_only=True):
     """A task: what is computed, on which shapes."""
 
     name: str
-    axes: dict[str, Axis]
+    axes: dict[str, DefinitionAxis]
     inputs: dict[str, TensorSpec]
     outputs: dict[str, TensorSpec]
     reference: str
@@ -56,7 +56,7 @@ class Definition(Foreign, frozen=True, kw_only=True):
         return tuple(known[axis] for axis in tensor.shape or ())
 
 
-class Workload(Foreign, frozen=True, kw_only=True):
+class DefinitionWorkload(DataSetRecord, frozen=True, kw_only=True):
     """One set of inputs of a definition."""
 
     uuid: str
@@ -65,21 +65,21 @@ class Workload(Foreign, frozen=True, kw_only=True):
     """`{type: random}`, `{type: scalar, value}` or `{type: safetensors, path, tensor_key}`."""
 
 
-class WorkloadLine(Foreign, frozen=True, kw_only=True):
+class WorkloadLine(DataSetRecord, frozen=True, kw_only=True):
     """A line of `workloads/…/*.jsonl`."""
 
     definition: str
-    workload: Workload
+    workload: DefinitionWorkload
 
 
-class SourceFile(Foreign, frozen=True, kw_only=True):
+class SourceFile(DataSetRecord, frozen=True, kw_only=True):
     """One file of a solution."""
 
     path: str
     content: str
 
 
-class Build(Foreign, frozen=True, kw_only=True):
+class SolutionBuild(DataSetRecord, frozen=True, kw_only=True):
     """How a solution is built and called."""
 
     language: str
@@ -91,21 +91,21 @@ class Build(Foreign, frozen=True, kw_only=True):
     """Of C++ and CUDA: `torch`, or `tvm-ffi` where it is not given."""
 
 
-class Solution(Foreign, frozen=True, kw_only=True):
+class Solution(DataSetRecord, frozen=True, kw_only=True):
     """A candidate."""
 
     name: str
     definition: str
-    spec: Build
+    spec: SolutionBuild
     sources: tuple[SourceFile, ...]
 
 
-class Imported(Foreign, frozen=True, kw_only=True):
+class DataSet(DataSetRecord, frozen=True, kw_only=True):
     """What convert leaves beside a problem."""
 
     root: str
     definition: Definition
-    workloads: tuple[Workload, ...]
+    workloads: tuple[DefinitionWorkload, ...]
     """In the order of their size."""
 
 
@@ -124,7 +124,7 @@ def solutions(folder: Path) -> Iterator[tuple[Path, Solution | ConfigError]]:
     return _each(folder / "solutions", Solution)
 
 
-def workloads(folder: Path) -> dict[str, list[Workload]]:
+def workloads(folder: Path) -> dict[str, list[DefinitionWorkload]]:
     """Definition -> its workloads in order; lines that are none are left out.
 
     Raises
@@ -132,7 +132,7 @@ def workloads(folder: Path) -> dict[str, list[Workload]]:
     ConfigError
         A line is no JSON of a workload; names file and line.
     """
-    found: dict[str, list[Workload]] = {}
+    found: dict[str, list[DefinitionWorkload]] = {}
     for path in sorted((folder / "workloads").rglob("*.jsonl")):
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             if not line.strip():
@@ -153,19 +153,19 @@ def _each(folder: Path, kind: type[T]) -> Iterator[tuple[Path, T | ConfigError]]
             yield path, ConfigError(f"{path}: not a {kind.__name__.lower()}: {error}")
 
 
-def read(folder: Path) -> Imported:
+def read(folder: Path) -> DataSet:
     """Of the problem in a folder."""
-    return msgspec.json.decode((folder / FILE).read_bytes(), type=Imported)
+    return msgspec.json.decode((folder / FILE).read_bytes(), type=DataSet)
 
 
-def order(definition: Definition, found: list[Workload]) -> tuple[Workload, ...]:
+def order(definition: Definition, found: list[DefinitionWorkload]) -> tuple[DefinitionWorkload, ...]:
     """Smallest first, without those that are too large to be tried; at least one."""
     ranked = sorted(found, key=lambda each: _elements(definition, each))
     small = [each for each in ranked if _elements(definition, each) <= ELEMENTS_AT_MOST]
     return tuple(small or ranked[:1])
 
 
-def _elements(definition: Definition, workload: Workload) -> int:
+def _elements(definition: Definition, workload: DefinitionWorkload) -> int:
     tensors = [*definition.inputs.values(), *definition.outputs.values()]
     try:
         return max(math.prod(definition.shape(tensor, workload.axes)) for tensor in tensors)

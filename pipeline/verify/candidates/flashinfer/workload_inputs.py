@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.candidates.flashinfer.data_set import Imported, TensorSpec, Workload, read
+from pipeline.verify.candidates.flashinfer.data_set import DataSet, DefinitionWorkload, TensorSpec, read
 
 __all__ = ["arguments", "read"]  # what a generated problem.py imports
 
@@ -19,7 +19,9 @@ _INTEGERS = {torch.int8: 128, torch.int16: 1024, torch.int32: 1024, torch.int64:
 _DTYPES = {"float8_e4m3": "float8_e4m3fn"}
 
 
-def arguments(imported: Imported, workload: Workload, sizes: dict[str, int] | None = None) -> list[Any]:
+def arguments(
+    imported: DataSet, workload: DefinitionWorkload, sizes: dict[str, int] | None = None
+) -> list[Any]:
     """Inputs of one workload in order, drawn from torch's state; `sizes` replace values of its axes.
 
     Raises
@@ -43,7 +45,7 @@ def dtype_of(name: str) -> torch.dtype:
 
 
 def _input(
-    imported: Imported, name: str, tensor: TensorSpec, described: dict[str, Any], axes: dict[str, int]
+    imported: DataSet, name: str, tensor: TensorSpec, described: dict[str, Any], axes: dict[str, int]
 ) -> Any:
     match described.get("type"):
         case "scalar":

@@ -1,1 +1,1 @@
-"""Variants of declared kernels, which write to outputs that they are given."""
+"""Judges variants of declared kernels, which write into outputs that are passed to them."""

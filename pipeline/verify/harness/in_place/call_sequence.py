@@ -1,8 +1,8 @@
-"""The order of the calls of one variant, each judged by the gate before the next one is made.
+"""The sequence of calls of one variant, each judged by the gate before the next one is made.
 
-In: steps (cases with their layout). Out: the first failure, or None. Every case is called, and called again
-on equal inputs; at the end cases are called at other addresses after other work, with inputs that cannot be
-written, and with tensors that end where memory does.
+In: cases with their memory layout. Out: the first failure, or None. Every case is called twice on equal
+inputs; at the end, cases are called at other addresses after other work, with read-only inputs, and with
+tensors that end at a protected page.
 """
 
 import time
@@ -12,22 +12,22 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.verify.checks.call_observation import CALLS, Observation, Turn
+from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
 from pipeline.verify.checks.determinism import differing
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Layout, lay_out
-from pipeline.verify.harness.in_place.case_set import Prepared
-from pipeline.verify.harness.in_place.messages import Call
-from pipeline.verify.harness.in_place.session import Conversation, Subject
+from pipeline.verify.harness.in_place.case_set import PreparedCase
+from pipeline.verify.harness.in_place.messages import CallRequest
+from pipeline.verify.harness.in_place.session import Session, TrialSubject
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a later call
 EVERY_THIRD = 3  # the cases that are called on several threads
 
 
-class Step(Record, frozen=True, kw_only=True, eq=False):
+class PlacedCase(Record, frozen=True, kw_only=True, eq=False):
     """One case as it is called."""
 
-    prepared: Prepared
+    prepared: PreparedCase
     layout: Layout
     threads: int
 
@@ -36,38 +36,40 @@ class Step(Record, frozen=True, kw_only=True, eq=False):
         """Of the case."""
         return self.prepared.case.label
 
-    def moved(self) -> "Step":
+    def moved(self) -> "PlacedCase":
         """The same at other addresses."""
         layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, shift=SHIFT)
-        return Step(prepared=self.prepared, layout=layout, threads=self.threads)
+        return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
 
-    def flush(self) -> "Step":
+    def flush(self) -> "PlacedCase":
         """The same with every tensor at the end of a page."""
         layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, flush=True)
-        return Step(prepared=self.prepared, layout=layout, threads=self.threads)
+        return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
 
 
-def step(prepared: Prepared, number: int, subject: Subject) -> Step:
+def place_case(prepared: PreparedCase, number: int, subject: TrialSubject) -> PlacedCase:
     """The case of this number."""
     layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
-    return Step(prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads)
+    return PlacedCase(
+        prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads
+    )
 
 
-class Attempt:
+class CallSequence:
     """All calls of one variant."""
 
-    def __init__(self, talk: Conversation, gate: Gate, subject: Subject) -> None:
+    def __init__(self, talk: Session, gate: Gate, subject: TrialSubject) -> None:
         self._talk = talk
         self._gate = gate
         self._subject = subject
         self.calls = 0
         self.cases = 0
         self.label = "while it was loaded"
-        self.turn: Turn = "first"
+        self.turn: CallKind = "first"
 
-    def run(self, steps: list[Step]) -> Failure | None:
+    def run(self, steps: list[PlacedCase]) -> Failure | None:
         """Until the first failure; None where there was none."""
-        first: dict[str, Observation] = {}
+        first: dict[str, CallObservation] = {}
         for turn, one in self._order(steps):
             self.cases += turn == "first"
             found = self._call(one, turn, first.get(one.label))
@@ -77,11 +79,11 @@ class Attempt:
         return None
 
     @property
-    def _last_turn(self) -> Turn:
+    def _last_turn(self) -> CallKind:
         # Memory of a device cannot be protected.
         return "fenced" if self._subject.device == "cpu" else "elsewhere"
 
-    def _order(self, steps: list[Step]) -> Iterator[tuple[Turn, Step]]:
+    def _order(self, steps: list[PlacedCase]) -> Iterator[tuple[CallKind, PlacedCase]]:
         settings = self._subject.settings
         for number, one in enumerate(steps):
             yield "first", one
@@ -97,7 +99,9 @@ class Attempt:
             for one in steps if settings.protect == "every" else _one_of_each_shape(steps):
                 yield "fenced", one.flush()
 
-    def _call(self, one: Step, turn: Turn, first: Observation | None) -> Observation | Failure:
+    def _call(
+        self, one: PlacedCase, turn: CallKind, first: CallObservation | None
+    ) -> CallObservation | Failure:
         observation = self._observe(one, turn, first)
         if isinstance(observation, Failure):
             return observation
@@ -109,7 +113,7 @@ class Attempt:
             return self._consistent(one, observation, failure)
         return failure
 
-    def _consistent(self, one: Step, wrong: Observation, failure: Failure) -> Failure:
+    def _consistent(self, one: PlacedCase, wrong: CallObservation, failure: Failure) -> Failure:
         """A wrong value that changes from call to call is a race or unset memory: another thing to fix."""
         again = self._observe(one, wrong.turn, None)
         if isinstance(again, Failure):
@@ -120,14 +124,16 @@ class Attempt:
         reason = f"{changed} elements change between equal calls, and {failure.reason}"
         return Failure(outcome=Outcome.NONDETERMINISTIC, reason=reason)
 
-    def _observe(self, one: Step, turn: Turn, first: Observation | None) -> Observation | Failure:
+    def _observe(
+        self, one: PlacedCase, turn: CallKind, first: CallObservation | None
+    ) -> CallObservation | Failure:
         self.label, self.turn = one.label, turn
         arena = self._talk.arena
         patterns = AGAIN if turn == "again" else FIRST
         arena.write(one.layout, one.prepared.inputs, patterns)
         settle = self._subject.settings.settle_seconds if self.calls == 0 else 0.0
         done = self._talk.call(
-            Call(
+            CallRequest(
                 layout=one.layout,
                 threads=one.threads,
                 inspect=self.calls == 0 or turn == self._last_turn,
@@ -138,9 +144,9 @@ class Attempt:
             )
         )
         if isinstance(done, Failure):
-            return Failure(outcome=done.outcome, reason=f"{done.reason} ({one.label}{CALLS[turn]})")
+            return Failure(outcome=done.outcome, reason=f"{done.reason} ({one.label}{CALL_KINDS[turn]})")
         outputs = self._outputs(one.layout)
-        return Observation(
+        return CallObservation(
             prepared=one.prepared,
             deterministic=self._subject.deterministic,
             turn=turn,
@@ -165,9 +171,9 @@ class Attempt:
         return {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
 
 
-def _one_of_each_shape(steps: list[Step]) -> list[Step]:
+def _one_of_each_shape(steps: list[PlacedCase]) -> list[PlacedCase]:
     """Which tail is handled wrongly depends on the shape, not on the values."""
-    shapes: dict[tuple[object, ...], Step] = {}
+    shapes: dict[tuple[object, ...], PlacedCase] = {}
     for one in steps:
         shape = one.prepared.case.shape
         shapes.setdefault((*shape.dimensions.items(), shape.padded), one)

@@ -1,8 +1,7 @@
-"""The cases of one job: drawn once, prepared once, and every variant is judged on them.
+"""The cases of one job: drawn once, prepared once, and shared by all variants.
 
-In: the problem, settings, oracle. Out: `Prepared` cases: inputs, expected values, and which trivial
-answers pass. Candidates cannot know the seeds beforehand, so sharing them between variants gives nothing
-away.
+In: the problem, settings, oracle. Out: `PreparedCase`s: inputs, expected values, and the trivial answers that
+would pass. Candidates cannot know the seeds beforehand, so that sharing them gives nothing away.
 """
 
 import math
@@ -16,7 +15,7 @@ from pipeline.records.settings import Distribution
 from pipeline.verify.harness.in_place.shapes import Shape
 from pipeline.verify.oracle.exact import integer_inputs
 from pipeline.verify.oracle.random_inputs import make_inputs
-from pipeline.verify.oracle.reference import Oracle
+from pipeline.verify.oracle.reference import ReferenceOracle
 from pipeline.verify.oracle.tolerance import Expected
 from pipeline.verify.oracle.trivial_answers import trivial_answers
 
@@ -37,7 +36,7 @@ class Case(Record, frozen=True, kw_only=True):
         return f"{sizes}{' padded' if self.shape.padded else ''}, {self.distribution}, seed {self.seed}"
 
 
-class Prepared(Record, frozen=True, kw_only=True, eq=False):
+class PreparedCase(Record, frozen=True, kw_only=True, eq=False):
     """A case with what is needed to call a candidate and to judge it."""
 
     case: Case
@@ -54,13 +53,13 @@ class Prepared(Record, frozen=True, kw_only=True, eq=False):
         return all(output.reference.numel() == 0 for output in self.expected.values())
 
 
-class CaseBook:
+class CaseSet:
     """All cases of a job; safe to use from several threads."""
 
     def __init__(
         self,
         problem: Problem,
-        oracle: Oracle,
+        oracle: ReferenceOracle,
         *,
         distributions: tuple[Distribution, ...],
         seeds: tuple[int, ...],
@@ -73,7 +72,7 @@ class CaseBook:
         self._per_shape = per_shape
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
-        self._prepared: dict[str, Prepared] = {}
+        self._prepared: dict[str, PreparedCase] = {}
         self._checked = False
 
     def full(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
@@ -109,7 +108,7 @@ class CaseBook:
             turn += not tiny
         return tuple({case.label: case for case in cases}.values())
 
-    def prepare(self, case: Case) -> Prepared:
+    def prepare(self, case: Case) -> PreparedCase:
         """Inputs and expected values, computed by the first thread that asks."""
         with self._lock:
             lock = self._locks.setdefault(case.label, threading.Lock())
@@ -118,7 +117,7 @@ class CaseBook:
                 self._prepared[case.label] = self._prepare(case)
             return self._prepared[case.label]
 
-    def _prepare(self, case: Case) -> Prepared:
+    def _prepare(self, case: Case) -> PreparedCase:
         problem = self._problem.with_dimensions(case.shape.dimensions)
         if case.distribution == "integers":
             inputs = integer_inputs(problem, terms=self._oracle.terms(problem), seed=case.seed)
@@ -127,7 +126,7 @@ class CaseBook:
             inputs = make_inputs(problem, case.distribution, case.seed)
             self._check_once(case, problem, inputs)
             expected = self._oracle.expected(problem, inputs)
-        return Prepared(
+        return PreparedCase(
             case=case,
             problem=problem,
             inputs=inputs,

@@ -1,7 +1,8 @@
-"""What the judge and the process of a declared kernel's variant say to each other.
+"""Messages between the judge and the process of a declared kernel's variant.
 
-The judge sends `Load`, then one `Call` at a time. The process answers `Confined` and `Ready`, then `Done`, or
-`Refused` at any time. Expected values are in none of them: what the candidate wrote lies in shared memory.
+The judge sends a `LoadRequest`, then one `CallRequest` at a time. The process answers `ConfinedReply` and
+`ReadyReply`, then `CallReply`, or `RefusedReply` at any time. Expected values are in none of them; outputs
+are in shared memory.
 """
 
 from typing import Literal
@@ -9,11 +10,11 @@ from typing import Literal
 from pipeline.backends.backend import CompileJob
 from pipeline.records.compiled import Compiled
 from pipeline.records.record import Record
-from pipeline.verify.checks.call_observation import Noticed, Seen
+from pipeline.verify.checks.call_observation import OutputState, ProcessState
 from pipeline.verify.harness.buffers import Layout
 
 
-class Load(Record, frozen=True, kw_only=True):
+class LoadRequest(Record, frozen=True, kw_only=True):
     """What to load, and where the buffers are."""
 
     job: CompileJob
@@ -28,7 +29,7 @@ class Load(Record, frozen=True, kw_only=True):
     """The most that any call has."""
 
 
-class Call(Record, frozen=True, kw_only=True):
+class CallRequest(Record, frozen=True, kw_only=True):
     """Launch on these buffers."""
 
     layout: Layout
@@ -46,7 +47,7 @@ class Call(Record, frozen=True, kw_only=True):
     """Seconds after which outputs on a device are looked at a second time; the judge does it on the host."""
 
 
-class Confined(Record, frozen=True, kw_only=True, tag="confined"):
+class ConfinedReply(Record, frozen=True, kw_only=True, tag="confined"):
     """The process gave up its rights, before any code of the candidate ran."""
 
     isolation: tuple[str, ...]
@@ -55,21 +56,21 @@ class Confined(Record, frozen=True, kw_only=True, tag="confined"):
     """Its id."""
 
 
-class Ready(Record, frozen=True, kw_only=True, tag="ready"):
+class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
     """The artifact is loaded."""
 
 
-class Done(Record, frozen=True, kw_only=True, tag="done"):
+class CallReply(Record, frozen=True, kw_only=True, tag="done"):
     """The launch returned and its work is finished."""
 
-    outputs: tuple[Seen, ...]
-    noticed: Noticed
+    outputs: tuple[OutputState, ...]
+    noticed: ProcessState
 
 
-class Refused(Record, frozen=True, kw_only=True, tag="refused"):
+class RefusedReply(Record, frozen=True, kw_only=True, tag="refused"):
     """Loading or launching raised."""
 
     reason: str
 
 
-Answer = Confined | Ready | Done | Refused
+Answer = ConfinedReply | ReadyReply | CallReply | RefusedReply

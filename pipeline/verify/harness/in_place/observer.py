@@ -1,7 +1,7 @@
-"""Runs in the candidate's process: what happens there during a call beside the outputs.
+"""Runs in the candidate's process and records what happens during a call, apart from the outputs.
 
-In: calls, one after the other. Out: for each a `Noticed`: launches, operators of PyTorch that computed,
-changes of the surroundings, threads and processes that are left.
+In: calls, one after the other. Out: for each a `ProcessState`: launches, operators of PyTorch that computed,
+changed functions and settings, threads and processes that are left.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,12 +12,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.sandbox.private import private
-from pipeline.verify.checks.call_observation import Noticed
+from pipeline.verify.checks.call_observation import ProcessState
 from pipeline.verify.harness.thread_pools import fill_pools
 from pipeline.verify.oracle.computing_operators import is_computing
 
 
-class Watch:
+class Observer:
     """Made before the candidate's code is loaded."""
 
     def __init__(self, launches: Callable[[], int] | None, *, threads: int) -> None:
@@ -40,10 +40,10 @@ class Watch:
         self._operations = recorder.operations
         self._launched = 0 if self._launches is None else self._launches() - before
 
-    def noticed(self, *, inspect: bool, native: bool) -> Noticed:
+    def noticed(self, *, inspect: bool, native: bool) -> ProcessState:
         """About the last call; `native`: threads of the system count as well as Python's."""
         left = self._processes.left_running(self._running)
-        return Noticed(
+        return ProcessState(
             launches=None if self._launches is None else self._launched,
             operations=tuple(dict.fromkeys(self._operations)),
             tampering=self._tampering() if inspect else None,

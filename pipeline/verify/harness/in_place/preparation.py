@@ -1,7 +1,7 @@
-"""From the spec of verify to what a trial needs: where it runs, on which shapes, what it is compared with.
+"""Derives what a trial needs from the spec of verify: where it runs, its shapes, cases and subject.
 
-In: a VerifySpec and a variant. Out: shapes, a book of cases, the subject of a trial. Everything that judges
-variants uses these, so that a verdict means the same wherever it is made.
+In: a VerifySpec and a variant. Out: shapes, a set of cases, the subject of a trial. Everything that judges
+variants uses these functions, so that a verdict means the same wherever it is made.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
 from pipeline.records.specs import VerifySpec
 from pipeline.records.variant import Variant
 from pipeline.records.verified import WhereRun
-from pipeline.verify.harness.in_place.shapes import Budget, Dimensions, Shape, plan
+from pipeline.verify.harness.in_place.shapes import Dimensions, Shape, ShapeBudget, plan
 from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.in_place.case_set import Case, CaseBook
-    from pipeline.verify.harness.in_place.session import Subject
+    from pipeline.verify.harness.in_place.case_set import Case, CaseSet
+    from pipeline.verify.harness.in_place.session import TrialSubject
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
 THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
@@ -44,7 +44,7 @@ def shapes_of(spec: VerifySpec, variant: Variant) -> tuple[Shape, ...]:
     """The workload's shape and its edges, as far as the variant's constraints allow them."""
     settings = spec.settings
     interpreted = where_run(spec) == "interpreter"
-    budget = Budget(
+    budget = ShapeBudget(
         elements=settings.interpreter_elements_at_most if interpreted else settings.elements_at_most,
         rows=INTERPRETED_ROWS if interpreted else None,
         edges=settings.edge_shapes,
@@ -52,7 +52,7 @@ def shapes_of(spec: VerifySpec, variant: Variant) -> tuple[Shape, ...]:
     return plan(spec.problem, budget, lambda dimensions: _allowed(spec, variant, dimensions))
 
 
-def book_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseBook":
+def case_set_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseSet":
     """Cases with their expected values, shared by all variants of a task.
 
     Raises
@@ -60,10 +60,10 @@ def book_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseBook":
     ConfigError
         There is no such reference.
     """
-    from pipeline.verify.harness.in_place.case_set import CaseBook
-    from pipeline.verify.oracle.reference import Oracle, find_function, find_magnitude
+    from pipeline.verify.harness.in_place.case_set import CaseSet
+    from pipeline.verify.oracle.reference import ReferenceOracle, find_function, find_magnitude
 
-    oracle = Oracle(
+    oracle = ReferenceOracle(
         reference=find_function(spec.reference),
         magnitude=find_magnitude(spec.tolerance.magnitude),
         tolerance=spec.tolerance,
@@ -72,7 +72,7 @@ def book_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseBook":
     )
     promised = {"special": spec.special_values, "integers": spec.linear}
     distributions = tuple(name for name in spec.settings.distributions if promised.get(name, True))
-    return CaseBook(
+    return CaseSet(
         spec.problem,
         oracle,
         distributions=distributions,
@@ -81,9 +81,9 @@ def book_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseBook":
     )
 
 
-def cases_of(spec: VerifySpec, book: "CaseBook", shapes: tuple[Shape, ...]) -> "tuple[Case, ...]":
+def cases_of(spec: VerifySpec, case_set: "CaseSet", shapes: tuple[Shape, ...]) -> "tuple[Case, ...]":
     """Which inputs meet which shapes."""
-    return book.sparse(shapes) if where_run(spec) == "interpreter" else book.full(shapes)
+    return case_set.sparse(shapes) if where_run(spec) == "interpreter" else case_set.full(shapes)
 
 
 def job_of(spec: VerifySpec, variant: Variant) -> CompileJob:
@@ -98,12 +98,12 @@ def job_of(spec: VerifySpec, variant: Variant) -> CompileJob:
 
 def subject_of(
     spec: VerifySpec, job: CompileJob, compiled: Compiled, *, root: Path, folder: Path
-) -> "Subject":
+) -> "TrialSubject":
     """What is tried; `root` holds the sources, `folder` what compile left."""
-    from pipeline.verify.harness.in_place.session import Subject
+    from pipeline.verify.harness.in_place.session import TrialSubject
 
     interpreted = where_run(spec) == "interpreter"
-    return Subject(
+    return TrialSubject(
         job=job,
         compiled=compiled,
         root=str(root),

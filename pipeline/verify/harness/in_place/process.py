@@ -1,7 +1,9 @@
-"""Runs in the candidate's process: map the buffers, give up all rights, load the artifact, launch when told.
+"""Runs in the candidate's process: maps the buffers, gives up its rights, loads and launches the artifact.
 
-In: `Load`, then `Call`s over a channel. Out: `Confined`, `Ready`, then `Done`s, or `Refused`. Expected values
-never come here; what the candidate wrote is read by the judge from the shared buffers.
+In: a `LoadRequest`, then `CallRequest`s over a channel. Out: `ConfinedReply`, `ReadyReply`, then
+`CallReply`s, or `RefusedReply`. Expected values never enter this process; the judge reads outputs from the
+shared buffers. Memory that a launch allocates through torch is poisoned like the outputs: allocators return
+blocks that may hold the right answer of an earlier call, so unwritten parts would pass.
 """
 
 import faulthandler
@@ -21,10 +23,17 @@ from torch.overrides import TorchFunctionMode
 from pipeline.backends.registry import backend
 from pipeline.sandbox.channel import Channel
 from pipeline.sandbox.confine import confine
-from pipeline.verify.checks.call_observation import Seen
+from pipeline.verify.checks.call_observation import OutputState
 from pipeline.verify.harness.buffers import Layout, view
-from pipeline.verify.harness.in_place.messages import Call, Confined, Done, Load, Ready, Refused
-from pipeline.verify.harness.in_place.observer import Watch
+from pipeline.verify.harness.in_place.messages import (
+    CallReply,
+    CallRequest,
+    ConfinedReply,
+    LoadRequest,
+    ReadyReply,
+    RefusedReply,
+)
+from pipeline.verify.harness.in_place.observer import Observer
 from pipeline.verify.harness.memory_protection import fenced, protected
 
 TARGET = "pipeline.verify.harness.in_place.process:serve"
@@ -34,12 +43,12 @@ _DISTURBANCES = (1 << 10, 1 << 14, 1 << 18)  # elements
 def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
     faulthandler.disable()  # how the process ends is told by the sandbox; the log is the candidate's
-    load: Load = channel.receive(Load)
+    load: LoadRequest = channel.receive(LoadRequest)
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
-    channel.send(Confined(isolation=confine(Path.cwd()), process=os.getpid()))
-    watch = Watch(_counter(load), threads=load.threads)
+    channel.send(ConfinedReply(isolation=confine(Path.cwd()), process=os.getpid()))
+    watch = Observer(_counter(load), threads=load.threads)
     try:
         launch = backend(load.job.variant.backend).load(
             load.job, load.compiled, Path(load.root), Path(load.folder)
@@ -47,11 +56,11 @@ def serve(channel: Channel) -> None:
     except Exception as error:
         channel.send(_refused(error))
         return
-    channel.send(Ready())
+    channel.send(ReadyReply())
     run = _on_host if load.device == "cpu" else functools.partial(_on_device, load.device)
     while True:
         try:
-            call: Call = channel.receive(Call)
+            call: CallRequest = channel.receive(CallRequest)
         except EOFError:
             return
         torch.set_num_threads(call.threads)
@@ -61,10 +70,10 @@ def serve(channel: Channel) -> None:
             channel.send(_refused(error))
             return
         noticed = watch.noticed(inspect=call.inspect, native=load.device == "cpu")
-        channel.send(Done(outputs=seen, noticed=noticed))
+        channel.send(CallReply(outputs=seen, noticed=noticed))
 
 
-def _counter(load: Load) -> Callable[[], int] | None:
+def _counter(load: LoadRequest) -> Callable[[], int] | None:
     """The C ABI is called by this process itself, so there is nothing to count."""
     if load.job.variant.backend != "triton":
         return None
@@ -76,7 +85,9 @@ def _counter(load: Load) -> Callable[[], int] | None:
 _Launch = Callable[[dict[str, torch.Tensor]], None]
 
 
-def _on_host(launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tuple[Seen, ...]:
+def _on_host(
+    launch: _Launch, memory: mmap.mmap, call: CallRequest, watch: Observer
+) -> tuple[OutputState, ...]:
     tensors = {slot.name: view(memory, slot) for slot in call.layout.slots}
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     kept = _disturb("cpu") if call.disturb else None
@@ -90,7 +101,9 @@ def _on_host(launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tu
     return _seen(tensors, addresses, call.layout)
 
 
-def _on_device(device: str, launch: _Launch, memory: mmap.mmap, call: Call, watch: Watch) -> tuple[Seen, ...]:
+def _on_device(
+    device: str, launch: _Launch, memory: mmap.mmap, call: CallRequest, watch: Observer
+) -> tuple[OutputState, ...]:
     """The same layout in one allocation of the device: guards and poison go there and back with the rest."""
     layout = call.layout
     host = torch.frombuffer(memory, dtype=torch.uint8, count=layout.size)
@@ -124,8 +137,8 @@ def _outputs(tensors: dict[str, torch.Tensor], layout: Layout) -> list[torch.Ten
     return [tensors[slot.name] for slot in layout.slots if slot.role == "output"]
 
 
-def _late(output: Seen) -> Seen:
-    return Seen(
+def _late(output: OutputState) -> OutputState:
+    return OutputState(
         name=output.name,
         dtype=output.dtype,
         shape=output.shape,
@@ -140,9 +153,11 @@ def _disturb(device: str) -> list[torch.Tensor]:
     return [torch.full((count,), float("nan"), device=device) for count in _DISTURBANCES]
 
 
-def _seen(tensors: dict[str, torch.Tensor], addresses: dict[str, int], layout: Layout) -> tuple[Seen, ...]:
+def _seen(
+    tensors: dict[str, torch.Tensor], addresses: dict[str, int], layout: Layout
+) -> tuple[OutputState, ...]:
     return tuple(
-        Seen(
+        OutputState(
             name=slot.name,
             dtype=str(tensors[slot.name].dtype).removeprefix("torch."),
             shape=tuple(tensors[slot.name].shape),
@@ -154,13 +169,13 @@ def _seen(tensors: dict[str, torch.Tensor], addresses: dict[str, int], layout: L
     )
 
 
-def _refused(error: Exception) -> Refused:
+def _refused(error: Exception) -> RefusedReply:
     """The traceback goes to the log; running out of memory is the sandbox's to tell."""
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         raise error
     traceback.print_exc()
     lines = str(error).strip().splitlines()
-    return Refused(reason=f"{type(error).__name__}: {lines[0] if lines else ''}".strip(": ")[:500])
+    return RefusedReply(reason=f"{type(error).__name__}: {lines[0] if lines else ''}".strip(": ")[:500])
 
 
 _UNINITIALISED = frozenset(

@@ -1,6 +1,7 @@
-"""Talk to a candidate's process, with a clock that counts only its own time.
+"""A session with a candidate's process, on a clock that counts only the candidate's own time.
 
-In: what to load, calls. Out: its answers as plain values, or ChildEnded, whose `Exit` says how it ended.
+In: the subject of the trial (what to load, and how its process runs), calls. Out: answers as plain values, or
+ChildEnded, whose `Exit` says how the process ended.
 """
 
 import time
@@ -15,11 +16,19 @@ from pipeline.records.settings import Verify
 from pipeline.sandbox.sandbox import UNEXPECTED, ChildEnded, Exit, ForkServer, Limits, shared_path
 from pipeline.sandbox.waiting import waited
 from pipeline.verify.harness.buffers import Arena
-from pipeline.verify.harness.in_place.messages import Answer, Call, Confined, Done, Load, Ready, Refused
+from pipeline.verify.harness.in_place.messages import (
+    Answer,
+    CallReply,
+    CallRequest,
+    ConfinedReply,
+    LoadRequest,
+    ReadyReply,
+    RefusedReply,
+)
 from pipeline.verify.harness.in_place.process import TARGET
 
 
-class Subject(Record, frozen=True, kw_only=True):
+class TrialSubject(Record, frozen=True, kw_only=True):
     """What is tried, and how its process runs."""
 
     job: CompileJob
@@ -41,11 +50,11 @@ class Subject(Record, frozen=True, kw_only=True):
 BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
 
 
-class Conversation:
+class Session:
     """One candidate's process, from its start to its end."""
 
     def __init__(
-        self, server: ForkServer, subject: Subject, arena: Arena, *, log: Path, scratch: Path
+        self, server: ForkServer, subject: TrialSubject, arena: Arena, *, log: Path, scratch: Path
     ) -> None:
         self.arena = arena
         self.isolation: tuple[str, ...] = ()
@@ -64,7 +73,7 @@ class Conversation:
     def load(self) -> Failure | None:
         """Have the artifact loaded, in a process that was confined before."""
         subject = self._subject
-        message = Load(
+        message = LoadRequest(
             job=subject.job,
             compiled=subject.compiled,
             root=subject.root,
@@ -75,22 +84,22 @@ class Conversation:
             threads=subject.threads,
         )
         answer = self._ask(message)
-        if not isinstance(answer, Confined):
+        if not isinstance(answer, ConfinedReply):
             return _unexpected(answer)
         self.isolation, self._process = answer.isolation, answer.process
         answer = self._ask(None)
-        return None if isinstance(answer, Ready) else _unexpected(answer)
+        return None if isinstance(answer, ReadyReply) else _unexpected(answer)
 
-    def call(self, call: Call) -> Done | Failure:
+    def call(self, call: CallRequest) -> CallReply | Failure:
         """Have it launched once."""
         answer = self._ask(call)
-        return answer if isinstance(answer, Done) else _unexpected(answer)
+        return answer if isinstance(answer, CallReply) else _unexpected(answer)
 
     def stop(self) -> Exit:
         """End the process; how it ended."""
         return self._child.stop()
 
-    def _ask(self, message: Load | Call | None) -> Answer:
+    def _ask(self, message: LoadRequest | CallRequest | None) -> Answer:
         started, waited_before = time.monotonic(), self._waited()
 
         def more() -> float:
@@ -114,7 +123,7 @@ class Conversation:
         return 0.0 if self._process is None else waited(self._process)
 
 
-def how_it_ended(ended: Exit, when: str) -> Failure:
+def exit_failure(ended: Exit, when: str) -> Failure:
     """The failure of a process that is gone before its last answer was read."""
     if ended.detail.startswith(UNEXPECTED):
         return Failure(outcome=Outcome.TAMPERED, reason=f"its process sent an {ended.detail} ({when})")
@@ -123,7 +132,7 @@ def how_it_ended(ended: Exit, when: str) -> Failure:
 
 
 def _unexpected(answer: Answer) -> Failure:
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedReply):
         return Failure(outcome=Outcome.LAUNCH_ERROR, reason=answer.reason)
     return Failure(
         outcome=Outcome.TAMPERED, reason=f"its process answered {type(answer).__name__} out of turn"

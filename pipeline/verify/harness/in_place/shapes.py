@@ -1,4 +1,4 @@
-"""The shapes that a variant is tried on: the workload's, scaled to what is affordable, and derived edges.
+"""The shapes that a variant is tried on: the workload's, scaled down to the budget, and edge cases.
 
 In: a problem on its workload's dimensions and a number of elements. Out: dimensions. No derived dimension
 exceeds the workload's, so a constraint such as `BLOCK >= cols` that holds there holds on the edges as
@@ -26,7 +26,7 @@ class Shape(Record, frozen=True, kw_only=True):
     padded: bool = False
 
 
-class Budget(Record, frozen=True, kw_only=True):
+class ShapeBudget(Record, frozen=True, kw_only=True):
     """What shapes may cost."""
 
     elements: int
@@ -37,7 +37,7 @@ class Budget(Record, frozen=True, kw_only=True):
     """How many derived shapes."""
 
 
-def plan(problem: Problem, budget: Budget, allowed: Callable[[Dimensions], bool]) -> tuple[Shape, ...]:
+def plan(problem: Problem, budget: ShapeBudget, allowed: Callable[[Dimensions], bool]) -> tuple[Shape, ...]:
     """The workload's shape, scaled, then edges, for a variant whose constraints allow these dimensions.
 
     The workload's own dimensions are allowed by construction, so there is always a shape; edges that the
@@ -67,7 +67,7 @@ def largest_tensor(problem: Problem, dimensions: Dimensions) -> int:
     return max(math.prod(dimensions[axis] for axis in tensor.shape) for tensor in problem.tensors.values())
 
 
-def scalings(problem: Problem, budget: Budget) -> tuple[Dimensions, ...]:
+def scalings(problem: Problem, budget: ShapeBudget) -> tuple[Dimensions, ...]:
     """Ways to shrink the workload to a size, best first; the last one is the workload itself.
 
     A variant takes the first that its constraints allow: a limit that names one dimension (a block that must

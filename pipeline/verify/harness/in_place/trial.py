@@ -1,7 +1,7 @@
-"""Try one variant: call it on every case in a child process of its own, and let the gate judge every call.
+"""Tries one variant: calls it on every case in a child process, and lets the gate judge every call.
 
-In: what to load, and the cases. Out: a `Trial`: passed with how much of the bound was used, or the first
-failure.
+In: what to load, and the cases. Out: a `TrialResult`: passed, with the share of the bound that was used, or
+the first failure.
 """
 
 import signal
@@ -12,18 +12,18 @@ from pipeline.records.record import Record
 from pipeline.records.verified import CheckResult, Verified
 from pipeline.sandbox.sandbox import ChildEnded, Exit, ForkServer
 from pipeline.store.owners import scratch_folder
-from pipeline.verify.checks.call_observation import CALLS
+from pipeline.verify.checks.call_observation import CALL_KINDS
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import Arena
-from pipeline.verify.harness.in_place.call_sequence import SHIFT, Attempt, Step, step
-from pipeline.verify.harness.in_place.case_set import Case, CaseBook
-from pipeline.verify.harness.in_place.session import Conversation, Subject, how_it_ended
+from pipeline.verify.harness.in_place.call_sequence import SHIFT, CallSequence, PlacedCase, place_case
+from pipeline.verify.harness.in_place.case_set import Case, CaseSet
+from pipeline.verify.harness.in_place.session import Session, TrialSubject, exit_failure
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
 
 
-class Trial(Record, frozen=True, kw_only=True):
+class TrialResult(Record, frozen=True, kw_only=True):
     """How it went."""
 
     result: Verified | Failure
@@ -35,28 +35,28 @@ class Trial(Record, frozen=True, kw_only=True):
 
 
 def try_variant(
-    server: ForkServer, subject: Subject, book: CaseBook, cases: tuple[Case, ...], folder: Path
-) -> Trial:
+    server: ForkServer, subject: TrialSubject, case_set: CaseSet, cases: tuple[Case, ...], folder: Path
+) -> TrialResult:
     """Judge one variant; the child's output goes to `log.txt` in `folder`."""
     # All expected values are computed before the child's clock starts, and never enter its process.
-    steps = [step(book.prepare(case), number, subject) for number, case in enumerate(cases)]
+    steps = [place_case(case_set.prepare(case), number, subject) for number, case in enumerate(cases)]
     size = max(max(one.layout.size, one.flush().layout.size) for one in steps) + 2 * SHIFT
     gate = Gate()
     with Arena(size) as arena, scratch_folder() as scratch:
-        talk = Conversation(server, subject, arena, log=folder / LOG, scratch=scratch)
-        attempt = Attempt(talk, gate, subject)
+        talk = Session(server, subject, arena, log=folder / LOG, scratch=scratch)
+        attempt = CallSequence(talk, gate, subject)
         failure = _try(talk, attempt, steps)
     tried = tuple(one.prepared.case for one in steps[: attempt.cases])
     if failure is not None:
         _conclude(folder / LOG, failure)
         failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG)
-        return Trial(result=failure, checks=gate.results(), cases=tried, isolation=talk.isolation)
+        return TrialResult(result=failure, checks=gate.results(), cases=tried, isolation=talk.isolation)
     gate.require_all(attempt.calls)
     verified = _verified(gate, steps)
-    return Trial(result=verified, checks=gate.results(), cases=tried, isolation=talk.isolation)
+    return TrialResult(result=verified, checks=gate.results(), cases=tried, isolation=talk.isolation)
 
 
-def _verified(gate: Gate, steps: list[Step]) -> Verified:
+def _verified(gate: Gate, steps: list[PlacedCase]) -> Verified:
     weak = summarize({one.label: one.prepared.trivial for one in steps if not one.prepared.empty})
     return Verified(
         worst_share=gate.worst_share,
@@ -68,7 +68,7 @@ def _verified(gate: Gate, steps: list[Step]) -> Verified:
     )
 
 
-def _try(talk: Conversation, attempt: Attempt, steps: list[Step]) -> Failure | None:
+def _try(talk: Session, attempt: CallSequence, steps: list[PlacedCase]) -> Failure | None:
     """All calls; however it ends, the child does not outlive it."""
     try:
         failure = talk.load() or attempt.run(steps)
@@ -78,18 +78,18 @@ def _try(talk: Conversation, attempt: Attempt, steps: list[Step]) -> Failure | N
     finally:
         talk.stop()
     if failure is None and ended.kind != "ok":
-        return how_it_ended(ended, "after the last call")
+        return exit_failure(ended, "after the last call")
     return failure
 
 
-def _ended_early(ended: Exit, attempt: Attempt) -> Failure:
+def _ended_early(ended: Exit, attempt: CallSequence) -> Failure:
     """What crashes only where the inputs cannot be written has written to them; beyond a fence, likewise."""
-    when = f"{attempt.label}{CALLS[attempt.turn]}"
+    when = f"{attempt.label}{CALL_KINDS[attempt.turn]}"
     if attempt.turn == "protected" and ended.code == -signal.SIGSEGV:
         return Failure(outcome=Outcome.INPUT_MUTATED, reason=f"wrote to a read-only input ({when})")
     if attempt.turn == "fenced" and ended.code == -signal.SIGSEGV:
         return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=f"touched memory beyond a tensor ({when})")
-    return how_it_ended(ended, when)
+    return exit_failure(ended, when)
 
 
 def _conclude(log: Path, failure: Failure) -> None:

@@ -1,4 +1,4 @@
-"""Identity of a verdict. In: a spec, a compiled variant, its shapes. Out: the digest of what decides it."""
+"""The key of a verdict. In: a spec, a compiled variant, shapes. Out: the digest of all that decides it."""
 
 from collections.abc import Sequence
 

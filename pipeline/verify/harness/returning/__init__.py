@@ -1,1 +1,1 @@
-"""Candidates with a `ModelNew`, which return their outputs."""
+"""Judges candidates with a `ModelNew`, which return their outputs."""

@@ -1,6 +1,8 @@
-"""All cases of one problem: drafted at once, their expected values made while candidates are tried.
+"""The cases of one problem: planned at once, expected values computed while candidates are tried.
 
-In: a problem and how strictly to judge. Out: drafts in order, and for each its `Case` as soon as it is ready.
+In: a problem and how strictly to judge. Out: plans in order, and for each its `Case` as soon as it is ready.
+Expected values are computed in the judge's main thread (a time limit on the problem's code needs signals);
+other threads already try candidates. Only the judge knows them.
 """
 
 import contextlib
@@ -18,10 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.records.record import Record
 from pipeline.records.settings import Verify
-from pipeline.verify.candidates.model_problem import Problem, ProblemError, Tolerance
-from pipeline.verify.harness.returning.planning.case_plans import Draft, Drafts, output_gradients
-from pipeline.verify.harness.returning.planning.trial_conditions import Condition, Request, conditions
-from pipeline.verify.harness.returning.planning.trial_sizes import Budget, Sizes, Workloads
+from pipeline.verify.candidates.model_problem import DeclaredTolerance, ModelProblem, ProblemError
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan, CasePlanner, output_gradients
+from pipeline.verify.harness.returning.planning.trial_conditions import (
+    Condition,
+    ConditionRequest,
+    conditions,
+)
+from pipeline.verify.harness.returning.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import degeneracies
 from pipeline.verify.oracle.input_variations import VARIATIONS
@@ -40,7 +46,7 @@ TOO_WIDE = 0.25  # of an output's spread: a bound wider than this tells nothing
 class Case(Record, frozen=True, kw_only=True, eq=False):
     """One condition that is ready to be judged on."""
 
-    draft: Draft
+    plan: CasePlan
     expected: tuple[Expected, ...]
     trivial: frozenset[str]
     """Trivial answers that would pass."""
@@ -50,7 +56,7 @@ class Case(Record, frozen=True, kw_only=True, eq=False):
     @property
     def condition(self) -> Condition:
         """What it is a case of."""
-        return self.draft.condition
+        return self.plan.condition
 
 
 class GradientCase(Record, frozen=True, kw_only=True, eq=False):
@@ -61,7 +67,7 @@ class GradientCase(Record, frozen=True, kw_only=True, eq=False):
     """`gradient of input 0`, `gradient of weight`, ..."""
 
 
-class Computing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the computing operators of PyTorch that run: name -> elements of the largest tensor."""
 
     def __init__(self) -> None:
@@ -93,7 +99,7 @@ class _Overdue(BaseException):
 
 
 @contextlib.contextmanager
-def limited(seconds: float, what: str) -> Iterator[None]:
+def time_limited(seconds: float, what: str) -> Iterator[None]:
     """ProblemError where the block takes longer; only in the main thread, elsewhere there is no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -116,41 +122,41 @@ def limited(seconds: float, what: str) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-class Oracle:
+class ModelOracle:
     """Computes expected values of one problem."""
 
-    def __init__(self, drafts: Drafts, tolerance: Tolerance | None) -> None:
-        self._drafts = drafts
+    def __init__(self, plans: CasePlanner, tolerance: DeclaredTolerance | None) -> None:
+        self._planner = plans
         self._tolerance = tolerance
 
-    def draft(self, condition: Condition) -> Draft:
+    def plan(self, condition: Condition) -> CasePlan:
         """The condition without expected values; ProblemError where the problem does not allow it."""
-        return self._drafts.make(condition)
+        return self._planner.make(condition)
 
-    def case(self, draft: Draft) -> Case:
+    def case(self, plan: CasePlan) -> Case:
         """Expected values and bounds; ProblemError where `Model` is random."""
-        expected = self._expected(draft)
+        expected = self._expected(plan)
         trivial = trivial_answers(
-            {name: tensor for name, tensor in draft.encoded.tensors.items() if tensor.is_floating_point()},
+            {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
             {f"output {number}": each for number, each in enumerate(expected)},
         )
-        return Case(draft=draft, expected=expected, trivial=trivial, computing=self._computing(draft))
+        return Case(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
 
-    def _expected(self, draft: Draft) -> tuple[Expected, ...]:
+    def _expected(self, plan: CasePlan) -> tuple[Expected, ...]:
         try:
-            found = expectation(draft.model, draft.encoded.copied().decode(), seed=draft.condition.seed)
+            found = expectation(plan.model, plan.encoded.copied().decode(), seed=plan.condition.seed)
         except RandomReference as error:
             raise ProblemError(f"Model is random: {error}") from error
         return tuple(self._widened(each) for each in found)
 
     def gradients(self, case: Case) -> GradientCase:
         """Expected gradients under `output_gradients`; ProblemError where there are none."""
-        draft, encoded = case.draft, case.draft.encoded.copied()
-        model = copy.deepcopy(draft.model)
+        plan, encoded = case.plan, case.plan.encoded.copied()
+        model = copy.deepcopy(plan.model)
         names = {id(tensor): name for name, tensor in (*encoded.tensors.items(), *model.named_parameters())}
         try:
             found = gradient_expectation(
-                model, encoded.decode(), list(output_gradients(draft).values()), seed=draft.condition.seed
+                model, encoded.decode(), list(output_gradients(plan).values()), seed=plan.condition.seed
             )
         except (NoGradient, RandomReference) as error:
             raise ProblemError(f"check_grad = True: {error}") from error
@@ -167,21 +173,21 @@ class Oracle:
             return expected
         return declared(expected, rtol=rule.rtol, atol=rule.atol, reason=rule.reason or NO_REASON)
 
-    def _computing(self, draft: Draft) -> dict[str, int]:
-        with Computing() as mode, torch.no_grad():
-            copy.deepcopy(draft.model)(*draft.encoded.copied().decode())
+    def _computing(self, plan: CasePlan) -> dict[str, int]:
+        with OperatorCounter() as mode, torch.no_grad():
+            copy.deepcopy(plan.model)(*plan.encoded.copied().decode())
         found: dict[str, int] = mode.found
         return found
 
 
-def finite(values: Sequence[torch.Tensor]) -> bool:
+def is_finite(values: Sequence[torch.Tensor]) -> bool:
     """Whether all floating outputs are finite everywhere."""
     return all(bool(value.isfinite().all()) for value in values if value.is_floating_point())
 
 
-def telling(case: Case) -> bool:
+def is_informative(case: Case) -> bool:
     """Whether the bounds are narrow enough that a wrong value would show."""
-    for expected, output in zip(case.expected, case.draft.values, strict=True):
+    for expected, output in zip(case.expected, case.plan.values, strict=True):
         if not output.is_floating_point():
             continue
         values = expected.reference[expected.reference.isfinite()]
@@ -198,23 +204,21 @@ PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
 GROUPS_AT_MOST = 64
 
 
-class CaseBook:
+class CaseSet:
     """Cases of one problem; safe to read from several threads, made in the main one."""
 
-    def __init__(self, problem: Problem, settings: Verify) -> None:
+    def __init__(self, problem: ModelProblem, settings: Verify) -> None:
         self._problem = problem
         self._settings = settings
-        self._drafts = Drafts(problem)
-        self._oracle = Oracle(self._drafts, problem.tolerance)
+        self._planner = CasePlanner(problem)
+        self._oracle = ModelOracle(self._planner, problem.tolerance)
         self.notes: list[str] = []
         """What the problem does not allow to ask, and what is weak about it."""
-        with limited(PROBLEM_SECONDS, "planning its conditions"):
-            self.drafts = tuple(self._plan())
+        with time_limited(PROBLEM_SECONDS, "planning its conditions"):
+            self.plans = tuple(self._plan())
             self.notes += [f"degenerate problem: {line}" for line in self._degeneracies()]
-        self._futures: dict[int, Future[Case | None]] = {id(draft): Future() for draft in self.drafts}
-        self._gradients: dict[int, Future[GradientCase | None]] = {
-            id(draft): Future() for draft in self.drafts
-        }
+        self._futures: dict[int, Future[Case | None]] = {id(plan): Future() for plan in self.plans}
+        self._gradients: dict[int, Future[GradientCase | None]] = {id(plan): Future() for plan in self.plans}
 
     @property
     def tolerance_note(self) -> str | None:
@@ -230,31 +234,31 @@ class CaseBook:
         return self._problem.check_gradients
 
     @property
-    def largest(self) -> Draft:
-        """The draft that is nearest to the problem as it is declared."""
-        declared = [draft for draft in self.drafts if draft.condition.kind == "declared"]
-        return (declared or list(self.drafts))[0]
+    def largest(self) -> CasePlan:
+        """The plan that is nearest to the problem as it is declared."""
+        declared = [plan for plan in self.plans if plan.condition.kind == "declared"]
+        return (declared or list(self.plans))[0]
 
-    def case(self, draft: Draft) -> Case | None:
-        """The case of a draft when it is ready; None where it says nothing. ProblemError as it was raised."""
-        return self._futures[id(draft)].result()
+    def case(self, plan: CasePlan) -> Case | None:
+        """The case of a plan when it is ready; None where it says nothing. ProblemError as it was raised."""
+        return self._futures[id(plan)].result()
 
-    def gradient_case(self, draft: Draft) -> GradientCase | None:
-        """Expected gradients of a draft; None where they are not asked for. ProblemError as it was raised."""
-        return self._gradients[id(draft)].result()
+    def gradient_case(self, plan: CasePlan) -> GradientCase | None:
+        """Expected gradients of a plan; None where they are not asked for. ProblemError as it was raised."""
+        return self._gradients[id(plan)].result()
 
     def prepare(self) -> None:
         """Make all cases; in the main thread. What fails there fails for whoever asks for it."""
         started, left_out = time.thread_time(), 0
-        for draft in self.drafts:
-            future = self._futures[id(draft)]
-            if draft.condition.kind in _DERIVED and time.thread_time() - started > PREPARE_SECONDS:
+        for plan in self.plans:
+            future = self._futures[id(plan)]
+            if plan.condition.kind in _DERIVED and time.thread_time() - started > PREPARE_SECONDS:
                 future.set_result(None)
                 left_out += 1
                 continue
             try:
-                with limited(PROBLEM_SECONDS, "computing expected values"):
-                    future.set_result(self._case(draft))
+                with time_limited(PROBLEM_SECONDS, "computing expected values"):
+                    future.set_result(self._case(plan))
             except BaseException as error:
                 future.set_exception(error)
         if left_out:
@@ -263,35 +267,35 @@ class CaseBook:
 
     def _prepare_gradients(self) -> None:
         """Of the problem's own draws (a buffer that is not cleared shows), other sizes, all other weights."""
-        sizes = [draft for draft in self.drafts if draft.condition.kind == "sizes"]
-        chosen = {id(draft) for draft in sizes[:1]}
-        chosen |= {id(each) for each in self.drafts if each.condition.kind in ("base", "weights", "group")}
-        for draft in self.drafts:
-            future = self._gradients[id(draft)]
-            if id(draft) not in chosen or not self.check_gradients:
+        sizes = [plan for plan in self.plans if plan.condition.kind == "sizes"]
+        chosen = {id(plan) for plan in sizes[:1]}
+        chosen |= {id(each) for each in self.plans if each.condition.kind in ("base", "weights", "group")}
+        for plan in self.plans:
+            future = self._gradients[id(plan)]
+            if id(plan) not in chosen or not self.check_gradients:
                 future.set_result(None)
                 continue
             try:
-                with limited(PROBLEM_SECONDS, "computing expected gradients"):
-                    case = self.case(draft)
+                with time_limited(PROBLEM_SECONDS, "computing expected gradients"):
+                    case = self.case(plan)
                     future.set_result(None if case is None else self._oracle.gradients(case))
             except BaseException as error:
                 future.set_exception(error)
 
-    def _case(self, draft: Draft) -> Case | None:
+    def _case(self, plan: CasePlan) -> Case | None:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
-        case = self._oracle.case(draft)
-        own = draft.condition.kind in ("base", "declared", "group")
-        return case if own or telling(case) else None
+        case = self._oracle.case(plan)
+        own = plan.condition.kind in ("base", "declared", "group")
+        return case if own or is_informative(case) else None
 
-    def _plan(self) -> Iterator[Draft]:
+    def _plan(self) -> Iterator[CasePlan]:
         settings = self._settings
         elements = settings.interpreter_elements_at_most * 2
-        budget = Budget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
-        workloads = Workloads(self._problem, budget)
+        budget = SizeBudget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
+        workloads = TrialSizes(self._problem, budget)
         seeds = draw_seeds(64)
         groups = self._problem.declared.groups(seeds[0])
-        request = Request(
+        request = ConditionRequest(
             draws=max(2, settings.seeds + 1),
             variations=tuple(VARIATIONS) if groups is None else (),
             others=self._others(workloads),
@@ -303,27 +307,27 @@ class CaseBook:
         if workloads.reduced and not request.try_declared:
             sizes = " ".join(f"{name}={value}" for name, value in workloads.base.items())
             self.notes.append(f"declared sizes are too large to be tried; at most {sizes}")
-        yield from self._drafted(conditions(request))
+        yield from self._planned(conditions(request))
 
-    def _drafted(self, planned: tuple[Condition, ...]) -> Iterator[Draft]:
+    def _planned(self, planned: tuple[Condition, ...]) -> Iterator[CasePlan]:
         """The first condition must be possible; the others are left out where they are not."""
-        first = self._drafts.make(planned[0])
+        first = self._planner.make(planned[0])
         yield first
-        variations = self._drafts.variations(planned[0], tuple(VARIATIONS))
-        all_finite = finite(first.values)
+        variations = self._planner.variations(planned[0], tuple(VARIATIONS))
+        all_finite = is_finite(first.values)
         for condition in planned[1:]:
             if condition.variation is not None and condition.variation not in variations:
                 continue
             if condition.kind in ("base", "group", "declared"):
-                yield self._drafts.make(condition)
+                yield self._planner.make(condition)
                 continue
             with contextlib.suppress(ProblemError):
-                draft = self._drafts.make(condition)
-                unchanged = condition.constants == "random" and not draft.changed
-                if not unchanged and (finite(draft.values) or not all_finite):
-                    yield draft
+                plan = self._planner.make(condition)
+                unchanged = condition.constants == "random" and not plan.changed
+                if not unchanged and (is_finite(plan.values) or not all_finite):
+                    yield plan
 
-    def _others(self, workloads: Workloads) -> list[Sizes]:
+    def _others(self, workloads: TrialSizes) -> list[Sizes]:
         found: list[Sizes] = []
         for sizes in workloads.others():
             found.append(sizes)
@@ -333,11 +337,11 @@ class CaseBook:
 
     def _degeneracies(self) -> tuple[str, ...]:
         """What makes the problem a weak one, from its own draws."""
-        base = [draft for draft in self.drafts if draft.condition.kind == "base"]
-        others = [draft for draft in self.drafts if draft.condition.kind == "weights"]
-        by_weights = [base[0].values, *(self._drafts.outputs_with(base[0], each) for each in others)]
-        return degeneracies([draft.values for draft in base], by_weights if base[0].state else ())
+        base = [plan for plan in self.plans if plan.condition.kind == "base"]
+        others = [plan for plan in self.plans if plan.condition.kind == "weights"]
+        by_weights = [base[0].values, *(self._planner.outputs_with(base[0], each) for each in others)]
+        return degeneracies([plan.values for plan in base], by_weights if base[0].state else ())
 
-    def _declared_fits(self, workloads: Workloads) -> bool:
+    def _declared_fits(self, workloads: TrialSizes) -> bool:
         elements = DECLARED_TIMES * self._settings.elements_at_most
-        return Budget(elements=elements, operations=1000 * elements).fits(workloads.declared)
+        return SizeBudget(elements=elements, operations=1000 * elements).fits(workloads.declared)

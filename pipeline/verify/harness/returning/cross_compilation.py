@@ -1,6 +1,6 @@
-"""Have a candidate's kernels compiled for a hardware target that is absent, in a process of their own.
+"""Has a candidate's kernels compiled for an absent hardware target, in a separate process.
 
-In: a candidate, a draft whose call is compiled, the target. Out: what became of it (`Assembled`).
+In: a candidate, a plan whose call is compiled, the target. Out: the result of each kernel (`CompileReply`).
 """
 
 from pathlib import Path
@@ -8,11 +8,11 @@ from pathlib import Path
 from pipeline.records.hardware import Target
 from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
 from pipeline.store.owners import scratch_folder
-from pipeline.verify.harness.in_place.session import how_it_ended
+from pipeline.verify.harness.in_place.session import exit_failure
 from pipeline.verify.harness.returning.encoding import place
-from pipeline.verify.harness.returning.messages import Assemble, Assembled
-from pipeline.verify.harness.returning.planning.case_plans import Draft
-from pipeline.verify.harness.returning.session import Subject
+from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan
+from pipeline.verify.harness.returning.session import TrialSubject
 
 TARGET = "pipeline.verify.harness.returning.runtime.cross_compiler:serve"
 PRELOAD = (
@@ -25,16 +25,16 @@ PRELOAD = (
 LOG = "compile.txt"
 
 
-def assemble_for(
-    server: ForkServer, subject: Subject, draft: Draft, target: Target, folder: Path
-) -> Assembled:
+def cross_compile(
+    server: ForkServer, subject: TrialSubject, plan: CasePlan, target: Target, folder: Path
+) -> CompileReply:
     """Compile the kernels of one call; a process that does not come to an end leaves them uncompiled."""
-    slots, _ = place({**draft.initial.tensors, **draft.encoded.tensors}, 0)
-    message = Assemble(
+    slots, _ = place({**plan.initial.tensors, **plan.encoded.tensors}, 0)
+    message = CompileRequest(
         source=subject.source,
         target=target,
-        initial=draft.initial.values,
-        arguments=draft.encoded.values,
+        initial=plan.initial.values,
+        arguments=plan.encoded.values,
         tensors=slots,
     )
     settings = subject.settings
@@ -43,15 +43,15 @@ def assemble_for(
         child = server.start(TARGET, limits=limits, log=folder / LOG, scratch=scratch)
         try:
             child.send(message)
-            answer: Assembled = child.receive(settings.time_limit, Assembled)
+            answer: CompileReply = child.receive(settings.time_limit, CompileReply)
         except ChildEnded as ended:
-            return Assembled(incomplete=how_it_ended(ended.exit, "while it was compiled").reason)
+            return CompileReply(incomplete=exit_failure(ended.exit, "while it was compiled").reason)
         finally:
             child.stop()
     return answer
 
 
-def facts_text(assembled: Assembled) -> str:
+def facts_text(assembled: CompileReply) -> str:
     """What a reader may want to know of the binaries: `softmax_kernel: 40 registers, 0 B spilled`."""
     parts = []
     for kernel in assembled.kernels:

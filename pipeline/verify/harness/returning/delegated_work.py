@@ -1,7 +1,7 @@
-"""Did the candidate's own kernels do the work? Asked of candidates whose values are right.
+"""Checks whether the candidate's own kernels did the work, once its values are right.
 
 In: what was observed during its calls, and the operators that `Model` itself calls. Out: a `Failure` that
-names what PyTorch computed instead, or notes on what it computed beside.
+names what PyTorch computed instead, or a note on the part that PyTorch computed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,7 +79,7 @@ def computing_kernels(calls: Iterable[Observed]) -> _Kernels:
     )
 
 
-def known(observed: Observed, computing: _Kernels) -> Observed:
+def with_computing_kernels(observed: Observed, computing: _Kernels) -> Observed:
     """The same, of kernels that are known to compute: on some values a rectifier changes nothing."""
     launches = (
         msgspec.structs.replace(each, copies=each.copies and (each.kind, each.name) not in computing)
@@ -185,7 +185,7 @@ def differentiated(forward: Sequence[Observed], backward: Observed) -> Failure |
     return _tampered(f"PyTorch computed the gradient: {', '.join(found)}") if found else None
 
 
-def beside(calls: Sequence[Observed]) -> str | None:
+def computed_by_torch(calls: Sequence[Observed]) -> str | None:
     """What PyTorch computed beside the candidate's own kernels."""
     names = dict.fromkeys(plain_name(each.name) for observed in calls for each in observed.operations)
     return f"PyTorch computed a part: {', '.join(names)}" if names else None

@@ -1,4 +1,4 @@
-"""Arguments as plain values and tensors, and the tensors' places in shared memory.
+"""Encodes arguments as plain values and tensors, and places the tensors in shared memory.
 
 In: arguments as a problem makes them. Out: `Encoded`: a tree of plain values that names its tensors, and
 these by name (`input 0`, `input 1`, ... in order); `place` lays them out between guard bands.

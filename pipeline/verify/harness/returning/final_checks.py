@@ -1,6 +1,6 @@
-"""What is asked once, of a candidate whose values are right: gradients, whose work it was, read-only inputs.
+"""Checks made once, after all values were right: gradients, whose work it was, read-only and fenced inputs.
 
-In: all judged calls. Out: the names of the checks that were made and notes; raises `Failed`.
+In: all judged calls. Out: the names of the checks that were made, and notes; raises `CandidateFailed`.
 """
 
 import signal
@@ -10,27 +10,36 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.settings import Verify
-from pipeline.verify.harness.returning.case_set import Case, CaseBook
+from pipeline.verify.harness.returning.case_set import Case, CaseSet
 from pipeline.verify.harness.returning.delegated_work import (
     computing_kernels,
     did_the_work,
     differentiated,
-    known,
     own_launches,
+    with_computing_kernels,
 )
-from pipeline.verify.harness.returning.judged_calls import Calls, Failed
-from pipeline.verify.harness.returning.judgement import Seen, Share, compare, judge, values, wrong_form
-from pipeline.verify.harness.returning.messages import Refused
+from pipeline.verify.harness.returning.judged_calls import CandidateFailed, JudgedCalls
+from pipeline.verify.harness.returning.judgement import (
+    ObservedCall,
+    Share,
+    compare,
+    judge,
+    values,
+    wrong_form,
+)
+from pipeline.verify.harness.returning.messages import RefusedReply
 from pipeline.verify.harness.returning.planning.case_plans import output_gradients
-from pipeline.verify.harness.returning.proxy import Turn
-from pipeline.verify.harness.returning.session import Ended
+from pipeline.verify.harness.returning.proxy import CallOptions
+from pipeline.verify.harness.returning.session import ProcessEnded
 from pipeline.verify.oracle.tolerance import Expected
 
 _FENCED_SIZES = 3
 TINY = 64  # elements of the largest output: on fewer, an operator's result equals another's by chance
 
 
-def close(calls: Calls, book: CaseBook, settings: Verify) -> tuple[tuple[str, ...], list[str]]:
+def final_checks(
+    calls: JudgedCalls, case_set: CaseSet, settings: Verify
+) -> tuple[tuple[str, ...], list[str]]:
     """Names of the checks that were made, and notes."""
     made, notes = list[str](), list[str]()
     if _protected(calls, every=settings.protect == "every"):
@@ -39,28 +48,28 @@ def close(calls: Calls, book: CaseBook, settings: Verify) -> tuple[tuple[str, ..
         made.append("fenced")
     _work(calls, notes)
     made.append("work")
-    if book.check_gradients:
-        _gradients(calls, book)
+    if case_set.check_gradients:
+        _gradients(calls, case_set)
         made.append("gradients")
     if _suppressed(calls):
         made.append("suppressed")
     return tuple(made), notes
 
 
-def _work(calls: Calls, notes: list[str]) -> None:
+def _work(calls: JudgedCalls, notes: list[str]) -> None:
     """PyTorch may stand in on sizes that the problem does not declare, as long as it does not everywhere."""
     fallback: dict[str, None] = {}
     elsewhere = computing_kernels(each.done.observed for each in calls.seen)
     for seen in calls.seen:
         # Where an input is a right answer (a rectifier of what is positive), a right kernel only copies.
         reference = {} if _answers_itself(seen) else seen.case.computing
-        small = max((value.numel() for value in seen.case.draft.values), default=0) < TINY
-        failure = did_the_work(known(seen.done.observed, elsewhere), reference, small=small)
+        small = max((value.numel() for value in seen.case.plan.values), default=0) < TINY
+        failure = did_the_work(with_computing_kernels(seen.done.observed, elsewhere), reference, small=small)
         if failure is None:
             continue
         label = seen.case.condition.label
         if seen.case.condition.kind != "sizes":
-            raise Failed(Failure(outcome=failure.outcome, reason=f"{failure.reason} ({label})"))
+            raise CandidateFailed(Failure(outcome=failure.outcome, reason=f"{failure.reason} ({label})"))
         fallback[label.partition(", seed")[0]] = None
     if any(seen.done.overwrites for seen in calls.seen):
         notes.append("returns the memory of an earlier result, which changes with it")
@@ -68,21 +77,21 @@ def _work(calls: Calls, notes: list[str]) -> None:
         notes.append(f"leaves it to PyTorch: {'; '.join(fallback)}")
 
 
-def _answers_itself(seen: Seen) -> bool:
+def _answers_itself(seen: ObservedCall) -> bool:
     return any(name.startswith("input") for name in seen.case.trivial)
 
 
-def _gradients(calls: Calls, book: CaseBook) -> None:
+def _gradients(calls: JudgedCalls, case_set: CaseSet) -> None:
     """Gradients of inputs and parameters within their bounds."""
     tried = 0
-    for draft in book.drafts:
-        case = book.gradient_case(draft)
-        if case is None or id(draft) in calls.refused or not calls.ready_for(draft):
+    for plan in case_set.plans:
+        case = case_set.gradient_case(plan)
+        if case is None or id(plan) in calls.refused or not calls.ready_for(plan):
             continue
-        answer = calls.attempt.call_backward(case.case, output_gradients(draft))
-        if isinstance(answer, Refused):
-            reason = f"backward: {answer.reason} ({draft.condition.label})"
-            raise Failed(Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason))
+        answer = calls.attempt.call_backward(case.case, output_gradients(plan))
+        if isinstance(answer, RefusedReply):
+            reason = f"backward: {answer.reason} ({plan.condition.label})"
+            raise CandidateFailed(Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason))
         seen, found = answer
         forward = [each.done.observed for each in calls.seen]
         elsewhere = differentiated(forward, seen.done.observed)
@@ -90,15 +99,15 @@ def _gradients(calls: Calls, book: CaseBook) -> None:
             if verdict is None:
                 continue
             if isinstance(verdict, Failure):
-                raise Failed(verdict)
+                raise CandidateFailed(verdict)
             calls.share = max(calls.share or 0.0, verdict.share)
         tried += 1
     if not tried:
-        raise Failed(Failure(outcome=Outcome.TIMEOUT, reason="backward could not be tried"))
+        raise CandidateFailed(Failure(outcome=Outcome.TIMEOUT, reason="backward could not be tried"))
 
 
 def _compared(
-    expected: Mapping[str, Expected], found: Mapping[str, torch.Tensor | None], case: Case, calls: Calls
+    expected: Mapping[str, Expected], found: Mapping[str, torch.Tensor | None], case: Case, calls: JudgedCalls
 ) -> Share | Failure:
     """Missing gradients of inputs, and of parameters that were taken over, are wrong unless they are zero."""
     missing = calls.attempt.state.missing
@@ -118,63 +127,63 @@ def _compared(
     return compare(found, wanted, case)
 
 
-def _protected(calls: Calls, *, every: bool) -> bool:
+def _protected(calls: JudgedCalls, *, every: bool) -> bool:
     """Read-only inputs: who writes to one and restores it is stopped by the processor."""
-    drafts = [seen.case.draft for seen in calls.seen if not seen.case.draft.mutated]
-    chosen = list({id(draft): draft for draft in drafts}.values())[: None if every else 1]
-    for draft in chosen:
+    plans = [seen.case.plan for seen in calls.seen if not seen.case.plan.mutated]
+    chosen = list({id(plan): plan for plan in plans}.values())[: None if every else 1]
+    for plan in chosen:
         try:
-            seen = calls.judged(draft, Turn(protected=True))
-        except Ended as ended:
+            seen = calls.judged(plan, CallOptions(protected=True))
+        except ProcessEnded as ended:
             if ended.signal in (signal.SIGSEGV, signal.SIGBUS):
-                reason = f"wrote to a read-only input ({draft.condition.label})"
-                raise Failed(Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)) from ended
+                reason = f"wrote to a read-only input ({plan.condition.label})"
+                raise CandidateFailed(Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)) from ended
             raise
         if seen is None:
             return False
     return bool(chosen)
 
 
-def _fenced(calls: Calls) -> bool:
+def _fenced(calls: JudgedCalls) -> bool:
     """Nothing can be read around the inputs: who reads there and drops it would fault on a device."""
-    drafts = list({id(seen.case.draft): seen.case.draft for seen in calls.seen}.values())
-    sizes = [draft for draft in drafts if draft.condition.kind == "sizes"]
-    for draft in (*drafts[:1], *sizes[:_FENCED_SIZES]):
+    plans = list({id(seen.case.plan): seen.case.plan for seen in calls.seen}.values())
+    sizes = [plan for plan in plans if plan.condition.kind == "sizes"]
+    for plan in (*plans[:1], *sizes[:_FENCED_SIZES]):
         try:
-            calls.judged(draft, Turn(fenced=True))
-        except Ended as ended:
+            calls.judged(plan, CallOptions(fenced=True))
+        except ProcessEnded as ended:
             if ended.signal in (signal.SIGSEGV, signal.SIGBUS):
-                reason = f"reads or writes beyond an input ({draft.condition.label})"
-                raise Failed(Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=reason)) from ended
+                reason = f"reads or writes beyond an input ({plan.condition.label})"
+                raise CandidateFailed(Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=reason)) from ended
             raise
-    return bool(drafts)
+    return bool(plans)
 
 
-def _suppressed(calls: Calls) -> bool:
+def _suppressed(calls: JudgedCalls) -> bool:
     """Without its own kernels, on data that it did not see just now, the output must be wrong."""
     cases = {id(seen.case): seen for seen in calls.seen if _tells(seen)}
     if len(cases) < 2:
         return False
     last, *others = reversed(cases.values())
     seen = others[-1]
-    if calls.judged(last.case.draft, Turn()) is None or not calls.ready_for(seen.case.draft):
+    if calls.judged(last.case.plan, CallOptions()) is None or not calls.ready_for(seen.case.plan):
         return False
     try:
-        again = calls.call(seen.case, Turn(suppress=True))
-    except Ended:
+        again = calls.call(seen.case, CallOptions(suppress=True))
+    except ProcessEnded:
         calls.attempt.session.excuse()  # without its kernels it may do anything
         return True
-    if isinstance(again, Refused) or any(each.count for each in again.done.observed.launches):
-        return not isinstance(again, Refused)
-    fits = wrong_form(again.done, seen.case.draft) is None
+    if isinstance(again, RefusedReply) or any(each.count for each in again.done.observed.launches):
+        return not isinstance(again, RefusedReply)
+    fits = wrong_form(again.done, seen.case.plan) is None
     if fits and isinstance(values(seen.case, again.outputs), Share):
         reason = f"its output is right without its own kernels ({seen.case.condition.label})"
-        raise Failed(Failure(outcome=Outcome.TAMPERED, reason=reason))
+        raise CandidateFailed(Failure(outcome=Outcome.TAMPERED, reason=reason))
     return True
 
 
-def _tells(seen: Seen) -> bool:
+def _tells(seen: ObservedCall) -> bool:
     """A call on which a right output without work is no accident."""
     launched = own_launches(seen.done.observed, seen.case.computing)
-    large = max((value.numel() for value in seen.case.draft.values), default=0) >= TINY
+    large = max((value.numel() for value in seen.case.plan.values), default=0) >= TINY
     return bool(launched) and large and not seen.case.trivial

@@ -1,24 +1,24 @@
-"""Judged calls of one candidate: each one is right, or refused, or the end.
+"""Calls of one candidate that are judged at once: right, refused, or the end of the trial.
 
-In: an attempt, cases. Out: what was seen of each right call, and a record of all of them. A wrong result is
-looked at again before it is told: does it change from call to call, is something still at work?
+In: a candidate's process, cases. Out: a record of all right calls. After a wrong result it calls again, to
+tell races, late writes and stale results from a plainly wrong value.
 """
 
 import re
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.case_set import Case, CaseBook
-from pipeline.verify.harness.returning.judgement import CHECKS, Seen, Share, judge, tampered
-from pipeline.verify.harness.returning.messages import Ready, Refused
-from pipeline.verify.harness.returning.planning.case_plans import Draft
-from pipeline.verify.harness.returning.proxy import Attempt, Turn, differing
+from pipeline.verify.harness.returning.case_set import Case, CaseSet
+from pipeline.verify.harness.returning.judgement import CHECKS, ObservedCall, Share, judge, tampered
+from pipeline.verify.harness.returning.messages import ReadyReply, RefusedReply
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan
+from pipeline.verify.harness.returning.proxy import CallOptions, CandidateProxy, differing
 
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left
 _LOOKS = 2  # more calls, to see whether a wrong result changes
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
 
 
-class Failed(Exception):
+class CandidateFailed(Exception):
     """The verdict is known."""
 
     def __init__(self, failure: Failure) -> None:
@@ -26,71 +26,71 @@ class Failed(Exception):
         self.failure = failure
 
 
-class Calls:
+class JudgedCalls:
     """All judged calls."""
 
-    def __init__(self, attempt: Attempt, book: CaseBook) -> None:
+    def __init__(self, attempt: CandidateProxy, case_set: CaseSet) -> None:
         self.attempt = attempt
-        self._book = book
-        self.seen: list[Seen] = []
+        self._case_set = case_set
+        self.seen: list[ObservedCall] = []
         """Of every call that was right, without its tensors."""
         self.share: float | None = None
-        self.refused: dict[int, Refused] = {}
-        """By identity of the draft."""
+        self.refused: dict[int, RefusedReply] = {}
+        """By identity of the plan."""
         self.kept_elsewhere: tuple[str, ...] = ()
         """Parameters that the candidate seems to hold in another form: they cannot be given other values."""
-        self.quickest: dict[int, tuple[float, Draft]] = {}
-        """By identity of the draft: seconds of its shortest call."""
+        self.quickest: dict[int, tuple[float, CasePlan]] = {}
+        """By identity of the plan: seconds of its shortest call."""
         self.pace = 0.0
         """Seconds for each unit of work, in the latest call on the base sizes."""
 
     def load(self) -> tuple[str, ...]:
         """Import the candidate; what confines its process."""
         answer = self.attempt.session.load()
-        if isinstance(answer, Refused):
-            raise Failed(refusal(answer, ""))
+        if isinstance(answer, RefusedReply):
+            raise CandidateFailed(refusal(answer, ""))
         self._innocent(answer)
         return answer.isolation
 
-    def judged(self, draft: Draft, turn: Turn) -> Seen | None:
+    def judged(self, plan: CasePlan, options: CallOptions) -> ObservedCall | None:
         """One call; None where the candidate refused it, or nothing can be said."""
-        case = self._book.case(draft)
-        if case is None or id(draft) in self.refused or not self.ready_for(draft):
+        case = self._case_set.case(plan)
+        if case is None or id(plan) in self.refused or not self.ready_for(plan):
             return None
-        seen = self.call(case, turn)
-        if isinstance(seen, Refused):
-            self._refuse(draft, seen)
+        seen = self.call(case, options)
+        if isinstance(seen, RefusedReply):
+            self._refuse(plan, seen)
             return None
         verdict = judge(seen)
         if isinstance(verdict, Failure):
-            raise Failed(self._looked_at_again(seen, verdict, turn))
+            raise CandidateFailed(self._looked_at_again(seen, verdict, options))
         self.share = max(self.share or 0.0, verdict.share)
         self.seen.append(seen)
         return seen
 
-    def ready_for(self, draft: Draft) -> bool:
-        """Construct for a draft; False where the candidate refuses, or cannot take over its weights."""
-        refused = self.attempt.construct(draft)
+    def ready_for(self, plan: CasePlan) -> bool:
+        """Construct for a plan; False where the candidate refuses, or cannot take over its weights."""
+        refused = self.attempt.construct(plan)
         if refused is not None:
-            self._refuse(draft, refused)
+            self._refuse(plan, refused)
             return False
         ready = self.attempt.state
         self._innocent(ready)
-        lost = [name for name in draft.changed if name in ready.missing]
-        if lost and ready.spare >= sum(draft.state[name].numel() for name in lost):
+        lost = [name for name in plan.changed if name in ready.missing]
+        if lost and ready.spare >= sum(plan.state[name].numel() for name in lost):
             self.kept_elsewhere = tuple(lost)
             return False
         return True
 
-    def call(self, case: Case, turn: Turn) -> Seen | Refused:
+    def call(self, case: Case, options: CallOptions) -> ObservedCall | RefusedReply:
         """One call that is not judged yet, timed."""
         before = self.attempt.session.seconds
-        seen = self.attempt.call(case, turn)
+        seen = self.attempt.call(case, options)
         spent = self.attempt.session.seconds - before
         if case.condition.kind == "base":
-            self.pace = spent / case.draft.work
-        shortest, _ = self.quickest.get(id(case.draft), (spent, case.draft))
-        self.quickest[id(case.draft)] = min(shortest, spent), case.draft
+            self.pace = spent / case.plan.work
+        shortest, _ = self.quickest.get(id(case.plan), (spent, case.plan))
+        self.quickest[id(case.plan)] = min(shortest, spent), case.plan
         return seen
 
     @property
@@ -98,18 +98,18 @@ class Calls:
         """Names of the checks that judged at least one call."""
         return CHECKS if self.seen else ()
 
-    def _innocent(self, ready: Ready) -> None:
+    def _innocent(self, ready: ReadyReply) -> None:
         if ready.tampering:
-            raise Failed(tampered(ready.tampering))
+            raise CandidateFailed(tampered(ready.tampering))
 
-    def _refuse(self, draft: Draft, answer: Refused) -> None:
+    def _refuse(self, plan: CasePlan, answer: RefusedReply) -> None:
         """Sizes that the problem does not declare may be refused, by an exception that says so."""
-        failure = refusal(answer, draft.condition.label)
-        if not draft.condition.refusable or answer.error in ENDING or failure.outcome in _NEVER:
-            raise Failed(failure)
-        self.refused[id(draft)] = answer
+        failure = refusal(answer, plan.condition.label)
+        if not plan.condition.refusable or answer.error in ENDING or failure.outcome in _NEVER:
+            raise CandidateFailed(failure)
+        self.refused[id(plan)] = answer
 
-    def _looked_at_again(self, seen: Seen, failure: Failure, turn: Turn) -> Failure:
+    def _looked_at_again(self, seen: ObservedCall, failure: Failure, options: CallOptions) -> Failure:
         if failure.outcome not in (Outcome.WRONG_VALUE, Outcome.UNWRITTEN_OUTPUT):
             return failure
         observed = seen.done.observed
@@ -119,22 +119,24 @@ class Calls:
                 return late
         if failure.outcome is not Outcome.WRONG_VALUE:
             return failure
-        return self._changing(seen, failure, turn) or self._without_weights(failure)
+        return self._changing(seen, failure, options) or self._without_weights(failure)
 
-    def _still_at_work(self, seen: Seen) -> Failure | None:
-        again = self.attempt.call(seen.case, Turn(settle=_LONG_SETTLE))
-        if isinstance(again, Refused) or not any(each.changed_later for each in again.done.outputs):
+    def _still_at_work(self, seen: ObservedCall) -> Failure | None:
+        again = self.attempt.call(seen.case, CallOptions(settle=_LONG_SETTLE))
+        if isinstance(again, RefusedReply) or not any(each.changed_later for each in again.done.outputs):
             return None
         reason = f"its outputs change after forward has returned ({seen.case.condition.label})"
         return Failure(outcome=Outcome.TAMPERED, reason=reason)
 
-    def _changing(self, seen: Seen, failure: Failure, turn: Turn) -> Failure | None:
+    def _changing(self, seen: ObservedCall, failure: Failure, options: CallOptions) -> Failure | None:
         """Garbage changes from call to call; a result that depends on earlier calls was right at first."""
         right_before = any(each.case is seen.case for each in self.seen)
         changed = rights = 0
         for _ in range(_LOOKS):
-            again = self.attempt.call(seen.case, Turn(threads=turn.threads, same_objects=turn.same_objects))
-            if isinstance(again, Refused):
+            again = self.attempt.call(
+                seen.case, CallOptions(threads=options.threads, same_objects=options.same_objects)
+            )
+            if isinstance(again, RefusedReply):
                 return None
             changed = max(changed, differing(seen.outputs, again.outputs))
             rights += isinstance(judge(again), Share)
@@ -154,7 +156,7 @@ class Calls:
         return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
 
 
-def refusal(answer: Refused, label: str) -> Failure:
+def refusal(answer: RefusedReply, label: str) -> Failure:
     """What an exception means where none was allowed."""
     where = f" ({label})" if label else ""
     if _REACHES_OUT.search(answer.reason):

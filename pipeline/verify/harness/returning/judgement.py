@@ -1,7 +1,7 @@
-"""What one call of a candidate left behind: right, or the first thing that is wrong with it.
+"""Judges one call of a candidate: form of the outputs, memory, values.
 
 In: the case, what the candidate's process reports, copies of the outputs and of the inputs. Out: a `Failure`,
-or how much of the bound was used. The order is that of causes: what a user must fix first comes first.
+or the share of the bound that was used. The fault to fix first comes first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ import torch
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.harness.returning.case_set import Case
-from pipeline.verify.harness.returning.messages import Done, Observed, Returned
-from pipeline.verify.harness.returning.planning.case_plans import Draft, ReferenceOutput
+from pipeline.verify.harness.returning.messages import CallReply, Observed, ReturnedTensor
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan, ReferenceOutput
 from pipeline.verify.oracle.tolerance import Expected, deviation
 
 CHECKS = (
@@ -28,11 +28,11 @@ CHECKS = (
 """In the order in which they judge a call."""
 
 
-class Seen(Record, frozen=True, kw_only=True, eq=False):
+class ObservedCall(Record, frozen=True, kw_only=True, eq=False):
     """One call as the judge sees it."""
 
     case: Case
-    done: Done
+    done: CallReply
     outputs: tuple[torch.Tensor | None, ...]
     """Copies; None for one that was not copied."""
     mutated: dict[str, torch.Tensor]
@@ -47,11 +47,11 @@ class Share(Record, frozen=True, kw_only=True):
     share: float
 
 
-def judge(seen: Seen) -> Share | Failure:
+def judge(seen: ObservedCall) -> Share | Failure:
     """Judge one call."""
     failure = (
         tampering(seen.done.observed)
-        or wrong_form(seen.done, seen.case.draft)
+        or wrong_form(seen.done, seen.case.plan)
         or _aliasing(seen)
         or _mutation(seen)
         or _guards(seen)
@@ -78,9 +78,9 @@ def tampered(lines: Sequence[str]) -> Failure:
     return Failure(outcome=Outcome.TAMPERED, reason="; ".join(lines)[:400])
 
 
-def _aliasing(seen: Seen) -> Failure | None:
+def _aliasing(seen: ObservedCall) -> Failure | None:
     """An output lies in memory of its own, unless `Model`'s shares that of the same input."""
-    for output, reference in zip(seen.done.outputs, seen.case.draft.outputs, strict=True):
+    for output, reference in zip(seen.done.outputs, seen.case.plan.outputs, strict=True):
         shared = [name for name in output.aliases if name not in reference.aliases]
         if not shared or 0 in output.shape:
             continue
@@ -92,15 +92,15 @@ def _aliasing(seen: Seen) -> Failure | None:
     return None
 
 
-def _mutation(seen: Seen) -> Failure | None:
+def _mutation(seen: ObservedCall) -> Failure | None:
     """Inputs are what they were; where `Model` changes one, the same change or none is right."""
     if seen.done.reshaped:
         return Failure(outcome=Outcome.INPUT_MUTATED, reason="; ".join(seen.done.reshaped)[:400])
     for name, now in seen.mutated.items():
-        wanted = seen.case.draft.mutated.get(name)
+        wanted = seen.case.plan.mutated.get(name)
         if wanted is not None and _close(now, wanted):
             continue
-        before = seen.case.draft.encoded.tensors[name]
+        before = seen.case.plan.encoded.tensors[name]
         changed = (now != before) & ~(now.isnan() & before.isnan())
         count = int(changed.sum())
         where = ", ".join(str(int(axis)) for axis in changed.nonzero()[0]) if count else "bits of a NaN"
@@ -118,12 +118,12 @@ def _close(now: torch.Tensor, wanted: torch.Tensor) -> bool:
     return torch.allclose(now, wanted, rtol=rtol, atol=rtol * scale, equal_nan=True)
 
 
-def _guards(seen: Seen) -> Failure | None:
+def _guards(seen: ObservedCall) -> Failure | None:
     reasons = [seen.trespass] if seen.trespass else list(seen.done.observed.out_of_bounds)
     return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason="; ".join(reasons)[:400]) if reasons else None
 
 
-def _completion(done: Done) -> Failure | None:
+def _completion(done: CallReply) -> Failure | None:
     """All work is finished when forward returns."""
     for output in done.outputs:
         if output.changed_later:
@@ -132,7 +132,7 @@ def _completion(done: Done) -> Failure | None:
     return None
 
 
-def _written(done: Done) -> Failure | None:
+def _written(done: CallReply) -> Failure | None:
     for output in done.outputs:
         if output.unwritten:
             reason = f"{output.name}: {output.unwritten} elements were never written"
@@ -193,20 +193,20 @@ _PLAIN = ("Tensor", "Parameter")
 _DEVICES = ("cpu", "cuda", "cuda:0", "")
 
 
-def wrong_form(done: Done, draft: Draft) -> Failure | None:
+def wrong_form(done: CallReply, plan: CasePlan) -> Failure | None:
     """The first thing about the outputs, beside their values, that differs."""
-    if (done.structure == "tensor") == draft.several:
-        expected = f"{len(draft.outputs)} tensors" if draft.several else "a tensor"
+    if (done.structure == "tensor") == plan.several:
+        expected = f"{len(plan.outputs)} tensors" if plan.several else "a tensor"
         return wrong_shape(f"returned {_article(done.structure)}, expected {expected}")
-    if len(draft.outputs) != len(done.outputs):
-        return wrong_shape(f"returned {len(done.outputs)} outputs, expected {len(draft.outputs)}")
-    for reference, output in zip(draft.outputs, done.outputs, strict=True):
-        for failure in _differences(output, reference, draft):
+    if len(plan.outputs) != len(done.outputs):
+        return wrong_shape(f"returned {len(done.outputs)} outputs, expected {len(plan.outputs)}")
+    for reference, output in zip(plan.outputs, done.outputs, strict=True):
+        for failure in _differences(output, reference, plan):
             return failure
     return None
 
 
-def _differences(got: Returned, wanted: ReferenceOutput, draft: Draft) -> Iterator[Failure]:
+def _differences(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> Iterator[Failure]:
     """In the order in which they are told; a difference may make the later ones meaningless."""
     if got.kind not in _PLAIN:
         yield wrong_shape(f"{got.name}: is {_article(got.kind)}, expected a torch.Tensor")
@@ -215,7 +215,7 @@ def _differences(got: Returned, wanted: ReferenceOutput, draft: Draft) -> Iterat
         yield Failure(outcome=Outcome.WRONG_DTYPE, reason=reason)
     if got.shape != wanted.shape:
         yield wrong_shape(f"{got.name}: has shape {got.shape}, expected {wanted.shape}")
-    if not _fitting_strides(got, wanted, draft):
+    if not _fitting_strides(got, wanted, plan):
         yield wrong_shape(f"{got.name}: has strides {got.strides}, expected {wanted.strides}")
     if got.device not in _DEVICES:
         yield wrong_shape(f"{got.name}: is on {got.device}, expected it where the inputs are")
@@ -223,14 +223,12 @@ def _differences(got: Returned, wanted: ReferenceOutput, draft: Draft) -> Iterat
         yield wrong_shape(f"{got.name}: two of its elements share memory")
 
 
-def _fitting_strides(got: Returned, wanted: ReferenceOutput, draft: Draft) -> bool:
+def _fitting_strides(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> bool:
     """As `Model`'s, contiguous, or as an input of this shape, whose strides elementwise operators keep."""
     if 0 in got.shape:
         return True
     inputs = [
-        tuple(tensor.stride())
-        for tensor in draft.encoded.tensors.values()
-        if tuple(tensor.shape) == got.shape
+        tuple(tensor.stride()) for tensor in plan.encoded.tensors.values() if tuple(tensor.shape) == got.shape
     ]
     allowed = [wanted.strides, contiguous_strides(got.shape), *inputs]
     axes = [axis for axis, size in enumerate(got.shape) if size > 1]

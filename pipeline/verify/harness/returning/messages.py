@@ -1,8 +1,8 @@
-"""What the judge and a candidate's process say to each other: plain records, tensors by their place.
+"""Messages between the judge and a candidate's process: plain records; tensors by their place.
 
-The judge sends `Load`, then one `Call` at a time, each answered by `Ready`, `Done` or `Refused`. Tensors
-travel in shared memory (`pipeline.verify.harness.buffers`): a `Call` says where its inputs lie and
-where copies of the outputs go.
+The judge sends `LoadRequest`, then one `CallRequest` at a time, each answered by `ReadyReply`, `CallReply`
+or `RefusedReply`. Tensors travel in shared memory (`pipeline.verify.harness.buffers`): a `CallRequest` says
+where its inputs lie and where copies of the outputs go.
 """
 
 from typing import Any, Literal
@@ -23,7 +23,7 @@ A tensor is `{"tensor": name}` with the name of a slot, a tuple `{"tuple": [...]
 """
 
 
-class Load(Record, frozen=True, kw_only=True):
+class LoadRequest(Record, frozen=True, kw_only=True):
     """Import the candidate and construct its `ModelNew`."""
 
     source: str
@@ -36,7 +36,7 @@ class Load(Record, frozen=True, kw_only=True):
     """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
 
 
-class Construct(Record, frozen=True, kw_only=True, tag="construct"):
+class ConstructRequest(Record, frozen=True, kw_only=True, tag="construct"):
     """Make a new `ModelNew(*arguments)` under a seed; sent once for each set of init arguments."""
 
     seed: int
@@ -47,7 +47,7 @@ class Construct(Record, frozen=True, kw_only=True, tag="construct"):
     """Parameters and buffers of the reference, by name, in its order; already in shared memory."""
 
 
-class Call(Record, frozen=True, kw_only=True, tag="call"):
+class CallRequest(Record, frozen=True, kw_only=True, tag="call"):
     """Call `forward(*arguments)`."""
 
     nonce: str
@@ -76,7 +76,7 @@ class Call(Record, frozen=True, kw_only=True, tag="call"):
     """Seconds to wait after the outputs were copied before they are compared with their copies."""
 
 
-class Returned(Record, frozen=True, kw_only=True):
+class ReturnedTensor(Record, frozen=True, kw_only=True):
     """One tensor that came out: an output, or a gradient of an input or parameter."""
 
     name: str
@@ -96,7 +96,7 @@ class Returned(Record, frozen=True, kw_only=True):
     overlaps: bool = False
     """Whether two of its elements share memory."""
     unwritten: int = 0
-    """Elements that still hold what fresh memory was filled with."""
+    """Elements that still hold what allocations memory was filled with."""
     changed_later: bool = False
     """Whether it changed after `forward` had returned."""
 
@@ -147,30 +147,29 @@ class Observed(Record, frozen=True, kw_only=True):
     """Writes outside of tensors that it allocated itself."""
 
 
-class Ready(Record, frozen=True, kw_only=True, tag="ready"):
+class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
     """Loaded, or constructed."""
 
     state: str = ""
-    """After `Construct`: how the reference's parameters were taken over: `by name`, `by shape`, `none`,
-    `equal`."""
+    """After `ConstructRequest`: how parameters were matched: `by name`, `by shape`, `none`, `equal`."""
     missing: tuple[str, ...] = ()
-    """After `Construct`: parameters of the reference that have no counterpart."""
+    """After `ConstructRequest`: parameters of the reference that have no counterpart."""
     spare: int = 0
-    """After `Construct`: elements of the candidate's own floating tensors (parameters, buffers, attributes of
-    its modules) that took over nothing: they may hold a missing parameter in another form."""
+    """After `ConstructRequest`: elements of the candidate's own floating tensors (parameters, buffers,
+    attributes of its modules) that took over nothing: they may hold a missing parameter in another form."""
     isolation: tuple[str, ...] = ()
-    """After `Load`: what confines the process."""
+    """After `LoadRequest`: what confines the process."""
     process: int = 0
-    """After `Load`: its id, so that the time can be told in which it waited for a core."""
+    """After `LoadRequest`: its id, so that the time can be told in which it waited for a core."""
     tampering: tuple[str, ...] = ()
 
 
-class Done(Record, frozen=True, kw_only=True, tag="done"):
+class CallReply(Record, frozen=True, kw_only=True, tag="done"):
     """`forward` (and `backward`) returned."""
 
     nonce: str
-    outputs: tuple[Returned, ...]
-    gradients: tuple[Returned, ...] = ()
+    outputs: tuple[ReturnedTensor, ...]
+    gradients: tuple[ReturnedTensor, ...] = ()
     structure: str = "tensor"
     """`tensor`, `tuple`, `list`, or the name of any other type."""
     reshaped: tuple[str, ...] = ()
@@ -181,7 +180,7 @@ class Done(Record, frozen=True, kw_only=True, tag="done"):
     seconds: float
 
 
-class Refused(Record, frozen=True, kw_only=True, tag="refused"):
+class RefusedReply(Record, frozen=True, kw_only=True, tag="refused"):
     """Importing, constructing or calling raised."""
 
     stage: Literal["import", "build", "construct", "call", "backward"]
@@ -193,10 +192,10 @@ class Refused(Record, frozen=True, kw_only=True, tag="refused"):
     nonce: str = ""
 
 
-Answer = Ready | Done | Refused
+Answer = ReadyReply | CallReply | RefusedReply
 
 
-class Assemble(Record, frozen=True, kw_only=True):
+class CompileRequest(Record, frozen=True, kw_only=True):
     """Compile the kernels of one call for an absent target (`runtime.cross_compiler`)."""
 
     source: str
@@ -210,7 +209,7 @@ class Assemble(Record, frozen=True, kw_only=True):
     """Types and shapes of the tensors among both; nobody reads their memory."""
 
 
-class AssembledKernel(Record, frozen=True, kw_only=True):
+class CompiledKernel(Record, frozen=True, kw_only=True):
     """One kernel as compiled for the target."""
 
     name: str
@@ -222,10 +221,10 @@ class AssembledKernel(Record, frozen=True, kw_only=True):
     """Bytes per block."""
 
 
-class Assembled(Record, frozen=True, kw_only=True):
+class CompileReply(Record, frozen=True, kw_only=True):
     """What became of it."""
 
-    kernels: tuple[AssembledKernel, ...] = ()
+    kernels: tuple[CompiledKernel, ...] = ()
     failure: Failure | None = None
     """`compile_error`, or `launch_error` where a kernel needs more than the target has."""
     incomplete: str = ""

@@ -1,4 +1,4 @@
-"""Everything that is watched in a candidate's process, around its import, construction and calls.
+"""Starts and reads all observers of a candidate's process, around its import, construction and calls.
 
 In: what the candidate runs. Out: `Observed`, made from the launches of its own kernels, operators of
 PyTorch, its surroundings, threads, processes and memory.
@@ -19,8 +19,8 @@ from pipeline.sandbox.private import private
 from pipeline.sandbox.running import Running
 from pipeline.verify.harness.returning.messages import Observed, TorchOperation, Where
 from pipeline.verify.harness.returning.observers import native_code, tensor_access
-from pipeline.verify.harness.returning.observers.allocations import FreshMemory
-from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.returning.observers.data_flow import DataFlow
 from pipeline.verify.harness.returning.observers.host_arrays import watch_arrays
 from pipeline.verify.harness.returning.observers.kernel_launches import (
     LaunchLog,
@@ -28,9 +28,9 @@ from pipeline.verify.harness.returning.observers.kernel_launches import (
     watch_interpreter,
 )
 from pipeline.verify.harness.returning.observers.native_calls import watch_ctypes, watch_extensions
-from pipeline.verify.harness.returning.observers.profiler import Profile, unseen
-from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
-from pipeline.verify.harness.returning.observers.torch_operators import Operations, Watch
+from pipeline.verify.harness.returning.observers.profiler import OperatorProfile, unseen
+from pipeline.verify.harness.returning.observers.symbol_lookups import SymbolLookups
+from pipeline.verify.harness.returning.observers.torch_operators import OperatorWatch, TorchOperators
 from pipeline.verify.harness.thread_pools import fill_pools
 
 _initial_seed = torch.initial_seed
@@ -40,18 +40,18 @@ _manual_seed = torch.manual_seed
 class Observer:
     """Made and installed before the candidate is imported."""
 
-    def __init__(self, where: Where, pretence: Callable[[], AbstractContextManager[Any]]) -> None:
-        self.fresh = FreshMemory()
-        self._lineage = Lineage()
-        self._log = LaunchLog(self._lineage, self.fresh)
-        self._operations = Operations(self._lineage, self.fresh)
+    def __init__(self, where: Where, device_context: Callable[[], AbstractContextManager[Any]]) -> None:
+        self.allocations = GuardedAllocations()
+        self._data_flow = DataFlow()
+        self._log = LaunchLog(self._data_flow, self.allocations)
+        self._operations = TorchOperators(self._data_flow, self.allocations)
         self._operations.foreign = functools.partial(self._log.around, "extension")
-        self._pretence = pretence
+        self._device_context = device_context
         self._local = threading.local()
         self._forks: list[str] = []
-        self._lookups = Lookups()
+        self._symbol_lookups = SymbolLookups()
         self._direct: dict[str, tuple[str, ...]] = {}
-        self._profile = Profile()
+        self._profile = OperatorProfile()
         self._unfilled = where == "interpreter"
         self._install(where)
         self._surroundings = private("pipeline.sandbox.surroundings")
@@ -61,12 +61,12 @@ class Observer:
         self._native = frozenset(native_code.mapped())
 
     def _install(self, where: Where) -> None:
-        watch_ctypes(self._log, self._lineage, self._lookups)
-        watch_extensions(self._log, self._lookups)
+        watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
+        watch_extensions(self._log, self._symbol_lookups)
         watch_threads(self.watching)
         watch_arrays(
-            self._lineage.computed_on_host,
-            lambda tensor: self._is_watching() and self._lineage.of_the_call(tensor),
+            self._data_flow.computed_on_host,
+            lambda tensor: self._is_watching() and self._data_flow.of_the_call(tensor),
         )
         if where == "interpreter":
             watch_interpreter(self._log, self.aside)
@@ -80,20 +80,20 @@ class Observer:
         watch = self._operations.watch()
         outer, self._local.watch = getattr(self._local, "watch", None), watch
         try:
-            with self._pretence(), watch:
+            with self._device_context(), watch:
                 yield
         finally:
             self._local.watch = outer
 
     def _is_watching(self) -> bool:
         """Whether this thread runs code of the candidate, not of the harness."""
-        watch: Watch | None = getattr(self._local, "watch", None)
+        watch: OperatorWatch | None = getattr(self._local, "watch", None)
         return watch is not None and not watch.is_aside
 
     def begin(self, inputs: Iterable[tuple[int, int]], *, seed: int, suppress: bool) -> None:
         """A call begins; `inputs`: address and bytes of each."""
         inputs = tuple(inputs)
-        self._lineage.next_call(start for start, _ in inputs)
+        self._data_flow.next_call(start for start, _ in inputs)
         self._log.next_call(inputs, suppress=suppress)
         self._forks.clear()
         _manual_seed(seed)
@@ -107,7 +107,7 @@ class Observer:
         seeded = ("torch's random state was seeded",) if _initial_seed() != self._seed else ()
         own = tuple(path for path in native_code.mapped() if path not in self._native)
         with tensor_access.plainly():
-            operations = self._lineage.operations(outputs)
+            operations = self._data_flow.operations(outputs)
         hidden = unseen(events or (), {each.name: each.elements for each in operations})
         stopped = () if events is not None else ("PyTorch's profiler was stopped",)
         return Observed(
@@ -117,7 +117,7 @@ class Observer:
             tampering=(*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)),
             threads=max(left.threads, left.native),
             children=left.children,
-            out_of_bounds=self.fresh.trespasses(),
+            out_of_bounds=self.allocations.trespasses(),
         )
 
     def tampering(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class Observer:
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
         """Inside, in a thread that is watched, the harness itself works."""
-        watch: Watch | None = getattr(self._local, "watch", None)
+        watch: OperatorWatch | None = getattr(self._local, "watch", None)
         with tensor_access.plainly(), watch.aside() if watch else contextlib.nullcontext():
             yield
 
@@ -152,7 +152,7 @@ class Observer:
         for path in paths:
             if path not in self._direct:
                 self._direct[path] = native_code.direct_calls(path)
-            names = (*self._direct[path], *self._lookups.found(path))
+            names = (*self._direct[path], *self._symbol_lookups.found(path))
             for name in names if launched else ():
                 yield TorchOperation(name=name, count=1, elements=elements, from_own=False, is_output=False)
 

@@ -1,8 +1,9 @@
-"""Runs in the candidate's process: import it, construct its `ModelNew`, call it when told, and answer.
+"""Runs in the candidate's process: imports it, constructs its `ModelNew`, calls it, and answers.
 
-In: `Load`, then `Construct`s and `Call`s over a channel. Out: `Ready`, `Done` or `Refused` for each.
-Expected values never come here. The candidate may do here what it likes: what it returns is read by the
-judge from shared memory, and what it changes around itself is looked for after each step.
+In: a `LoadRequest`, then `ConstructRequest`s and `CallRequest`s over a channel. Out: `ReadyReply`,
+`CallReply` or `RefusedReply` for each. Expected values never enter this process. The candidate may do
+anything in it: the judge reads outputs from shared memory, and changes to the process are looked for after
+each step.
 """
 
 import contextlib
@@ -25,22 +26,29 @@ import torch._dynamo  # a dispatch mode would import it in every child, which ta
 from pipeline.records.record import Record
 from pipeline.sandbox.channel import Channel
 from pipeline.sandbox.confine import confine
-from pipeline.verify.harness.returning.messages import Answer, Call, Construct, Load, Ready, Refused
+from pipeline.verify.harness.returning.messages import (
+    Answer,
+    CallRequest,
+    ConstructRequest,
+    LoadRequest,
+    ReadyReply,
+    RefusedReply,
+)
 from pipeline.verify.harness.returning.observer import Observer
 from pipeline.verify.harness.returning.runtime.caller import Caller
 from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
 from pipeline.verify.harness.returning.runtime.decoding import decode, views
-from pipeline.verify.harness.returning.runtime.extension_builds import Builds, stand_in_for_builds
-from pipeline.verify.harness.returning.runtime.fake_device import pretend
+from pipeline.verify.harness.returning.runtime.extension_builds import ExtensionBuilds, stand_in_for_builds
+from pipeline.verify.harness.returning.runtime.fake_device import fake_device
 from pipeline.verify.harness.returning.runtime.refusal import refuse
-from pipeline.verify.harness.returning.runtime.weight_transfer import take_over
+from pipeline.verify.harness.returning.runtime.weight_transfer import transfer_weights
 
 
 def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
     faulthandler.disable()  # how the process ends is told by the sandbox; the log is the candidate's
     send, receive = channel.send, channel.receive
-    load: Load = receive(Load)
+    load: LoadRequest = receive(LoadRequest)
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
@@ -49,24 +57,26 @@ def serve(channel: Channel) -> None:
     send(answer)
     while session.alive:
         try:
-            message: Call | Construct = receive(Call | Construct)
+            message: CallRequest | ConstructRequest = receive(CallRequest | ConstructRequest)
         except EOFError:
             return
-        answer = session.construct(message) if isinstance(message, Construct) else session.call(message)
+        answer = (
+            session.construct(message) if isinstance(message, ConstructRequest) else session.call(message)
+        )
         send(answer)
 
 
 class _Session:
     """One candidate: its module, its model, and those who watch it."""
 
-    def __init__(self, load: Load, memory: mmap.mmap, isolation: tuple[str, ...]) -> None:
+    def __init__(self, load: LoadRequest, memory: mmap.mmap, isolation: tuple[str, ...]) -> None:
         self._load = load
         self._process = os.getpid()
         self._isolation = isolation
         self._memory = memory
         self._device = "cuda" if load.where == "cuda" else "cpu"
         prepared = prepare(load, time.perf_counter)
-        self._observer = Observer(load.where, prepared.pretence)
+        self._observer = Observer(load.where, prepared.device_context)
         self._caller = Caller(memory, self._device, self._observer, prepared.builds, time.sleep)
         self._module: ModuleType | None = None
 
@@ -75,16 +85,18 @@ class _Session:
         """Whether there is a candidate to be called."""
         return self._module is not None
 
-    def load(self) -> Ready | Refused:
+    def load(self) -> ReadyReply | RefusedReply:
         """Import the candidate."""
         try:
             with self._observer.watching():
                 self._module = import_candidate(Path(self._load.source), Path.cwd())
         except BaseException as error:
             return refuse(error, "import")
-        return Ready(isolation=self._isolation, process=self._process, tampering=self._observer.tampering())
+        return ReadyReply(
+            isolation=self._isolation, process=self._process, tampering=self._observer.tampering()
+        )
 
-    def construct(self, message: Construct) -> Ready | Refused:
+    def construct(self, message: ConstructRequest) -> ReadyReply | RefusedReply:
         """Make a new model, with the weights of the reference."""
         given = views(self._memory, (*message.inputs, *message.state), self._device)
         # The judge's memory holds something else soon: what the model keeps must be its own.
@@ -95,18 +107,18 @@ class _Session:
             with self._observer.watching():
                 arguments = [decode(value, given) for value in message.arguments]
                 model = self._made(message.seed, arguments)
-            takeover = take_over(model, state)
+            transfer = transfer_weights(model, state)
         except BaseException as error:
             return refuse(error, "construct")
-        self._caller.model, self._caller.names = model, takeover.names
-        return Ready(
-            state=takeover.state,
-            missing=takeover.missing,
-            spare=takeover.spare,
+        self._caller.model, self._caller.names = model, transfer.names
+        return ReadyReply(
+            state=transfer.state,
+            missing=transfer.missing,
+            spare=transfer.spare,
             tampering=self._observer.tampering(),
         )
 
-    def call(self, message: Call) -> Answer:
+    def call(self, message: CallRequest) -> Answer:
         """Call the model."""
         return self._caller.call(message)
 
@@ -122,16 +134,16 @@ _FILL = -6  # M_PERTURB: fill what malloc gives
 _PATTERN = 0x80  # it gives bytes of 0x7f, huge numbers in every floating type
 
 
-class Prepared(Record, frozen=True, kw_only=True, eq=False):
+class PreparedProcess(Record, frozen=True, kw_only=True, eq=False):
     """A process that is ready for a candidate."""
 
-    pretence: Callable[[], AbstractContextManager[Any]]
-    builds: Builds
+    device_context: Callable[[], AbstractContextManager[Any]]
+    builds: ExtensionBuilds
 
 
-def prepare(load: Load, clock: Callable[[], float]) -> Prepared:
+def prepare(load: LoadRequest, clock: Callable[[], float]) -> PreparedProcess:
     """Mend the interpreter, stand in for the device, watch builds."""
-    builds = Builds(clock)
+    builds = ExtensionBuilds(clock)
     stand_in_for_builds(builds, device=load.where == "cuda")
     fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
     if fill is not None:
@@ -141,6 +153,6 @@ def prepare(load: Load, clock: Callable[[], float]) -> Prepared:
 
         mend()
     if load.where == "cuda":
-        return Prepared(pretence=contextlib.nullcontext, builds=builds)
-    pretence = pretend(load.limits, shown=load.where == "interpreter")
-    return Prepared(pretence=pretence, builds=builds)
+        return PreparedProcess(device_context=contextlib.nullcontext, builds=builds)
+    device_context = fake_device(load.limits, shown=load.where == "interpreter")
+    return PreparedProcess(device_context=device_context, builds=builds)

@@ -1,6 +1,7 @@
-"""One candidate's process and memory: constructs and calls it under a condition, and reads what came back.
+"""The judge's side of a candidate's process: constructs and calls the candidate, and reads its outputs.
 
-In: a session, shared memory, cases. Out: what the judge saw of each call (`Seen`), or that it was refused.
+In: a session, shared memory, cases. Out: a record of each call (`ObservedCall`), or that it was refused.
+Places and shapes that the process reports are checked before memory is read.
 """
 
 import math
@@ -14,9 +15,16 @@ from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import ALIGNMENT, Arena, Slot, repeat_word
 from pipeline.verify.harness.returning.case_set import Case
 from pipeline.verify.harness.returning.encoding import PAGE, distinct, place
-from pipeline.verify.harness.returning.judgement import Seen
-from pipeline.verify.harness.returning.messages import Call, Construct, Done, Ready, Refused, Returned
-from pipeline.verify.harness.returning.planning.case_plans import Draft, output_gradients
+from pipeline.verify.harness.returning.judgement import ObservedCall
+from pipeline.verify.harness.returning.messages import (
+    CallReply,
+    CallRequest,
+    ConstructRequest,
+    ReadyReply,
+    RefusedReply,
+    ReturnedTensor,
+)
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.returning.session import Session
 
 _DTYPES = {
@@ -28,7 +36,7 @@ _GUARD = 0x7FFF  # a NaN that is no pattern of other memory: what was read beyon
 _POISON = 0x7F  # repeated, a NaN in most floating types
 
 
-class Board(Arena):
+class CandidateMemory(Arena):
     """An arena that knows what it wrote."""
 
     def __init__(self, size: int) -> None:
@@ -67,7 +75,7 @@ class Board(Arena):
                 trespass = trespass or f"{name}: {outside} elements around it were written"
         return mutated, trespass
 
-    def read(self, returned: Returned, first: int) -> torch.Tensor | None:
+    def read(self, returned: ReturnedTensor, first: int) -> torch.Tensor | None:
         """A copy of an output that was left at or after a byte offset; None where none can be read."""
         dtype: Any = _DTYPES.get(returned.dtype)
         if dtype is None or returned.offset is None or any(size < 0 for size in returned.shape):
@@ -82,10 +90,10 @@ class Board(Arena):
 
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a call elsewhere
-_SLACK = 1 << 16  # bytes of room for outputs that are larger than they should be
+_SLACK = 1 << 16  # bytes of layout for outputs that are larger than they should be
 
 
-class Turn(Record, frozen=True, kw_only=True):
+class CallOptions(Record, frozen=True, kw_only=True):
     """How a case is called."""
 
     shift: int = 0
@@ -103,7 +111,7 @@ class Turn(Record, frozen=True, kw_only=True):
     """Seconds after which outputs are looked at again."""
 
 
-class Room(Record, frozen=True, kw_only=True):
+class SharedLayout(Record, frozen=True, kw_only=True):
     """Where things lie in the shared memory of one candidate: weights, inputs, outputs."""
 
     inputs: int
@@ -116,96 +124,100 @@ class Room(Record, frozen=True, kw_only=True):
         return self.outputs + self.output_bytes
 
 
-def room_for(drafts: Iterable[Draft], *, gradients: bool) -> Room:
-    """Enough for each of the drafts."""
+def layout_for(plans: Iterable[CasePlan], *, gradients: bool) -> SharedLayout:
+    """Enough for each of the plans."""
     inputs, sizes, outputs = PAGE, 0, 0
-    for draft in drafts:
-        inputs = max(inputs, place({**draft.initial.tensors, **draft.state}, 0)[1])
-        given = dict(draft.encoded.tensors)
-        back = list(draft.values)
+    for plan in plans:
+        inputs = max(inputs, place({**plan.initial.tensors, **plan.state}, 0)[1])
+        given = dict(plan.encoded.tensors)
+        back = list(plan.values)
         if gradients:
-            given |= output_gradients(draft)
-            back += [*given.values(), *draft.state.values()]
+            given |= output_gradients(plan)
+            back += [*given.values(), *plan.state.values()]
         sizes = max(sizes, place(given, 0, flush=True)[1], place(given, 0)[1])
         # Twice 8 bytes for each element: what has a wrong type or shape is read as well, and then named.
         outputs = max(outputs, sum(16 * tensor.numel() + ALIGNMENT for tensor in back))
     start = _page(inputs + sizes + SHIFT)
-    return Room(inputs=inputs, outputs=start, output_bytes=_page(outputs + _SLACK))
+    return SharedLayout(inputs=inputs, outputs=start, output_bytes=_page(outputs + _SLACK))
 
 
-class Attempt:
+class CandidateProxy:
     """A candidate that is being tried."""
 
-    def __init__(self, session: Session, board: Board, room: Room) -> None:
+    def __init__(self, session: Session, memory: CandidateMemory, layout: SharedLayout) -> None:
         self.session = session
-        self._board = board
-        self._room = room
+        self._memory = memory
+        self._layout = layout
         self._constructed = ""
-        self.state = Ready()
+        self.state = ReadyReply()
         """How the weights of the present instance were taken over."""
 
-    def call(self, case: Case, turn: Turn) -> Seen | Refused:
+    def call(self, case: Case, options: CallOptions) -> ObservedCall | RefusedReply:
         """Call what was constructed for the case; raises Ended where the process is gone."""
-        done = self._exchange(case, turn, {})
-        return done if isinstance(done, Refused) else self._seen(case, done)
+        done = self._exchange(case, options, {})
+        return done if isinstance(done, RefusedReply) else self._seen(case, done)
 
     def call_backward(
         self, case: Case, gradients: Mapping[str, torch.Tensor]
-    ) -> tuple[Seen, dict[str, torch.Tensor | None]] | Refused:
+    ) -> tuple[ObservedCall, dict[str, torch.Tensor | None]] | RefusedReply:
         """Call forward and backward: what was seen, and gradients by name."""
-        done = self._exchange(case, Turn(), gradients)
-        if isinstance(done, Refused):
+        done = self._exchange(case, CallOptions(), gradients)
+        if isinstance(done, RefusedReply):
             return done
-        found = {each.name: self._board.read(each, self._room.outputs) for each in done.gradients}
+        found = {each.name: self._memory.read(each, self._layout.outputs) for each in done.gradients}
         return self._seen(case, done), found
 
-    def construct(self, draft: Draft) -> Refused | None:
-        """Make an instance with the weights of a draft, unless the present one has them."""
-        if draft.identity == self._constructed:
+    def construct(self, plan: CasePlan) -> RefusedReply | None:
+        """Make an instance with the weights of a plan, unless the present one has them."""
+        if plan.identity == self._constructed:
             return None
-        when = f"while it was constructed for {draft.condition.label}"
-        tensors = {**draft.initial.tensors, **draft.state}
+        when = f"while it was constructed for {plan.condition.label}"
+        tensors = {**plan.initial.tensors, **plan.state}
         slots, _ = place(tensors, 0)
-        self._board.put(slots, tensors)
-        message = Construct(
-            seed=draft.condition.weights,
-            arguments=draft.initial.values,
-            inputs=tuple(slot for slot in slots if slot.name in draft.initial.tensors),
-            state=tuple(slot for slot in slots if slot.name in draft.state),
+        self._memory.put(slots, tensors)
+        message = ConstructRequest(
+            seed=plan.condition.weights,
+            arguments=plan.initial.values,
+            inputs=tuple(slot for slot in slots if slot.name in plan.initial.tensors),
+            state=tuple(slot for slot in slots if slot.name in plan.state),
         )
         answer = self.session.construct(message, when)
-        if isinstance(answer, Refused):
+        if isinstance(answer, RefusedReply):
             self._constructed = ""
             return answer
-        self._constructed, self.state = draft.identity, answer
+        self._constructed, self.state = plan.identity, answer
         return None
 
-    def _exchange(self, case: Case, turn: Turn, gradients: Mapping[str, torch.Tensor]) -> Done | Refused:
-        room, encoded = self._room, case.draft.encoded
-        slots, _ = place({**encoded.tensors, **gradients}, room.inputs + turn.shift, flush=turn.fenced)
-        self._board.put(slots, {**encoded.tensors, **gradients})
-        self._board.poison(room.outputs, room.output_bytes)
-        message = Call(
+    def _exchange(
+        self, case: Case, options: CallOptions, gradients: Mapping[str, torch.Tensor]
+    ) -> CallReply | RefusedReply:
+        layout, encoded = self._layout, case.plan.encoded
+        slots, _ = place(
+            {**encoded.tensors, **gradients}, layout.inputs + options.shift, flush=options.fenced
+        )
+        self._memory.put(slots, {**encoded.tensors, **gradients})
+        self._memory.poison(layout.outputs, layout.output_bytes)
+        message = CallRequest(
             nonce=os.urandom(16).hex(),
             arguments=encoded.values,
             inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
-            output_offset=room.outputs,
-            output_bytes=room.output_bytes,
-            threads=turn.threads,
-            protected=turn.protected,
-            fenced=turn.fenced,
-            same_objects=turn.same_objects,
+            output_offset=layout.outputs,
+            output_bytes=layout.output_bytes,
+            threads=options.threads,
+            protected=options.protected,
+            fenced=options.fenced,
+            same_objects=options.same_objects,
             gradients=bool(gradients),
             output_gradients=tuple(slot for slot in slots if slot.name in gradients),
-            suppress=turn.suppress,
-            settle=turn.settle,
+            suppress=options.suppress,
+            settle=options.settle,
         )
         return self.session.call(message, case.condition.label)
 
-    def _seen(self, case: Case, done: Done) -> Seen:
-        mutated, trespass = self._board.changes()
-        outputs = tuple(self._board.read(each, self._room.outputs) for each in done.outputs)
-        return Seen(case=case, done=done, outputs=outputs, mutated=mutated, trespass=trespass)
+    def _seen(self, case: Case, done: CallReply) -> ObservedCall:
+        mutated, trespass = self._memory.changes()
+        outputs = tuple(self._memory.read(each, self._layout.outputs) for each in done.outputs)
+        return ObservedCall(case=case, done=done, outputs=outputs, mutated=mutated, trespass=trespass)
 
 
 def differing(one: Sequence[torch.Tensor | None], other: Sequence[torch.Tensor | None]) -> int:

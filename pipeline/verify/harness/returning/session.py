@@ -1,4 +1,4 @@
-"""The conversation with a candidate's process, on the judge's own clock.
+"""A session with a candidate's process, on the judge's own clock.
 
 In: a candidate's file, shared memory, limits. Out: its answers; however the process ends becomes a `Failure`.
 """
@@ -16,15 +16,15 @@ from pipeline.records.settings import Verify
 from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits, shared_path
 from pipeline.sandbox.waiting import waited
 from pipeline.verify.harness.buffers import Arena
-from pipeline.verify.harness.in_place.session import how_it_ended
+from pipeline.verify.harness.in_place.session import exit_failure
 from pipeline.verify.harness.returning.messages import (
     Answer,
-    Call,
-    Construct,
-    Done,
-    Load,
-    Ready,
-    Refused,
+    CallReply,
+    CallRequest,
+    ConstructRequest,
+    LoadRequest,
+    ReadyReply,
+    RefusedReply,
     Where,
 )
 
@@ -37,7 +37,7 @@ _CALLS_AT_LEAST = 3
 _BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
 
 
-class Ended(Exception):
+class ProcessEnded(Exception):
     """The candidate's process is gone."""
 
     def __init__(self, failure: Failure, signal: int | None = None) -> None:
@@ -46,7 +46,7 @@ class Ended(Exception):
         self.signal = signal
 
 
-class Subject(Record, frozen=True, kw_only=True):
+class TrialSubject(Record, frozen=True, kw_only=True):
     """A candidate and how its process runs."""
 
     source: str
@@ -67,7 +67,7 @@ class Session:
     """One process of one candidate; a context manager, which ends it."""
 
     def __init__(
-        self, server: ForkServer, subject: Subject, arena: Arena, *, log: Path, scratch: Path
+        self, server: ForkServer, subject: TrialSubject, arena: Arena, *, log: Path, scratch: Path
     ) -> None:
         self._subject = subject
         self._arena = arena
@@ -103,10 +103,10 @@ class Session:
         """Seconds that the candidate has left."""
         return self._left
 
-    def load(self) -> Ready | Refused:
+    def load(self) -> ReadyReply | RefusedReply:
         """Import the candidate."""
         subject = self._subject
-        message = Load(
+        message = LoadRequest(
             source=subject.source,
             arena=shared_path(0),
             size=self._arena.size,
@@ -114,18 +114,18 @@ class Session:
             limits=subject.limits,
         )
         answer = self._expect_ready(self._ask(message, "while it was imported"))
-        self._process = answer.process if isinstance(answer, Ready) else 0
+        self._process = answer.process if isinstance(answer, ReadyReply) else 0
         return answer
 
-    def construct(self, message: Construct, when: str) -> Ready | Refused:
+    def construct(self, message: ConstructRequest, when: str) -> ReadyReply | RefusedReply:
         """Make a new ModelNew."""
         return self._expect_ready(self._ask(message, when))
 
-    def call(self, message: Call, when: str) -> Done | Refused:
+    def call(self, message: CallRequest, when: str) -> CallReply | RefusedReply:
         """Call forward; who cannot be called some times in the time that there is need not go on."""
         answer = self._ask(message, when, at_most=self._limit / _CALLS_AT_LEAST)
-        if isinstance(answer, Ready):
-            raise _out_of_turn("Ready", when)
+        if isinstance(answer, ReadyReply):
+            raise _out_of_turn("ReadyReply", when)
         if answer.nonce != message.nonce:
             raise _out_of_turn("an answer to another call", when)
         return answer
@@ -140,14 +140,16 @@ class Session:
             ended = self._child.stop()
         except ChildEnded as ending:
             ended = ending.exit
-        return None if ended.kind == "ok" or self._excused else how_it_ended(ended, "after the last call")
+        return None if ended.kind == "ok" or self._excused else exit_failure(ended, "after the last call")
 
-    def _expect_ready(self, answer: Answer) -> Ready | Refused:
-        if isinstance(answer, Done):
-            raise _out_of_turn("Done", "")
+    def _expect_ready(self, answer: Answer) -> ReadyReply | RefusedReply:
+        if isinstance(answer, CallReply):
+            raise _out_of_turn("CallReply", "")
         return answer
 
-    def _ask(self, message: Load | Construct | Call, when: str, at_most: float = math.inf) -> Answer:
+    def _ask(
+        self, message: LoadRequest | ConstructRequest | CallRequest, when: str, at_most: float = math.inf
+    ) -> Answer:
         limit = max(min(self._left, at_most), 0.0)
         started, waited_before = time.monotonic(), self._waited()
 
@@ -160,8 +162,8 @@ class Session:
         except ChildEnded as ended:
             if ended.exit.kind == "timeout":
                 reason = f"not finished after {limit:.3g} s of its own time ({when})"
-                raise Ended(Failure(outcome=Outcome.TIMEOUT, reason=reason)) from ended
-            raise Ended(how_it_ended(ended.exit, when), -min(ended.exit.code, 0)) from ended
+                raise ProcessEnded(Failure(outcome=Outcome.TIMEOUT, reason=reason)) from ended
+            raise ProcessEnded(exit_failure(ended.exit, when), -min(ended.exit.code, 0)) from ended
         finally:
             spent = own()
             self._left -= spent
@@ -173,6 +175,6 @@ class Session:
         return waited(self._process) if self._process else 0.0
 
 
-def _out_of_turn(what: str, when: str) -> Ended:
+def _out_of_turn(what: str, when: str) -> ProcessEnded:
     reason = f"its process sent {what} out of turn ({when})".replace(" ()", "")
-    return Ended(Failure(outcome=Outcome.TAMPERED, reason=reason))
+    return ProcessEnded(Failure(outcome=Outcome.TAMPERED, reason=reason))

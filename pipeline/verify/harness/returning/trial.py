@@ -1,8 +1,8 @@
-"""Try one candidate: the order of its calls, and the verdict on them.
+"""Tries one candidate: the order of its calls, and the verdict on them.
 
-In: a candidate, the cases of its problem. Out: a `Tried`: right or the first thing that is wrong, how much
-of the bound was used, and what a reader should know. It fails closed: right is what was called often enough,
-under conditions that it could not know, and judged by every check each time.
+In: a candidate, the cases of its problem. Out: a `TrialResult`: right or the first fault, the share of the
+bound that was used, and notes for the reader. It fails closed: right means called often enough, under
+conditions that the candidate could not know, and judged by every check each time.
 """
 
 import random
@@ -13,13 +13,20 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.sandbox.sandbox import ForkServer
 from pipeline.store.owners import scratch_folder
-from pipeline.verify.harness.returning.case_set import CaseBook
-from pipeline.verify.harness.returning.delegated_work import beside
-from pipeline.verify.harness.returning.final_checks import close
-from pipeline.verify.harness.returning.judged_calls import Calls, Failed, refusal
-from pipeline.verify.harness.returning.planning.case_plans import Draft
-from pipeline.verify.harness.returning.proxy import SHIFT, Attempt, Board, Turn, differing, room_for
-from pipeline.verify.harness.returning.session import Ended, Session, Subject
+from pipeline.verify.harness.returning.case_set import CaseSet
+from pipeline.verify.harness.returning.delegated_work import computed_by_torch
+from pipeline.verify.harness.returning.final_checks import final_checks
+from pipeline.verify.harness.returning.judged_calls import CandidateFailed, JudgedCalls, refusal
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan
+from pipeline.verify.harness.returning.proxy import (
+    SHIFT,
+    CallOptions,
+    CandidateMemory,
+    CandidateProxy,
+    differing,
+    layout_for,
+)
+from pipeline.verify.harness.returning.session import ProcessEnded, Session, TrialSubject
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
@@ -28,7 +35,7 @@ _ENDURANCE = 8  # calls for each repetition that is asked for
 _SHUFFLE = random.SystemRandom()
 
 
-class Tried(Record, frozen=True, kw_only=True, eq=False):
+class TrialResult(Record, frozen=True, kw_only=True, eq=False):
     """How it went."""
 
     failure: Failure | None
@@ -42,19 +49,19 @@ class Tried(Record, frozen=True, kw_only=True, eq=False):
     """Kinds of its own kernels that ran."""
 
 
-def try_candidate(server: ForkServer, subject: Subject, book: CaseBook, folder: Path) -> Tried:
+def try_candidate(server: ForkServer, subject: TrialSubject, case_set: CaseSet, folder: Path) -> TrialResult:
     """Judge one candidate; what it prints goes to `log.txt` in `folder`."""
-    room = room_for(book.drafts, gradients=book.check_gradients)
-    with Board(room.size) as board, scratch_folder() as scratch:
-        with Session(server, subject, board, log=folder / LOG, scratch=scratch) as session:
-            trial = _Trial(Calls(Attempt(session, board, room), book), book, subject)
+    layout = layout_for(case_set.plans, gradients=case_set.check_gradients)
+    with CandidateMemory(layout.size) as memory, scratch_folder() as scratch:
+        with Session(server, subject, memory, log=folder / LOG, scratch=scratch) as session:
+            trial = _Trial(JudgedCalls(CandidateProxy(session, memory, layout), case_set), case_set, subject)
             failure = trial.run()
         failure = failure or session.finish()
     if failure is not None:
         _conclude(folder / LOG, failure)
     calls = trial.calls
     launches = {each.kind for seen in calls.seen for each in seen.done.observed.launches}
-    return Tried(
+    return TrialResult(
         failure=failure,
         share=calls.share,
         checks=(*calls.checks, *trial.closed),
@@ -75,14 +82,14 @@ def _conclude(log: Path, failure: Failure) -> None:
 class _Trial:
     """One candidate being tried."""
 
-    def __init__(self, calls: Calls, book: CaseBook, subject: Subject) -> None:
+    def __init__(self, calls: JudgedCalls, case_set: CaseSet, subject: TrialSubject) -> None:
         self.calls = calls
         self.isolation: tuple[str, ...] = ()
         self.closed: tuple[str, ...] = ()
         """Checks that are made once, after all calls."""
-        self._book = book
+        self._case_set = case_set
         self._settings = subject.settings
-        self._skipped: list[Draft] = []
+        self._skipped: list[CasePlan] = []
         self._differing = 0
         self._closing_notes: list[str] = []
 
@@ -92,52 +99,52 @@ class _Trial:
             self.isolation = self.calls.load()
             self._calls()
             self._require_enough()
-            self.closed, self._closing_notes = close(self.calls, self._book, self._settings)
-        except Failed as failed:
+            self.closed, self._closing_notes = final_checks(self.calls, self._case_set, self._settings)
+        except CandidateFailed as failed:
             return failed.failure
-        except Ended as ended:
+        except ProcessEnded as ended:
             return ended.failure
         return None
 
     def _calls(self) -> None:
         """The base first and again, the rest in an order that nobody can know, the base again elsewhere."""
-        drafts = self._book.drafts
-        base = [draft for draft in drafts if draft.condition.kind == "base"]
-        first = self.calls.judged(base[0], Turn(settle=self._settings.settle_seconds))
+        plans = self._case_set.plans
+        base = [plan for plan in plans if plan.condition.kind == "base"]
+        first = self.calls.judged(base[0], CallOptions(settle=self._settings.settle_seconds))
         for _ in range(self._settings.repetitions - 1):
-            again = self.calls.judged(base[0], Turn())
+            again = self.calls.judged(base[0], CallOptions())
             if first is not None and again is not None:
                 self._differing += differing(first.outputs, again.outputs)
-        for draft in base[1:]:
-            self.calls.judged(draft, Turn())
-        for draft in base:
-            self._in_time(draft, Turn(same_objects=True))
-        rest = [draft for draft in drafts if draft.condition.kind not in ("base", "declared")]
+        for plan in base[1:]:
+            self.calls.judged(plan, CallOptions())
+        for plan in base:
+            self._in_time(plan, CallOptions(same_objects=True))
+        rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared")]
         _SHUFFLE.shuffle(rest)
-        rest.sort(key=lambda draft: draft.identity != base[0].identity)
-        for draft in rest:
-            self._in_time(draft, Turn())
-        declared = [draft for draft in drafts if draft.condition.kind == "declared"]
+        rest.sort(key=lambda plan: plan.identity != base[0].identity)
+        for plan in rest:
+            self._in_time(plan, CallOptions())
+        declared = [plan for plan in plans if plan.condition.kind == "declared"]
         # Who refuses the reduced sizes must be right on the declared ones, and not only once.
-        for draft in declared[: 1 if first is not None else None]:
-            self._in_time(draft, Turn())
-        self._in_time(base[0], Turn(shift=SHIFT, threads=2))
+        for plan in declared[: 1 if first is not None else None]:
+            self._in_time(plan, CallOptions())
+        self._in_time(base[0], CallOptions(shift=SHIFT, threads=2))
         self._endure(base)
 
-    def _endure(self, base: Sequence[Draft]) -> None:
+    def _endure(self, base: Sequence[CasePlan]) -> None:
         """Many more calls, of the shortest: a candidate that counts its calls does not know when they end."""
         tried = sorted(self.calls.quickest.values(), key=lambda each: each[0])
-        small = [draft for _, draft in tried if id(draft) not in self.calls.refused][:3]
+        small = [plan for _, plan in tried if id(plan) not in self.calls.refused][:3]
         for _ in range(_ENDURANCE * self._settings.repetitions if small else 0):
-            self._in_time(_SHUFFLE.choice(small), Turn())
-        self._in_time(_SHUFFLE.choice(base), Turn())
+            self._in_time(_SHUFFLE.choice(small), CallOptions())
+        self._in_time(_SHUFFLE.choice(base), CallOptions())
 
-    def _in_time(self, draft: Draft, turn: Turn) -> None:
+    def _in_time(self, plan: CasePlan, options: CallOptions) -> None:
         """Unless it would take too long: what a slow interpreter cannot do says nothing about a kernel."""
-        if self.calls.pace * draft.work > _RESERVE * self.calls.attempt.session.left:
-            self._skipped.append(draft)
+        if self.calls.pace * plan.work > _RESERVE * self.calls.attempt.session.left:
+            self._skipped.append(plan)
         else:
-            self.calls.judged(draft, turn)
+            self.calls.judged(plan, options)
 
     def _require_enough(self) -> None:
         """Right is who was right at least twice on equal sizes, with other data in between."""
@@ -147,33 +154,33 @@ class _Trial:
         if self.calls.refused:
             answer = next(iter(self.calls.refused.values()))
             reason = f"refuses all sizes that can be tried here: {refusal(answer, '').reason}"
-            raise Failed(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason))
+            raise CandidateFailed(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason))
         reason = "too slow here to be called twice on the problem's own inputs"
-        raise Failed(Failure(outcome=Outcome.TIMEOUT, reason=reason))
+        raise CandidateFailed(Failure(outcome=Outcome.TIMEOUT, reason=reason))
 
     def notes(self) -> list[str]:
         """What a reader should know."""
-        calls, found = self.calls, list(self._book.notes)
-        found += [] if self._book.tolerance_note is None else [self._book.tolerance_note]
-        labels = {id(draft): draft.condition.label for draft in self._book.drafts}
+        calls, found = self.calls, list(self._case_set.notes)
+        found += [] if self._case_set.tolerance_note is None else [self._case_set.tolerance_note]
+        labels = {id(plan): plan.condition.label for plan in self._case_set.plans}
         refused: dict[str, list[str]] = {}
         for each, answer in calls.refused.items():
             refused.setdefault(answer.reason, []).append(labels[each].rpartition(", ")[0])
         found += [f"refused {'; '.join(dict.fromkeys(where))}: {why}" for why, where in refused.items()]
         if self._skipped:
-            labelled = "; ".join(dict.fromkeys(draft.condition.label for draft in self._skipped))
+            labelled = "; ".join(dict.fromkeys(plan.condition.label for plan in self._skipped))
             found.append(f"not tried, too slow here: {labelled}")
         if calls.kept_elsewhere:
             names = ", ".join(calls.kept_elsewhere)
             found.append(f"holds {names} in a form of its own: not tried with other values")
         if self._differing:
             found.append(f"{self._differing} elements differ between equal calls, within the bound")
-        part = beside([seen.done.observed for seen in calls.seen])
+        part = computed_by_torch([seen.done.observed for seen in calls.seen])
         found += [] if part is None else [part]
         return [*found, *_weakness(calls), *self._closing_notes]
 
 
-def _weakness(calls: Calls) -> list[str]:
+def _weakness(calls: JudgedCalls) -> list[str]:
     """Trivial answers that would have passed every case."""
     cases = {seen.case.condition.label: seen.case for seen in calls.seen}
     answers = {

@@ -1,4 +1,4 @@
-"""Runs PyTorch code in float64 and puts on every result the error that rounding it would make.
+"""Runs PyTorch code in float64 and adds to every result the error that rounding it would make.
 
 In: any operations of user code, through a dispatch mode. Out: `Rounded` tensors of the dtypes that the
 user's code would see. Without noise the values are the reference; with noise they are one sample of a
@@ -16,8 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
 from pipeline.verify.oracle.rounding.rounded_tensors import (
-    Memory,
     Noise,
+    OperationMemory,
     Rounded,
     accumulation_unit,
     flat,
@@ -57,7 +57,7 @@ _REMEMBERED = 1 << 28  # bytes of deviations that are kept from the first run fo
 class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode in which floating point results are `Rounded`; with `noise` they carry errors."""
 
-    def __init__(self, memory: Memory, noise: Noise | None) -> None:
+    def __init__(self, memory: OperationMemory, noise: Noise | None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._memory = memory
         self._noise = noise

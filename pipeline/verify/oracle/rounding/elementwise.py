@@ -1,10 +1,10 @@
-"""How wrong one elementwise function may be, and which operations make no error at all.
+"""The rounding error of elementwise functions, and the operations that make none.
 
 In: the arguments and the result of one operation, in float64. Out: the standard deviation of its error in
 units of the roundoff of the type it is computed in, before its result is rounded to the nominal type.
 
 The formulas cover every way a function is usually computed: `exp(x)` as `2^(x log2 e)`, so that the
-argument is off by |x| units; `tanh`, `sigmoid`, `erf` and what is built on them with an error relative to
+argument is off by |x| units; `tanh`, `sigmoid`, `erf` and functions built on them with an error relative to
 their range, as one may be written by another; `log(1 + x)` without care near 0.
 """
 

@@ -1,12 +1,12 @@
-"""What any PyTorch function should return, and how far rounding alone may lead away from it.
+"""Expected values of any PyTorch function, and how far rounding alone may lead away from them.
 
 In: a function (a `Model`'s forward) and its arguments. Out: per output an `Expected`: the float64
 reference, a bound per element, and the spread of rounding errors for a criterion over all elements.
 
 The function runs in float64 several times; in each run every operation gets a random error of the size that
-its nominal type, its length of reduction and its magnitudes allow (`rounding_arithmetic`). The spread of
-the results is the standard deviation of a right implementation's error; its bound is `_FACTOR` times that,
-plus the last rounding.
+its nominal type, its length of reduction and its magnitudes allow (`arithmetic`). The spread of the results
+is the standard deviation of a right implementation's error; its bound is `_FACTOR` times that, plus the last
+rounding.
 """
 
 import logging
@@ -18,14 +18,14 @@ import torch
 
 from pipeline.records.errors import KernelmillError
 from pipeline.verify.oracle.rounding.rounded_tensors import (
-    Memory,
     Noise,
+    OperationMemory,
     accumulation_unit,
     is_inexact,
     unit,
     widen,
 )
-from pipeline.verify.oracle.rounding.wrapped_run import Function, Run, whole_run
+from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, whole_run
 from pipeline.verify.oracle.tolerance import Expected, tiny
 
 logger = logging.getLogger(__name__)
@@ -57,10 +57,10 @@ def expectation(
         Two equal calls return different values.
     """
 
-    def on_wrappers(memory: Memory, noise: Noise | None) -> list[torch.Tensor]:
-        return Run(function, arguments, (memory, noise)).tensors
+    def on_wrappers(memory: OperationMemory, noise: Noise | None) -> list[torch.Tensor]:
+        return WrappedRun(function, arguments, (memory, noise)).tensors
 
-    def as_a_whole(memory: Memory, noise: Noise | None) -> list[torch.Tensor]:
+    def as_a_whole(memory: OperationMemory, noise: Noise | None) -> list[torch.Tensor]:
         return whole_run(function, arguments, memory, noise)
 
     try:
@@ -83,7 +83,7 @@ def sampled(call: Any, *, samples: int, seed: int) -> tuple[Expected, ...]:
         Two equal calls return different values.
     """
     with torch.random.fork_rng(devices=[]):
-        memory = Memory()
+        memory = OperationMemory()
         nominal = call(memory, None)
         references = [_values(item) for item in nominal]
         work = memory.work

@@ -1,4 +1,4 @@
-"""What the gradients of a function should be, and how far rounding alone may lead away from them.
+"""Expected gradients of a function, and how far rounding alone may lead away from them.
 
 In: a function, its arguments, a gradient for each output. Out: per floating point argument and parameter an
 `Expected`, from float64 autograd with rounding errors in forward and backward; and whether finite
@@ -14,8 +14,8 @@ import torch
 from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
 from pipeline.verify.oracle.rounding.expectation import SAMPLES, sampled
-from pipeline.verify.oracle.rounding.rounded_tensors import Memory, Noise, Rounded, widen
-from pipeline.verify.oracle.rounding.wrapped_run import Function, Run, tensor_arguments
+from pipeline.verify.oracle.rounding.rounded_tensors import Noise, OperationMemory, Rounded, widen
+from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected
 
 _BESIDE = 2.0**-10  # of the scale of each argument
@@ -27,7 +27,7 @@ class NoGradient(KernelmillError):
     """No output depends on any argument in a way that can be differentiated."""
 
 
-class Call(NamedTuple):
+class GradientCall(NamedTuple):
     """What is differentiated."""
 
     function: Function
@@ -66,8 +66,8 @@ def gradient_expectation(
     """
     wanted = tensor_arguments(function, arguments)
 
-    def call(memory: Memory, noise: Noise | None) -> list[torch.Tensor]:
-        run = Run(function, arguments, (memory, noise), gradients=True)
+    def call(memory: OperationMemory, noise: Noise | None) -> list[torch.Tensor]:
+        run = WrappedRun(function, arguments, (memory, noise), gradients=True)
         leaves = [run.wrapper(item) for item in wanted]
         return _gradients(run, leaves, output_gradients)
 
@@ -86,12 +86,12 @@ def differences(
 
     Both are taken a little beside the arguments, where no two elements of a coarse type are equal.
     """
-    call = Call(function, arguments, output_gradients)
+    call = GradientCall(function, arguments, output_gradients)
     wanted = tensor_arguments(function, arguments)
     generator = torch.Generator().manual_seed(seed)
     beside = [_direction(item, generator) * _BESIDE for item in wanted]
     place = {id(item): offset for item, offset in zip(wanted, beside, strict=True)}
-    run = Run(function, arguments, (Memory(), None), gradients=True, displaced=place)
+    run = WrappedRun(function, arguments, (OperationMemory(), None), gradients=True, displaced=place)
     found = _gradients(run, [run.wrapper(item) for item in wanted], output_gradients)
     gradients = [widen(item) for item in found]
     shares: list[float] = []
@@ -115,7 +115,7 @@ def _share(products: list[torch.Tensor], slopes: list[tuple[float, float]]) -> f
 
 
 def _gradients(
-    run: Run, leaves: list[torch.Tensor], output_gradients: Sequence[torch.Tensor]
+    run: WrappedRun, leaves: list[torch.Tensor], output_gradients: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     roots = [
         (output, run.arithmetic.wrap(gradient))
@@ -146,14 +146,14 @@ def _direction(item: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _slope(
-    call: Call, place: dict[int, torch.Tensor], along: dict[int, torch.Tensor], step: float
+    call: GradientCall, place: dict[int, torch.Tensor], along: dict[int, torch.Tensor], step: float
 ) -> tuple[float, float]:
     """Central difference of the weighted sum of the outputs, and the sum of its terms' magnitudes."""
     totals: list[float] = []
     magnitude = 0.0
     for sign in (1.0, -1.0):
         displaced = {key: offset + along[key] * (sign * step) for key, offset in place.items()}
-        run = Run(call.function, call.arguments, (Memory(), None), displaced=displaced)
+        run = WrappedRun(call.function, call.arguments, (OperationMemory(), None), displaced=displaced)
         terms = [
             (widen(output) * gradient.double()).flatten()
             for output, gradient in zip(run.tensors, call.output_gradients, strict=True)

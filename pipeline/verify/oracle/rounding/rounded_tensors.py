@@ -1,7 +1,7 @@
-"""Numbers that know how they would be rounded: a tensor of a nominal dtype that holds float64.
+"""Tensors of a nominal dtype that hold float64 values and know how they would be rounded.
 
-In: tensors of any dtype. Out: `Rounded` wrappers that user code takes for tensors of that dtype, and
-reproducible noise to put rounding errors on them.
+In: tensors of any dtype. Out: `Rounded` wrappers that user code takes for tensors of that dtype, reproducible
+noise to add rounding errors to them, and what the runs of one function share (`OperationMemory`).
 """
 
 import math
@@ -145,7 +145,7 @@ class Noise:
         return numbers.uniform_(-math.sqrt(3.0), math.sqrt(3.0), generator=self._generator)
 
 
-class Memory:
+class OperationMemory:
     """What the runs of one function share: dtypes of results, deviations, and which operations fell back."""
 
     def __init__(self) -> None:

@@ -14,8 +14,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from pipeline.verify.oracle.rounding.arithmetic import Arithmetic
 from pipeline.verify.oracle.rounding.rounded_tensors import (
-    Memory,
     Noise,
+    OperationMemory,
     Rounded,
     flat,
     is_inexact,
@@ -27,14 +27,14 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 Function = Callable[..., Any]
 
 
-class Run:
+class WrappedRun:
     """One call: wrapped arguments, parameters and outputs."""
 
     def __init__(
         self,
         function: Function,
         arguments: Sequence[Any],
-        rounding: tuple[Memory, Noise | None],
+        rounding: tuple[OperationMemory, Noise | None],
         *,
         gradients: bool = False,
         displaced: Mapping[int, torch.Tensor] | None = None,
@@ -112,7 +112,7 @@ def tensor_arguments(function: Function, arguments: Sequence[Any]) -> list[torch
 
 
 def whole_run(
-    function: Function, arguments: Sequence[Any], memory: Memory, noise: Noise | None
+    function: Function, arguments: Sequence[Any], memory: OperationMemory, noise: Noise | None
 ) -> list[torch.Tensor]:
     """The function as one operation, for code that cannot run on wrappers: inputs perturbed, outputs rounded.
 

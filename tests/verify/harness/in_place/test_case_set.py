@@ -8,25 +8,25 @@ import torch
 
 from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
-from pipeline.verify.harness.in_place.case_set import Case, CaseBook
-from pipeline.verify.harness.in_place.shapes import Budget, Shape, plan
+from pipeline.verify.harness.in_place.case_set import Case, CaseSet
+from pipeline.verify.harness.in_place.shapes import Shape, ShapeBudget, plan
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS
-from pipeline.verify.oracle.reference import Oracle
+from pipeline.verify.oracle.reference import ReferenceOracle
 from pipeline.verify.oracle.tolerance import deviation
 from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE
 from tests.verify.oracle.simulated import oracle
 
-SHAPES = plan(PROBLEM, Budget(elements=4096, edges=8), lambda _: True)
+SHAPES = plan(PROBLEM, ShapeBudget(elements=4096, edges=8), lambda _: True)
 
 
-def book(seeds: tuple[int, ...] = (1, 2)) -> CaseBook:
+def case_set(seeds: tuple[int, ...] = (1, 2)) -> CaseSet:
     """All distributions."""
-    return CaseBook(PROBLEM, oracle(), distributions=tuple(DISTRIBUTIONS), seeds=seeds)
+    return CaseSet(PROBLEM, oracle(), distributions=tuple(DISTRIBUTIONS), seeds=seeds)
 
 
 def test_full() -> None:
     """Every distribution and seed on the workload's shape, and every other shape once."""
-    cases = book().full(SHAPES)
+    cases = case_set().full(SHAPES)
     workload = [case for case in cases if case.shape == SHAPES[0]]
     assert {(case.distribution, case.seed) for case in workload} == {
         (distribution, seed) for distribution in DISTRIBUTIONS for seed in (1, 2)
@@ -37,7 +37,7 @@ def test_full() -> None:
 
 def test_sparse_still_meets_every_distribution() -> None:
     """Three inputs on the workload's shape, the others on shapes that have elements and rows for them."""
-    cases = book(seeds=(1,)).sparse(SHAPES)
+    cases = case_set(seeds=(1,)).sparse(SHAPES)
     assert [case.shape == SHAPES[0] for case in cases[:4]] == [True, True, True, False]
     assert cases[2].distribution == "special"
     assert {case.distribution for case in cases} == set(DISTRIBUTIONS)
@@ -47,7 +47,7 @@ def test_sparse_still_meets_every_distribution() -> None:
 
 def test_prepared_once() -> None:
     """Threads that ask for the same case get the same tensors."""
-    shared = book()
+    shared = case_set()
     case = shared.full(SHAPES)[0]
     with ThreadPoolExecutor(8) as pool:
         prepared = list(pool.map(shared.prepare, [case] * 8))
@@ -56,7 +56,7 @@ def test_prepared_once() -> None:
 
 def test_empty_outputs_are_told() -> None:
     """A case without elements judges nothing about values."""
-    shared = book()
+    shared = case_set()
     empty = [shared.prepare(case).empty for case in shared.full(SHAPES)]
     assert sum(empty) == 1
 
@@ -78,13 +78,13 @@ def test_integers_leave_no_room_for_errors(element: str) -> None:
         attributes={},
         element=element,
     )
-    product = Oracle(
+    product = ReferenceOracle(
         reference=lambda a, b: a @ b,
         magnitude=lambda a, b: a.abs() @ b.abs(),
         tolerance=msgspec.structs.replace(TOLERANCE, reduction="K"),
         terms=lambda problem: problem.dimensions["K"],
     )
-    shared = CaseBook(problem, product, distributions=("normal", "integers"), seeds=(1,))
+    shared = CaseSet(problem, product, distributions=("normal", "integers"), seeds=(1,))
     case = shared.prepare(Case(shape=shape, distribution="integers", seed=1))
     a, b = (case.inputs[name].float() for name in ("a", "b"))
     halves = (a[:, :111] @ b[:111]) + (a[:, 111:] @ b[111:])

@@ -11,15 +11,15 @@ import torch
 
 from pipeline.verify.harness.buffers import FIRST, Arena, Layout, lay_out, view
 from pipeline.verify.harness.in_place import process
-from pipeline.verify.harness.in_place.messages import Call
-from pipeline.verify.harness.in_place.observer import Watch
+from pipeline.verify.harness.in_place.messages import CallRequest
+from pipeline.verify.harness.in_place.observer import Observer
 from pipeline.verify.harness.memory_protection import protected
 from tests.verify.oracle.simulated import prepared, softmax
 
 
-def call(layout: Layout, **changes: bool | float) -> Call:
+def call(layout: Layout, **changes: bool | float) -> CallRequest:
     """A call on one thread."""
-    return Call(layout=layout, threads=1, **changes)
+    return CallRequest(layout=layout, threads=1, **changes)
 
 
 @pytest.mark.parametrize("run", [process._on_host, lambda *call: process._on_device("cpu", *call)])
@@ -31,7 +31,7 @@ def test_launch_writes_into_the_shared_buffers(run, padded: bool) -> None:
     with Arena(layout.size) as arena:
         arena.write(layout, case.inputs, FIRST)
         descriptor = os.open(arena.path, os.O_RDWR)
-        watch = Watch(None, threads=1)
+        watch = Observer(None, threads=1)
         (seen,) = run(softmax, mmap.mmap(descriptor, layout.size), call(layout, disturb=True), watch)
         os.close(descriptor)
         x, y = layout.slots
@@ -50,7 +50,7 @@ def test_outputs_that_were_replaced_are_seen() -> None:
 
     with Arena(layout.size) as arena:
         descriptor = os.open(arena.path, os.O_RDWR)
-        watch = Watch(None, threads=1)
+        watch = Observer(None, threads=1)
         (seen,) = process._on_host(replace, mmap.mmap(descriptor, layout.size), call(layout), watch)
         os.close(descriptor)
     assert seen.shape == (29, 13)
@@ -76,7 +76,7 @@ def test_late_writes_on_a_device_are_seen() -> None:
 
     with Arena(layout.size) as arena:
         descriptor = os.open(arena.path, os.O_RDWR)
-        watch = Watch(None, threads=1)
+        watch = Observer(None, threads=1)
         memory = mmap.mmap(descriptor, layout.size)
         (seen,) = process._on_device("cpu", late, memory, call(layout, settle=0.3), watch)
         os.close(descriptor)
@@ -86,7 +86,7 @@ def test_late_writes_on_a_device_are_seen() -> None:
 
 def test_what_is_noticed() -> None:
     """Operators that compute are named once each, views and copies are not; so are changes of settings."""
-    watch = Watch(None, threads=1)
+    watch = Observer(None, threads=1)
     with watch.call():
         x = torch.randn(4, 4).t().contiguous()
         torch.softmax(x + 1, -1).add_(1).to(torch.float64)

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.records.kernel import Tensor
 from pipeline.records.problem import Problem
-from pipeline.verify.harness.in_place.shapes import EDGES, Budget, largest_tensor, plan, scalings
+from pipeline.verify.harness.in_place.shapes import EDGES, ShapeBudget, largest_tensor, plan, scalings
 from tests.verify.harness.in_place.build import PROBLEM
 
 SOFTMAX = PROBLEM.with_dimensions({"rows": 32768, "cols": 1024})
@@ -24,7 +24,7 @@ MATMUL = Problem(
     element="float32",
 )
 AWKWARD = MATMUL.with_dimensions({"M": 1, "N": 251, "K": 509})
-BUDGET = Budget(elements=1 << 18, edges=len(EDGES))
+BUDGET = ShapeBudget(elements=1 << 18, edges=len(EDGES))
 
 
 def anything(dimensions: dict[str, int]) -> bool:
@@ -79,12 +79,12 @@ def test_the_workload_is_the_last_resort() -> None:
 
 def test_few_rows_for_the_interpreter() -> None:
     """Rows of a row-wise kernel are cut; a product keeps its proportions."""
-    budget = Budget(elements=16384, rows=32, edges=8)
+    budget = ShapeBudget(elements=16384, rows=32, edges=8)
     assert scalings(SOFTMAX, budget)[0] == {"rows": 32, "cols": 512}
     assert scalings(MATMUL, budget)[0] == {"M": 128, "N": 112, "K": 128}
 
 
 def test_edge_count() -> None:
     """A preset takes the first edges only."""
-    few = Budget(elements=1 << 18, edges=3)
+    few = ShapeBudget(elements=1 << 18, edges=3)
     assert [shape.edge for shape in plan(SOFTMAX, few, anything)] == ["workload", "strided", "above", "ones"]

@@ -16,12 +16,12 @@ from pipeline.verify.harness.buffers import Arena, Slot
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.messages import (
     Answer,
-    Call,
-    Construct,
-    Done,
-    Load,
-    Ready,
-    Returned,
+    CallReply,
+    CallRequest,
+    ConstructRequest,
+    LoadRequest,
+    ReadyReply,
+    ReturnedTensor,
     Where,
 )
 
@@ -33,7 +33,7 @@ _ROOM = 1 << 24  # bytes of the arena; outputs begin in its middle
 _SECONDS = 60.0
 
 
-class Conversation:
+class CandidateProcess:
     """One candidate's process; a context manager."""
 
     def __init__(self, source: str, folder: Path, *, where: Where = "interpreter") -> None:
@@ -51,7 +51,9 @@ class Conversation:
             scratch=scratch,
         )
         self.loaded = self._ask(
-            Load(source=str(path), arena=self.arena.path, size=_ROOM, where=where, limits={"sm_count": 4})
+            LoadRequest(
+                source=str(path), arena=self.arena.path, size=_ROOM, where=where, limits={"sm_count": 4}
+            )
         )
 
     def __enter__(self) -> Self:
@@ -69,7 +71,7 @@ class Conversation:
         slots, _ = place({**encoded.tensors, **(state or {})}, 0)
         self._write(slots, {**encoded.tensors, **(state or {})})
         return self._ask(
-            Construct(
+            ConstructRequest(
                 seed=0,
                 arguments=encoded.values,
                 inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
@@ -83,7 +85,7 @@ class Conversation:
         back = {f"output gradient {n}": g for n, g in enumerate(options.pop("output_gradients", ()))}
         slots, _ = place({**encoded.tensors, **back}, 0)
         self._write(slots, {**encoded.tensors, **back})
-        message = Call(
+        message = CallRequest(
             nonce="a nonce",
             arguments=encoded.values,
             inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
@@ -97,16 +99,16 @@ class Conversation:
         )
         return self._ask(message)
 
-    def run(self, *arguments: Any, **options: Any) -> Done:
+    def run(self, *arguments: Any, **options: Any) -> CallReply:
         """Load, construct without arguments, call once; everything must work."""
-        assert isinstance(self.loaded, Ready), self.loaded
+        assert isinstance(self.loaded, ReadyReply), self.loaded
         constructed = self.construct()
-        assert isinstance(constructed, Ready), constructed
+        assert isinstance(constructed, ReadyReply), constructed
         done = self.call(*arguments, **options)
-        assert isinstance(done, Done), done
+        assert isinstance(done, CallReply), done
         return done
 
-    def value(self, returned: Returned) -> torch.Tensor:
+    def value(self, returned: ReturnedTensor) -> torch.Tensor:
         """The copy in shared memory."""
         assert returned.offset is not None
         dtype: torch.dtype = getattr(torch, returned.dtype)

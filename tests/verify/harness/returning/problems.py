@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline.records.settings import Verify
-from pipeline.verify.candidates.model_problem import Problem
+from pipeline.verify.candidates.model_problem import ModelProblem
 
 SCALED_SOFTMAX = """
 import torch
@@ -45,8 +45,8 @@ SETTINGS = Verify(
 )
 
 
-def problem_of(folder: Path, source: str) -> Problem:
+def problem_of(folder: Path, source: str) -> ModelProblem:
     """A problem of its own file."""
     path = folder / "problem.py"
     path.write_text(source)
-    return Problem(path)
+    return ModelProblem(path)

@@ -6,13 +6,15 @@ import math
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.observers.allocations import FreshMemory
+from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.returning.runtime.decoding import overlaps
 
 WHERE = pytest.mark.parametrize("device", [None, torch.device("cpu")], ids=["host", "device"])
 
 
-def make(fresh: FreshMemory, device: torch.device | None, *shape: int, dtype=torch.float32) -> torch.Tensor:
+def make(
+    fresh: GuardedAllocations, device: torch.device | None, *shape: int, dtype=torch.float32
+) -> torch.Tensor:
     """A contiguous tensor."""
     found = fresh.make(shape, torch.empty(shape, device="meta").stride(), dtype, device)
     assert found is not None
@@ -29,7 +31,7 @@ def around(tensor: torch.Tensor, offset: int) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.bool])
 def test_unwritten_elements_are_counted(device: torch.device | None, dtype: torch.dtype) -> None:
     """All of them, then those that are left."""
-    fresh = FreshMemory()
+    fresh = GuardedAllocations()
     tensor = make(fresh, device, 5, 7, dtype=dtype)
     assert fresh.unwritten(tensor) == 35
     tensor[1:].fill_(1)
@@ -42,7 +44,7 @@ def test_unwritten_elements_are_counted(device: torch.device | None, dtype: torc
 @WHERE
 def test_fresh_memory_is_undefined_at_first(device: torch.device | None) -> None:
     """NaN in every floating type; a number in every second call."""
-    fresh = FreshMemory()
+    fresh = GuardedAllocations()
     assert make(fresh, device, 3, dtype=torch.float16).isnan().all()
     values = []
     for _ in range(8):
@@ -54,7 +56,7 @@ def test_fresh_memory_is_undefined_at_first(device: torch.device | None) -> None
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16])
 def test_small_integers_may_look_like_the_pattern(dtype: torch.dtype) -> None:
     """So they are not called unwritten."""
-    fresh = FreshMemory()
+    fresh = GuardedAllocations()
     assert fresh.unwritten(make(fresh, None, 100, dtype=dtype)) == 0
 
 
@@ -62,7 +64,7 @@ def test_small_integers_may_look_like_the_pattern(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize(("offset", "place"), [(-1, "before its start"), (13, "past its end")])
 def test_one_byte_beside_is_noticed_once(device: torch.device | None, offset: int, place: str) -> None:
     """Also of a tensor with an odd number of bytes, where the guard begins at the next word."""
-    fresh = FreshMemory()
+    fresh = GuardedAllocations()
     tensor = make(fresh, device, 13 if offset < 0 else 12, dtype=torch.int8)
     around(tensor, offset).fill_(1)
     (line,) = fresh.trespasses()
@@ -72,7 +74,7 @@ def test_one_byte_beside_is_noticed_once(device: torch.device | None, offset: in
 
 def test_guards_of_tensors_that_are_gone_are_looked_at() -> None:
     """And forgotten afterwards."""
-    fresh = FreshMemory()
+    fresh = GuardedAllocations()
     tensor = make(fresh, None, 4)
     around(tensor, 16).fill_(1)
     assert len(fresh.spans()) == 1
@@ -84,7 +86,7 @@ def test_guards_of_tensors_that_are_gone_are_looked_at() -> None:
 
 def test_strides_are_kept() -> None:
     """Memory is as large as they need."""
-    fresh = FreshMemory()
+    fresh = GuardedAllocations()
     tensor = fresh.make((3, 4), (1, 3), torch.float32)
     assert tensor is not None
     assert tensor.stride() == (1, 3)

@@ -10,7 +10,7 @@ from pipeline.records.hardware import Target
 from pipeline.records.outcome import Outcome
 from pipeline.sandbox.sandbox import ForkServer, Limits
 from pipeline.verify.harness.returning.encoding import encode, place
-from pipeline.verify.harness.returning.messages import Assemble, Assembled
+from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
 from pipeline.verify.harness.returning.runtime.cross_compiler import PRELOAD, TARGET
 
 SERVER = ForkServer(preload=PRELOAD)  # at import: before any torch operation of other tests
@@ -47,13 +47,13 @@ class ModelNew(torch.nn.Module):
 """
 
 
-def assemble(tmp_path: Path, source: str, target: Target = H200) -> Assembled:
+def assemble(tmp_path: Path, source: str, target: Target = H200) -> CompileReply:
     """Compile one call on a matrix, in a process of its own."""
     path, scratch = tmp_path / "candidate.py", tmp_path / "scratch"
     path.write_text(textwrap.dedent(source))
     scratch.mkdir()
     encoded = encode([torch.empty(4, 100)], "input", "test")
-    request = Assemble(
+    request = CompileRequest(
         source=str(path),
         target=target,
         initial=[100],
@@ -64,7 +64,7 @@ def assemble(tmp_path: Path, source: str, target: Target = H200) -> Assembled:
     child = SERVER.start(TARGET, limits=Limits(seconds=100, output=64 << 20), log=log, scratch=scratch)
     try:
         child.send(request)
-        answer: Assembled = child.receive(100, Assembled)
+        answer: CompileReply = child.receive(100, CompileReply)
         return answer
     finally:
         child.stop()

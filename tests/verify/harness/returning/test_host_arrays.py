@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.messages import Done
-from tests.verify.harness.returning.candidate_process import Conversation
+from pipeline.verify.harness.returning.messages import CallReply
+from tests.verify.harness.returning.candidate_process import CandidateProcess
 
 HEAD = """
 import numpy as np, torch
@@ -18,9 +18,9 @@ class ModelNew(torch.nn.Module):
 X = torch.linspace(-3, 3, 96).reshape(8, 12)
 
 
-def conversation(folder: Path, body: str) -> Conversation:
+def conversation(folder: Path, body: str) -> CandidateProcess:
     """A candidate with this body of forward."""
-    return Conversation(
+    return CandidateProcess(
         HEAD + "".join(f"        {line}\n" for line in body.splitlines()), folder, where="host"
     )
 
@@ -74,10 +74,10 @@ def test_the_same_object_holds_other_values(tmp_path: Path) -> None:
         with conversation(tmp_path / str(right), body) as talk:
             talk.run(X, same_objects=True)
             done = talk.call(2 * X, same_objects=True)
-            assert isinstance(done, Done)
+            assert isinstance(done, CallReply)
             assert torch.equal(talk.value(done.outputs[0]), 2 * X + 1) == right
             other = talk.call(3 * X)
-            assert isinstance(other, Done)
+            assert isinstance(other, CallReply)
             assert torch.equal(talk.value(other.outputs[0]), 3 * X + 1)
 
 
@@ -93,5 +93,5 @@ def test_results_that_are_overwritten(tmp_path: Path, body: str, overwrites: boo
     with conversation(tmp_path, body) as talk:
         assert not talk.run(X).overwrites
         done = talk.call(2 * X)
-        assert isinstance(done, Done)
+        assert isinstance(done, CallReply)
         assert done.overwrites == overwrites

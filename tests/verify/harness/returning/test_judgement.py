@@ -5,55 +5,55 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.case_set import Case, CaseBook
+from pipeline.verify.harness.returning.case_set import Case, CaseSet
 from pipeline.verify.harness.returning.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.judged_calls import refusal
-from pipeline.verify.harness.returning.judgement import Seen, Share, judge
+from pipeline.verify.harness.returning.judgement import ObservedCall, Share, judge
 from pipeline.verify.harness.returning.messages import (
-    Done,
+    CallReply,
     Launches,
     Observed,
-    Refused,
-    Returned,
+    RefusedReply,
+    ReturnedTensor,
     TorchOperation,
 )
-from pipeline.verify.harness.returning.proxy import Board
+from pipeline.verify.harness.returning.proxy import CandidateMemory
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """The first case of a problem."""
-    book = CaseBook(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX), SETTINGS)
-    book.prepare()
-    found = book.case(book.drafts[0])
+    case_set = CaseSet(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX), SETTINGS)
+    case_set.prepare()
+    found = case_set.case(case_set.plans[0])
     assert found is not None
     return found
 
 
-def call(case: Case, output: torch.Tensor | None = None, **changes) -> Seen:
+def call(case: Case, output: torch.Tensor | None = None, **changes) -> ObservedCall:
     """A right call, or what becomes of it by changes of its output, answer and traces."""
-    right = case.draft.values[0]
+    right = case.plan.values[0]
     value = right if output is None else output
-    returned = Returned(
+    returned = ReturnedTensor(
         name="output 0",
         kind=changes.pop("kind", "Tensor"),
         dtype=str(value.dtype).removeprefix("torch."),
         shape=tuple(value.shape),
         strides=changes.pop("strides", tuple(value.stride())),
         device=changes.pop("device", "cpu"),
-        **{name: changes.pop(name) for name in tuple(changes) if name in Returned.__struct_fields__},
+        **{name: changes.pop(name) for name in tuple(changes) if name in ReturnedTensor.__struct_fields__},
     )
     observed = {name: changes.pop(name) for name in tuple(changes) if name in Observed.__struct_fields__}
-    done = Done(
+    done = CallReply(
         nonce="",
         outputs=(returned,) * changes.pop("count", 1),
         structure=changes.pop("structure", "tensor"),
         observed=Observed(**observed),
         seconds=0.0,
     )
-    return Seen(
+    return ObservedCall(
         case=case,
         done=done,
         outputs=(value.contiguous(),),
@@ -112,14 +112,14 @@ def test_what_is_wrong(case: Case, changes: dict, outcome: Outcome, reason: str)
 )
 def test_wrong_outputs(case: Case, change, outcome: Outcome) -> None:
     """Types, shapes that would broadcast, and values."""
-    failure = judge(call(case, change(case.draft.values[0])))
+    failure = judge(call(case, change(case.plan.values[0])))
     assert isinstance(failure, Failure)
     assert failure.outcome is outcome
 
 
 def test_inputs_that_changed(case: Case) -> None:
     """The element is named; an output that was written into the input is told as that."""
-    now = case.draft.encoded.tensors["input 0"].clone()
+    now = case.plan.encoded.tensors["input 0"].clone()
     now[2, 3] = 7.0
     failure = judge(call(case, mutated={"input 0": now}))
     assert isinstance(failure, Failure)
@@ -239,21 +239,21 @@ def test_gradients_by_autograd() -> None:
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (Refused(stage="import", error="ImportError", reason="x"), Outcome.COMPILE_ERROR),
-        (Refused(stage="build", error="BuildError", reason="x"), Outcome.COMPILE_ERROR),
-        (Refused(stage="build", error="DeviceUnavailable", reason="x"), Outcome.DEVICE_UNAVAILABLE),
-        (Refused(stage="construct", error="TypeError", reason="x"), Outcome.LAUNCH_ERROR),
-        (Refused(stage="call", error="ValueError", reason="x"), Outcome.LAUNCH_ERROR),
-        (Refused(stage="call", error="SystemExit", reason="x"), Outcome.CRASHED),
+        (RefusedReply(stage="import", error="ImportError", reason="x"), Outcome.COMPILE_ERROR),
+        (RefusedReply(stage="build", error="BuildError", reason="x"), Outcome.COMPILE_ERROR),
+        (RefusedReply(stage="build", error="DeviceUnavailable", reason="x"), Outcome.DEVICE_UNAVAILABLE),
+        (RefusedReply(stage="construct", error="TypeError", reason="x"), Outcome.LAUNCH_ERROR),
+        (RefusedReply(stage="call", error="ValueError", reason="x"), Outcome.LAUNCH_ERROR),
+        (RefusedReply(stage="call", error="SystemExit", reason="x"), Outcome.CRASHED),
         (
-            Refused(
+            RefusedReply(
                 stage="call", error="OSError", reason="[Errno 30] Read-only file system: '/proc/self/mem'"
             ),
             Outcome.TAMPERED,
         ),
     ],
 )
-def test_refusals(answer: Refused, outcome: Outcome) -> None:
+def test_refusals(answer: RefusedReply, outcome: Outcome) -> None:
     """What an exception means where none was allowed."""
     assert refusal(answer, "").outcome is outcome
 
@@ -262,17 +262,17 @@ def test_board_sees_every_byte() -> None:
     """Changes inside of tensors, between their rows and around them are told apart."""
     tensors = {"input 0": torch.randn(4, 6)[:, :5], "input 1": torch.randn(3).expand(2, 3)}
     slots, size = place(tensors, 0)
-    with Board(size) as board:
-        board.put(slots, tensors)
-        assert board.changes() == ({}, None)
-        assert torch.equal(board.copy(slots[1]), tensors["input 1"])
-        board.bits(slots[0])[1, 2] += 1
-        mutated, trespass = board.changes()
+    with CandidateMemory(size) as memory:
+        memory.put(slots, tensors)
+        assert memory.changes() == ({}, None)
+        assert torch.equal(memory.copy(slots[1]), tensors["input 1"])
+        memory.bits(slots[0])[1, 2] += 1
+        mutated, trespass = memory.changes()
         assert list(mutated) == ["input 0"]
         assert trespass is None
-        board.put(slots, tensors)
-        board.bits(slots[0]).as_strided((1,), (1,), slots[0].guard + 5).add_(1)  # between two rows
-        assert board.changes() == ({}, "input 0: 1 elements around it were written")
+        memory.put(slots, tensors)
+        memory.bits(slots[0]).as_strided((1,), (1,), slots[0].guard + 5).add_(1)  # between two rows
+        assert memory.changes() == ({}, "input 0: 1 elements around it were written")
 
 
 @pytest.mark.parametrize(
@@ -280,11 +280,13 @@ def test_board_sees_every_byte() -> None:
 )
 def test_board_reads_nothing_else(changes: dict) -> None:
     """What a process says about places and shapes is checked before memory is read."""
-    right = Returned(name="output 0", kind="Tensor", dtype="float32", shape=(3,), strides=(1,), offset=4096)
-    with Board(8192) as board:
-        assert board.read(right, 4096) is not None
-        assert board.read(right, 4352) is None
-        assert board.read(msgspec.structs.replace(right, **changes), 4096) is None
+    right = ReturnedTensor(
+        name="output 0", kind="Tensor", dtype="float32", shape=(3,), strides=(1,), offset=4096
+    )
+    with CandidateMemory(8192) as memory:
+        assert memory.read(right, 4096) is not None
+        assert memory.read(right, 4352) is None
+        assert memory.read(msgspec.structs.replace(right, **changes), 4096) is None
 
 
 def test_arguments_survive() -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from pipeline.sandbox.sandbox import ChildEnded
-from pipeline.verify.harness.returning.messages import Done, Ready, Refused
-from tests.verify.harness.returning.candidate_process import Conversation
+from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply
+from tests.verify.harness.returning.candidate_process import CandidateProcess
 
 HEAD = """
 import torch, triton, triton.language as tl
@@ -32,15 +32,15 @@ X = torch.linspace(-3, 3, 100).reshape(4, 25)
 
 def run(
     tmp_path: Path, forward: str, *, head: str = "", where: str = "interpreter", **options: object
-) -> Done:
+) -> CallReply:
     """One call of a candidate whose `forward(self, x)` has this body."""
     body = "\n".join(f"        {line}" for line in forward.strip().splitlines())
     model = f"class ModelNew(torch.nn.Module):\n    def forward(self, x):\n{body}\n"
-    with Conversation(f"{HEAD}\n{head}\n{model}", tmp_path, where=where) as talk:  # type: ignore[arg-type]
+    with CandidateProcess(f"{HEAD}\n{head}\n{model}", tmp_path, where=where) as talk:  # type: ignore[arg-type]
         return talk.run(X, **options)
 
 
-def operations(done: Done) -> dict[str, tuple[bool, bool]]:
+def operations(done: CallReply) -> dict[str, tuple[bool, bool]]:
     """Name -> whether it worked on what an own kernel made, whether its result came out."""
     return {each.name: (each.from_own, each.is_output) for each in done.observed.operations}
 
@@ -48,7 +48,7 @@ def operations(done: Done) -> dict[str, tuple[bool, bool]]:
 def test_own_kernel_is_the_only_thing_seen(tmp_path: Path) -> None:
     """A right candidate: one launch that computed, nothing else."""
     source = f"{HEAD}\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return launch(double, x)"
-    with Conversation(source, tmp_path) as talk:
+    with CandidateProcess(source, tmp_path) as talk:
         done = talk.run(X)
         assert torch.equal(talk.value(done.outputs[0]), X * 2)
     assert [(each.kind, each.name, each.count, each.copies) for each in done.observed.launches] == [
@@ -166,12 +166,12 @@ def test_unwritten_elements_are_counted(tmp_path: Path) -> None:
     """What nobody wrote still holds the pattern, in the first call and in later ones."""
     source = f"{HEAD}\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
     source += "        y = torch.empty_like(x)\n        return launch(double, x[:3], y)"
-    with Conversation(source, tmp_path) as talk:
+    with CandidateProcess(source, tmp_path) as talk:
         talk.construct()
         counts = []
         for _ in range(4):
             done = talk.call(X)
-            assert isinstance(done, Done), done
+            assert isinstance(done, CallReply), done
             counts.append(done.outputs[0].unwritten)
     assert counts == [25] * 4
 
@@ -282,13 +282,13 @@ return y.to(x.device)
 
 def test_graph_needs_a_device(tmp_path: Path) -> None:
     """What only a device can do is told as such."""
-    with Conversation(
+    with CandidateProcess(
         "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): torch.cuda.CUDAGraph()",
         tmp_path,
     ) as talk:
         talk.construct()
         refused = talk.call(X)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedReply)
     assert refused.error == "DeviceUnavailable"
 
 
@@ -309,13 +309,13 @@ def test_graph_needs_a_device(tmp_path: Path) -> None:
 )
 def test_what_raises_is_refused(tmp_path: Path, source: str, stage: str, error: str, reason: str) -> None:
     """With the stage, the type and the first line."""
-    with Conversation(source, tmp_path) as talk:
+    with CandidateProcess(source, tmp_path) as talk:
         answer = talk.loaded
-        if isinstance(answer, Ready):
+        if isinstance(answer, ReadyReply):
             answer = talk.construct()
-        if isinstance(answer, Ready):
+        if isinstance(answer, ReadyReply):
             answer = talk.call(X)
-    assert isinstance(answer, Refused), answer
+    assert isinstance(answer, RefusedReply), answer
     assert (answer.stage, answer.error) == (stage, error)
     assert reason in answer.reason
 
@@ -323,7 +323,7 @@ def test_what_raises_is_refused(tmp_path: Path, source: str, stage: str, error: 
 def test_leaving_ends_the_process(tmp_path: Path) -> None:
     """`os._exit(0)` is no answer."""
     source = "import os\nclass ModelNew:\n    def __call__(self, x): os._exit(0)"
-    with Conversation(source, tmp_path) as talk:
+    with CandidateProcess(source, tmp_path) as talk:
         talk.construct()
         with pytest.raises(ChildEnded):
             talk.call(X)
@@ -333,9 +333,9 @@ def test_protected_inputs_cannot_be_written(tmp_path: Path) -> None:
     """A write to them ends the process; reading them is fine."""
     source = f"{HEAD}\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, write):\n"
     source += "        return x.mul_(2) if write else launch(double, x)"
-    with Conversation(source, tmp_path) as talk:
+    with CandidateProcess(source, tmp_path) as talk:
         talk.construct()
-        assert isinstance(talk.call(X, False, protected=True), Done)
+        assert isinstance(talk.call(X, False, protected=True), CallReply)
         with pytest.raises(ChildEnded, match="SIGSEGV|SIGBUS"):
             talk.call(X, True, protected=True)
 
@@ -343,6 +343,6 @@ def test_protected_inputs_cannot_be_written(tmp_path: Path) -> None:
 def test_nothing_outside_the_scratch_folder_can_be_written(tmp_path: Path) -> None:
     """The file system is read-only to it."""
     outside = tmp_path / "outside.txt"
-    with Conversation(f"open({str(outside)!r}, 'w')", tmp_path) as talk:
-        assert isinstance(talk.loaded, Refused)
+    with CandidateProcess(f"open({str(outside)!r}, 'w')", tmp_path) as talk:
+        assert isinstance(talk.loaded, RefusedReply)
     assert not outside.exists()

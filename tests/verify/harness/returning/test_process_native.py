@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.messages import Answer, Done, Refused
-from tests.verify.harness.returning.candidate_process import Conversation
+from pipeline.verify.harness.returning.messages import Answer, CallReply, RefusedReply
+from tests.verify.harness.returning.candidate_process import CandidateProcess
 
 BUILD = '''
 import ctypes, pathlib, subprocess, torch
@@ -32,9 +32,9 @@ class ModelNew(torch.nn.Module):
 X = torch.linspace(-3, 3, 100)
 
 
-def call(tmp_path: Path, source: str, **options: object) -> tuple[Done, torch.Tensor]:
+def call(tmp_path: Path, source: str, **options: object) -> tuple[CallReply, torch.Tensor]:
     """One call on the host."""
-    with Conversation(source, tmp_path, where="host") as talk:
+    with CandidateProcess(source, tmp_path, where="host") as talk:
         done = talk.run(X, **options)
         return done, talk.value(done.outputs[0])
 
@@ -65,11 +65,13 @@ def test_launch_is_left_out_and_guards_hold(tmp_path: Path) -> None:
     """Suppressed calls do nothing; C code that writes past the end is caught."""
     twice = "library.twice(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), n)"
     beyond = "assert library.beyond(ctypes.c_void_p(y.data_ptr()), n) == 1.5"
-    with Conversation(BUILD.replace("FORWARD", f"{twice}\n        {beyond}"), tmp_path, where="host") as talk:
+    with CandidateProcess(
+        BUILD.replace("FORWARD", f"{twice}\n        {beyond}"), tmp_path, where="host"
+    ) as talk:
         first = talk.run(X)
         assert "past its end" in first.observed.out_of_bounds[0]
         second = talk.call(X, suppress=True)
-    assert isinstance(second, Done), second
+    assert isinstance(second, CallReply), second
     assert second.outputs[0].unwritten == X.numel()
     assert second.observed.out_of_bounds == ()
 
@@ -112,7 +114,7 @@ class ModelNew(torch.nn.Module):
 @pytest.mark.slow
 def test_extension_is_built_and_watched(tmp_path: Path) -> None:
     """Its functions are launches; operators that its C++ code calls are seen; its allocations are guarded."""
-    with Conversation(EXTENSION, tmp_path, where="host") as talk:
+    with CandidateProcess(EXTENSION, tmp_path, where="host") as talk:
         talk.construct()
         twice, left_out, soft = (
             talk.call(X, "twice"),
@@ -120,7 +122,7 @@ def test_extension_is_built_and_watched(tmp_path: Path) -> None:
             talk.call(X, "soft"),
         )
         for done in (twice, left_out, soft):
-            assert isinstance(done, Done), done
+            assert isinstance(done, CallReply), done
     assert [(each.kind, each.name) for each in twice.observed.launches] == [("extension", "own.twice")]
     assert twice.observed.operations == ()
     assert left_out.outputs[0].unwritten == X.numel()
@@ -131,7 +133,7 @@ def test_extension_is_built_and_watched(tmp_path: Path) -> None:
 def build(tmp_path: Path, arguments: str) -> Answer:
     """What becomes of a candidate that builds with these arguments."""
     source = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
-    with Conversation(f"{source}load_inline(name='own', {arguments})", tmp_path, where="host") as talk:
+    with CandidateProcess(f"{source}load_inline(name='own', {arguments})", tmp_path, where="host") as talk:
         return talk.loaded
 
 
@@ -139,7 +141,7 @@ def test_source_that_does_not_compile_is_refused_as_a_build(tmp_path: Path) -> N
     """With the compiler's first complaint."""
     arguments = "cpp_sources='int f( {', functions=[], no_implicit_headers=True"
     answer = build(tmp_path, arguments)
-    assert isinstance(answer, Refused), answer
+    assert isinstance(answer, RefusedReply), answer
     assert (answer.stage, answer.error) == ("build", "BuildError")
     assert "error" in answer.reason
 
@@ -149,5 +151,5 @@ def test_sources_for_the_device_are_refused_as_unavailable(tmp_path: Path) -> No
     if torch.cuda.is_available():
         pytest.skip("there is a device")
     answer = build(tmp_path, "cpp_sources='', cuda_sources='__global__ void k() {}', functions=[]")
-    assert isinstance(answer, Refused), answer
+    assert isinstance(answer, RefusedReply), answer
     assert answer.error == "DeviceUnavailable"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.messages import Done, Ready, Refused
-from tests.verify.harness.returning.candidate_process import Conversation
+from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply
+from tests.verify.harness.returning.candidate_process import CandidateProcess
 
 SOURCE = Path(__file__).parent / "sources" / "triton_features.py"
 
@@ -71,30 +71,30 @@ def cases() -> dict[str, tuple[list[torch.Tensor], torch.Tensor]]:
 
 
 @pytest.fixture(scope="module")
-def conversation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversation]:
+def conversation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CandidateProcess]:
     """One process for all features."""
-    with Conversation(SOURCE.read_text(), tmp_path_factory.mktemp("features")) as talk:
-        assert isinstance(talk.loaded, Ready), talk.loaded
-        assert isinstance(talk.construct(), Ready)
+    with CandidateProcess(SOURCE.read_text(), tmp_path_factory.mktemp("features")) as talk:
+        assert isinstance(talk.loaded, ReadyReply), talk.loaded
+        assert isinstance(talk.construct(), ReadyReply)
         yield talk
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_feature_gives_the_right_values(conversation: Conversation, name: str) -> None:
+def test_feature_gives_the_right_values(conversation: CandidateProcess, name: str) -> None:
     """Each runs as written for a device, and is seen as a launch of its own."""
     tensors, expected = cases()[name]
     done = conversation.call(name, *tensors)
-    assert isinstance(done, Done), done
+    assert isinstance(done, CallReply), done
     torch.testing.assert_close(conversation.value(done.outputs[0]), expected, rtol=1e-5, atol=1e-5)
     assert done.observed.launches[0].kind == "triton"
     assert not done.observed.tampering
     assert not done.observed.out_of_bounds
 
 
-def test_random_numbers_are_in_range(conversation: Conversation) -> None:
+def test_random_numbers_are_in_range(conversation: CandidateProcess) -> None:
     """Triton's generator needs multiplication of 32 bits into 64."""
     done = conversation.call("random", torch.zeros(3, 64))
-    assert isinstance(done, Done), done
+    assert isinstance(done, CallReply), done
     value = conversation.value(done.outputs[0])
     assert 0 <= float(value.min()) < 0.2
     assert 0.8 < float(value.max()) < 1
@@ -104,8 +104,10 @@ def test_random_numbers_are_in_range(conversation: Conversation) -> None:
     ("name", "stage", "error"),
     [("assembly", "call", "DeviceUnavailable"), ("no_such_function", "build", "InterpreterError")],
 )
-def test_what_cannot_run_here_is_told(conversation: Conversation, name: str, stage: str, error: str) -> None:
+def test_what_cannot_run_here_is_told(
+    conversation: CandidateProcess, name: str, stage: str, error: str
+) -> None:
     """Assembly needs a device; an unknown name does not compile."""
     refused = conversation.call(name, torch.zeros(3, 64))
-    assert isinstance(refused, Refused), refused
+    assert isinstance(refused, RefusedReply), refused
     assert (refused.stage, refused.error) == (stage, error)

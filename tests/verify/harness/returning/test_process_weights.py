@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.messages import Done, Ready, Refused
-from tests.verify.harness.returning.candidate_process import Conversation
+from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply
+from tests.verify.harness.returning.candidate_process import CandidateProcess
 
 HEAD = "import torch\n"
 X = torch.linspace(-2, 2, 12).reshape(3, 4)
@@ -16,15 +16,15 @@ WEIGHT, BIAS = torch.nn.Linear(4, 5).state_dict().values()
 STATE = {"linear.weight": WEIGHT, "linear.bias": BIAS}
 
 
-def construct(tmp_path: Path, body: str, state: dict[str, torch.Tensor]) -> tuple[Ready, torch.Tensor]:
+def construct(tmp_path: Path, body: str, state: dict[str, torch.Tensor]) -> tuple[ReadyReply, torch.Tensor]:
     """The answer, and what `forward`, which returns the weight, gives."""
     source = f"{HEAD}class ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     source += "".join(f"        {line}\n" for line in body.splitlines())
-    with Conversation(source + "    def forward(self): return self.get().clone()", tmp_path) as talk:
+    with CandidateProcess(source + "    def forward(self): return self.get().clone()", tmp_path) as talk:
         ready = talk.construct(state=state)
-        assert isinstance(ready, Ready), ready
+        assert isinstance(ready, ReadyReply), ready
         done = talk.call()
-        assert isinstance(done, Done), done
+        assert isinstance(done, CallReply), done
         return ready, talk.value(done.outputs[0])
 
 
@@ -77,10 +77,10 @@ def test_arguments_of_the_model_are_its_own(tmp_path: Path) -> None:
     source = "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, w, n, names):\n"
     source += "        super().__init__(); self.w = w; assert (n, names) == (3, ('a', 'b'))\n"
     source += "    def forward(self, x): return self.w + 0 * x[0, 0]"
-    with Conversation(source, tmp_path) as talk:
-        assert isinstance(talk.construct(X, 3, ("a", "b")), Ready)
+    with CandidateProcess(source, tmp_path) as talk:
+        assert isinstance(talk.construct(X, 3, ("a", "b")), ReadyReply)
         done = talk.call(X + 1)
-        assert isinstance(done, Done)
+        assert isinstance(done, CallReply)
         assert torch.equal(talk.value(done.outputs[0]), X)
 
 
@@ -119,11 +119,11 @@ def test_gradients_come_back_by_name(tmp_path: Path, backward: str, computed: se
     """Of inputs and parameters; what backward computes is seen; what has none is left out."""
     torch.manual_seed(1)
     gradient, numbers = torch.randn(3, 4), torch.arange(3)
-    with Conversation(GRADIENTS.replace("BACKWARD", backward), tmp_path) as talk:
+    with CandidateProcess(GRADIENTS.replace("BACKWARD", backward), tmp_path) as talk:
         ready = talk.construct(state={"weight": torch.full((4,), 2.0)})
-        assert isinstance(ready, Ready), ready
+        assert isinstance(ready, ReadyReply), ready
         done = talk.call(X, numbers, X + 1, output_gradients=[gradient])
-        assert isinstance(done, Done), done
+        assert isinstance(done, CallReply), done
         found = {each.name: talk.value(each) for each in done.gradients}
     assert set(found) == {"gradient of input 0", "gradient of weight"}
     expected = 6 * gradient if "launch" in backward else (2 * gradient).exp()
@@ -136,8 +136,8 @@ def test_gradients_come_back_by_name(tmp_path: Path, backward: str, computed: se
 def test_failing_backward_is_refused(tmp_path: Path) -> None:
     """With its stage."""
     source = GRADIENTS.replace("BACKWARD", "[][0]")
-    with Conversation(source, tmp_path) as talk:
+    with CandidateProcess(source, tmp_path) as talk:
         talk.construct()
         refused = talk.call(X, torch.arange(3), X, output_gradients=[X])
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedReply)
     assert (refused.stage, refused.error) == ("backward", "IndexError")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
+from pipeline.verify.harness.returning.observers.symbol_lookups import SymbolLookups
 
 TORCH = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
 SOURCE = """
@@ -41,7 +41,7 @@ def library(path: Path) -> Iterator[ctypes.CDLL]:
 
 def test_what_computes_is_named(path: Path, library: ctypes.CDLL) -> None:
     """A function of PyTorch's library is; those of the C library and its own are not; all are found."""
-    lookups = Lookups()
+    lookups = SymbolLookups()
     lookups.watch(str(path))
     assert lookups.found(str(path)) == ()
     assert library.look(str(TORCH).encode(), b"sgemm_")
@@ -54,7 +54,7 @@ def test_what_computes_is_named(path: Path, library: ctypes.CDLL) -> None:
 
 def test_libraries_that_cannot_be_read(tmp_path: Path) -> None:
     """No library, a text, a file that is not loaded: nothing is watched, nothing fails."""
-    lookups = Lookups()
+    lookups = SymbolLookups()
     (tmp_path / "text.so").write_text("no library")
     for name in ("", "absent.so", str(tmp_path / "text.so"), str(TORCH)):
         lookups.watch(name)

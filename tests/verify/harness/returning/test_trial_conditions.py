@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from pipeline.verify.candidates.model_problem import ProblemError
-from pipeline.verify.harness.returning.case_set import CaseBook
-from pipeline.verify.harness.returning.planning.trial_sizes import Budget, Workloads
+from pipeline.verify.harness.returning.case_set import CaseSet
+from pipeline.verify.harness.returning.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import VARIATIONS, applicable, free_inputs, vary
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
-LARGE = Budget(elements=1 << 20, operations=1 << 30)
+LARGE = SizeBudget(elements=1 << 20, operations=1 << 30)
 
 
 def samples(make) -> list[dict[str, torch.Tensor]]:
@@ -90,7 +90,7 @@ def test_bounds_of_each_other_are_kept() -> None:
 def test_sizes_follow_the_inputs(tmp_path: Path) -> None:
     """Only names that the shapes of the inputs follow are sizes, and none is ever above what is declared."""
     source = SCALED_SOFTMAX.replace("rows = 24", "rows = 24\nclasses = 7\naxis = 1")
-    workloads = Workloads(problem_of(tmp_path, source), LARGE)
+    workloads = TrialSizes(problem_of(tmp_path, source), LARGE)
     assert workloads.base == {}
     others = list(workloads.others())
     assert {name for sizes in others for name in sizes} == {"rows", "columns"}
@@ -105,7 +105,7 @@ def test_large_sizes_are_reduced(tmp_path: Path) -> None:
     """Far beyond the memory of any machine, and still judged: nothing of that size is ever made."""
     source = SCALED_SOFTMAX.replace("rows = 24", "rows = 1 << 22").replace("2 * 40", "1 << 22")
     problem = problem_of(tmp_path, source)
-    workloads = Workloads(problem, Budget(elements=4096, operations=1 << 30))
+    workloads = TrialSizes(problem, SizeBudget(elements=4096, operations=1 << 30))
     found = workloads.extent(workloads.base)
     assert found is not None
     assert found.elements <= 4096
@@ -116,15 +116,15 @@ def test_large_sizes_are_reduced(tmp_path: Path) -> None:
 def test_impossible_sizes_are_left_out(tmp_path: Path) -> None:
     """A size on which Model raises is nobody's duty."""
     source = SCALED_SOFTMAX.replace("self.weight =", "assert columns % 16 == 0\n        self.weight =")
-    book = CaseBook(problem_of(tmp_path, source), SETTINGS)
-    sizes = [draft.condition.sizes for draft in book.drafts]
+    case_set = CaseSet(problem_of(tmp_path, source), SETTINGS)
+    sizes = [plan.condition.sizes for plan in case_set.plans]
     assert all(each.get("columns", 80) % 16 == 0 for each in sizes)
     assert any(each.get("rows", 24) != 24 for each in sizes)
 
 
 def kinds(source: str, folder: Path) -> list[str]:
     """Kinds of the conditions of a problem."""
-    return [draft.condition.kind for draft in CaseBook(problem_of(folder, source), SETTINGS).drafts]
+    return [plan.condition.kind for plan in CaseSet(problem_of(folder, source), SETTINGS).plans]
 
 
 def test_all_kinds(tmp_path: Path) -> None:
@@ -140,38 +140,38 @@ def test_groups_stand_for_other_values(tmp_path: Path) -> None:
 def get_input_groups():
     return [[torch.full((3, columns), float("nan"))], [torch.randn(columns, 5).T]]
 """
-    book = CaseBook(problem_of(tmp_path, SCALED_SOFTMAX + groups), SETTINGS)
-    drafts = {draft.condition.kind: draft for draft in book.drafts}
-    assert set(drafts) == {"base", "group", "sizes", "weights"}
-    strided = [draft for draft in book.drafts if draft.condition.group == 1]
+    case_set = CaseSet(problem_of(tmp_path, SCALED_SOFTMAX + groups), SETTINGS)
+    plans = {plan.condition.kind: plan for plan in case_set.plans}
+    assert set(plans) == {"base", "group", "sizes", "weights"}
+    strided = [plan for plan in case_set.plans if plan.condition.group == 1]
     assert strided[0].encoded.tensors["input 0"].stride() == (1, 5)
 
 
 def test_constant_weights_get_other_values(tmp_path: Path) -> None:
     """Weights of ones hide a kernel that leaves them out; the change is told."""
-    book = CaseBook(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
-    changed = [draft for draft in book.drafts if draft.changed]
-    assert [draft.changed for draft in changed] == [("weight",)]
+    case_set = CaseSet(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
+    changed = [plan for plan in case_set.plans if plan.changed]
+    assert [plan.changed for plan in changed] == [("weight",)]
     assert len(changed[0].state["weight"].unique()) > 10
 
 
 def test_only_finite_references(tmp_path: Path) -> None:
     """Derived conditions on which Model gives NaN or an infinity are left out; its own draws stay."""
     source = SCALED_SOFTMAX.replace("torch.softmax(x, dim=1)", "x.std(dim=1, keepdim=True).log()")
-    book = CaseBook(problem_of(tmp_path, source), SETTINGS)
-    book.prepare()
-    assert all(draft.condition.sizes.get("columns", 80) > 1 for draft in book.drafts)
-    assert all(draft.condition.variation != "constant rows" for draft in book.drafts)
+    case_set = CaseSet(problem_of(tmp_path, source), SETTINGS)
+    case_set.prepare()
+    assert all(plan.condition.sizes.get("columns", 80) > 1 for plan in case_set.plans)
+    assert all(plan.condition.variation != "constant rows" for plan in case_set.plans)
 
 
 def test_random_model(tmp_path: Path) -> None:
     """A model that draws random numbers has no right answer, and says so."""
-    book = CaseBook(
+    case_set = CaseSet(
         problem_of(tmp_path, SCALED_SOFTMAX.replace("dim=1)", "dim=1) * torch.rand_like(x)")), SETTINGS
     )
-    book.prepare()
+    case_set.prepare()
     with pytest.raises(ProblemError, match="Model is random"):
-        book.case(book.drafts[0])
+        case_set.case(case_set.plans[0])
 
 
 def test_endless_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,20 +179,20 @@ def test_endless_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("pipeline.verify.harness.returning.case_set.PROBLEM_SECONDS", 1.0)
     source = SCALED_SOFTMAX.replace("def get_inputs():", "def get_inputs():\n    while True: pass")
     with pytest.raises(ProblemError, match="takes longer than 1 s"):
-        CaseBook(problem_of(tmp_path, source), SETTINGS)
+        CaseSet(problem_of(tmp_path, source), SETTINGS)
 
 
 def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
     """The line names the cause."""
     problem = problem_of(tmp_path, with_get_inputs("[torch.randn(3), 4]"))
     with pytest.raises(ProblemError, match=r"get_inputs\(\) does not fit Model: forward raises TypeError"):
-        CaseBook(problem, SETTINGS)
+        CaseSet(problem, SETTINGS)
 
 
 def test_weak_problem(tmp_path: Path) -> None:
     """Trivial answers that would pass are known for each case."""
-    book = CaseBook(problem_of(tmp_path, SCALED_SOFTMAX.replace("dim=1)", "dim=1) * 0")), SETTINGS)
-    book.prepare()
-    case = book.case(book.drafts[0])
+    case_set = CaseSet(problem_of(tmp_path, SCALED_SOFTMAX.replace("dim=1)", "dim=1) * 0")), SETTINGS)
+    case_set.prepare()
+    case = case_set.case(case_set.plans[0])
     assert case is not None
     assert "zeros" in case.trivial

@@ -1,9 +1,8 @@
-"""Memory that a candidate allocates itself: filled with a pattern, with a guard band on both sides.
+"""Guards memory that a candidate allocates itself: filled with a pattern, between two guard bands.
 
-In: a shape, strides, a type. Out: a tensor whose storage is just as large as it must be. What was written
-beside such tensors, and which elements were never written, is asked for after a call. The pattern differs
-from call to call: NaN in every floating type first, then a number, because some kernels do not let a NaN
-through.
+In: a shape, a type, a device. Out: a tensor; later, what was written outside of it and how many elements
+never were. Blocks on a device work with PyTorch's operators alone, so that the host can stand in for one in
+tests.
 """
 
 import itertools
@@ -60,7 +59,7 @@ class _Block:
         return None
 
 
-class FreshMemory:
+class GuardedAllocations:
     """All that a candidate allocated and that is still watched."""
 
     def __init__(self) -> None:

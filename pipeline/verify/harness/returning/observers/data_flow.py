@@ -1,8 +1,8 @@
-"""Where the bits of a candidate's tensors come from: from its own kernels, or from PyTorch.
+"""Tracks the flow of data: which of a candidate's tensors come from its own kernels, which from PyTorch.
 
-In: what kernels wrote, and what operators of PyTorch took and gave. Out: per operator whether it worked on
-what an own kernel had made, and whether its result is an output. Memory is known by the address of its
-storage: every storage that is new comes from an operator, which says anew what it holds.
+In: what kernels wrote, and what operators of PyTorch read and returned. Out: for each operator, whether it
+worked on results of the candidate's own kernels, and whether its result is an output. Memory is identified by
+the address of its storage; every new storage comes from an operator, which determines what it holds.
 """
 
 import threading
@@ -41,7 +41,7 @@ class _Origin:
     """Operators of PyTorch whose results were moved there."""
 
 
-class Lineage:
+class DataFlow:
     """What is known during one call; used from all threads."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""See what the host computes on a candidate's tensors past PyTorch: in NumPy, or in plain Python.
+"""Detects what the host computes on a candidate's tensors outside of PyTorch: in NumPy or plain Python.
 
 In: who to tell. Out: arrays that tensors give are of a class that tells of every function that computes on
 them, and of lists that are made from tensors. Its arrays are NumPy's in all else. What drops the class in

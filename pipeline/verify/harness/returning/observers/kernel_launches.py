@@ -1,4 +1,4 @@
-"""The candidate's own kernels, as they are launched: what was there before and what they changed.
+"""Watches launches of the candidate's own kernels: what was in memory before, and what they changed.
 
 In: a launch and its arguments. Out: `Launches` per kernel, and marks on the memory that it wrote. Launches
 may be left out, to see whether the result depends on them.
@@ -19,8 +19,8 @@ import torch
 from pipeline.records.record import Record
 from pipeline.verify.harness.returning.messages import Launches, Reads
 from pipeline.verify.harness.returning.observers import tensor_access
-from pipeline.verify.harness.returning.observers.allocations import FreshMemory
-from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.returning.observers.data_flow import DataFlow
 
 Kind = Literal["triton", "extension", "ctypes", "cuda"]
 _MOST: tuple[Reads, ...] = ("input", "derived", "nothing")
@@ -72,9 +72,9 @@ class _DeviceRegion:
 class LaunchLog:
     """What was launched during one call; used from all threads."""
 
-    def __init__(self, lineage: Lineage, fresh: FreshMemory) -> None:
-        self._lineage = lineage
-        self._fresh = fresh
+    def __init__(self, data_flow: DataFlow, allocations: GuardedAllocations) -> None:
+        self._data_flow = data_flow
+        self._allocations = allocations
         self._lock = threading.RLock()
         self._tallies: dict[tuple[Kind, str], _Tally] = {}
         self._inputs: tuple[tuple[int, int], ...] = ()
@@ -106,7 +106,7 @@ class LaunchLog:
             return self._stand_in(name, number)
         with tensor_access.plainly():
             regions = self._regions(arguments)
-            reads = self._lineage.reads([region.start for region in regions])
+            reads = self._data_flow.reads([region.start for region in regions])
             tally.reads = min(tally.reads, reads, key=_MOST.index)
         result = run()
         with tensor_access.plainly():
@@ -127,7 +127,7 @@ class LaunchLog:
             found[start] = size
             if not tensor_access.on_host(tensor):
                 there[start] = tensor
-        known = (*self._inputs, *self._fresh.spans())
+        known = (*self._inputs, *self._allocations.spans())
         tables = [tensor for tensor in tensor_access.tensors_in(arguments) if _may_hold_addresses(tensor)]
         for pointer in (*_pointers(arguments), *(address for table in tables for address in table.tolist())):
             found.update({start: size for start, size in known if start <= pointer < start + size})
@@ -147,12 +147,12 @@ class LaunchLog:
         None where nothing changed that can be seen.
         """
         changed = [region for region in regions if region.changed]
-        known = any(self._lineage.is_own(region.start) for region in regions)
+        known = any(self._data_flow.is_own(region.start) for region in regions)
         for region in changed:
-            self._lineage.wrote(region.start, derived=derived)
+            self._data_flow.wrote(region.start, derived=derived)
         new = [tensor for tensor in results if not any(_within(tensor, region) for region in regions)]
         for tensor in new:
-            self._lineage.wrote(tensor_access.region(tensor)[0], derived=derived)
+            self._data_flow.wrote(tensor_access.region(tensor)[0], derived=derived)
         made: list[tuple[np.ndarray, object]] = [(region.now, region) for region in changed]
         made += [(tensor_access.content(tensor), None) for tensor in new]
         if not made:

@@ -1,7 +1,7 @@
-"""Watch a candidate call native code: through ctypes, and in extension modules that it built.
+"""Watches calls of native code by a candidate: through ctypes, and in extension modules that it built.
 
 In: a `LaunchLog`. Out: every call of a function that was not part of Python or its packages is a launch.
-What a library of PyTorch or NumPy is asked to compute through ctypes is reported to the `Lineage` as its
+What a library of PyTorch or NumPy is asked to compute through ctypes is reported to the `DataFlow` as its
 operator.
 """
 
@@ -13,26 +13,26 @@ from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
-from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.harness.returning.observers.data_flow import DataFlow
 from pipeline.verify.harness.returning.observers.kernel_launches import LaunchLog
 from pipeline.verify.harness.returning.observers.native_code import is_c_library, is_installed
-from pipeline.verify.harness.returning.observers.symbol_lookups import Lookups
+from pipeline.verify.harness.returning.observers.symbol_lookups import SymbolLookups
 
 
-def watch_ctypes(log: LaunchLog, lineage: Lineage, lookups: Lookups) -> None:
+def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLookups) -> None:
     """Functions of every library that is opened from now on are watched."""
     initialize = ctypes.CDLL.__init__
 
     @functools.wraps(initialize)
     def opened(library: Any, name: Any, *arguments: Any, **keywords: Any) -> None:
         initialize(library, name, *arguments, **keywords)
-        lookups.watch(str(name or ""))
-        library._FuncPtr = _watched(library._FuncPtr, _origin(name), log, lineage)
+        symbol_lookups.watch(str(name or ""))
+        library._FuncPtr = _watched(library._FuncPtr, _origin(name), log, data_flow)
 
     ctypes.CDLL.__init__ = opened  # type: ignore[assignment, method-assign]
 
 
-def watch_extensions(log: LaunchLog, lookups: Lookups) -> None:
+def watch_extensions(log: LaunchLog, symbol_lookups: SymbolLookups) -> None:
     """Functions of every extension module that is imported from now on are watched, but those of packages."""
     loader = importlib.machinery.ExtensionFileLoader
     execute = loader.exec_module
@@ -42,7 +42,7 @@ def watch_extensions(log: LaunchLog, lookups: Lookups) -> None:
         execute(self, module)
         path = getattr(module, "__file__", None) or ""
         if not is_installed(path):
-            lookups.watch(path)
+            symbol_lookups.watch(path)
             _wrap(module, log)
 
     loader.exec_module = executed  # type: ignore[method-assign]
@@ -60,7 +60,7 @@ def _origin(name: Any) -> str:
     return path.name
 
 
-def _watched(kind: Any, origin: str, log: LaunchLog, lineage: Lineage) -> Any:
+def _watched(kind: Any, origin: str, log: LaunchLog, data_flow: DataFlow) -> Any:
     """A subclass of a library's type of functions."""
 
     class Watched(kind):  # type: ignore[misc]
@@ -73,7 +73,7 @@ def _watched(kind: Any, origin: str, log: LaunchLog, lineage: Lineage) -> Any:
             if origin == "c":
                 return call()
             if origin != "own":
-                lineage.computed(f"{origin}:{name}", (), ())
+                data_flow.computed(f"{origin}:{name}", (), ())
             return log.around("ctypes", name, arguments, call)
 
     Watched.__name__ = kind.__name__

@@ -1,7 +1,8 @@
-"""Native code of the candidate's own in this process, and what it imports from libraries that compute.
+"""Machine code in this process: which files are the candidate's own, and what they import.
 
-In: nothing. Out: files that are mapped and were built by it; names of functions of PyTorch that they call
-past its dispatcher, where nobody sees them being called.
+In: nothing, or a file. Out: mapped files that the candidate built (not the system's, nor an installed
+package's); functions of PyTorch or BLAS that they call past the dispatcher, read from the dynamic symbols of
+the ELF file.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Operators of PyTorch that a dispatch mode does not see: in native threads, or hidden from it.
+"""Finds operators of PyTorch that a dispatch mode does not see: in native threads, or hidden from it.
 
 In: the beginning and end of a call. Out: operators that PyTorch's own profiler saw in any thread, without
 those that were seen anyway. It tells names and shapes only, so it is the second net.
@@ -29,7 +29,7 @@ _first_mark, _last_mark = partial(torch.eye, 1), partial(torch.scalar_tensor, 0)
 _MARKS = {"aten::eye", "aten::scalar_tensor"}
 
 
-class Profile:
+class OperatorProfile:
     """PyTorch's profiler around one call after the other."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Watch native code of the candidate's own look up functions by name (`dlsym`): its file does not name them.
+"""Watches a candidate's native code look up functions by name (`dlsym`), which its file does not name.
 
 In: shared objects, right after they were loaded; their pointers to `dlsym` are replaced. Out: the functions
 that each found in installed libraries that compute. Machine code can find a function in other ways; those
@@ -36,7 +36,7 @@ class _Place(ctypes.Structure):
     )
 
 
-class Lookups:
+class SymbolLookups:
     """What was looked up, by the file that did."""
 
     def __init__(self) -> None:

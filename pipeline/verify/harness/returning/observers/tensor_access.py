@@ -1,4 +1,4 @@
-"""Look at tensors where a candidate may have replaced PyTorch's methods, or returns what only seems a tensor.
+"""Reads tensors safely where a candidate may have replaced PyTorch's methods or returns a fake tensor.
 
 In: tensors. Out: their address, memory, bits. What is used here was taken from PyTorch before any candidate
 was imported, and runs no candidate's code.

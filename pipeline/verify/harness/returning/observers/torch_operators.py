@@ -1,7 +1,7 @@
-"""See every operator of PyTorch that runs, also those that C++ code calls; give allocations guards.
+"""Sees every operator of PyTorch that runs, also those that C++ code calls; adds guards to allocations.
 
-In: operators, as PyTorch dispatches them in this thread. Out: a `Lineage` that knows of them, and tensors in
-`FreshMemory` where the candidate allocates.
+In: operators, as PyTorch dispatches them in this thread. Out: a `DataFlow` that knows of them, and tensors in
+`GuardedAllocations` where the candidate allocates.
 """
 
 import contextlib
@@ -12,8 +12,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.verify.harness.returning.observers import tensor_access
-from pipeline.verify.harness.returning.observers.allocations import FreshMemory
-from pipeline.verify.harness.returning.observers.data_flow import Lineage
+from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.returning.observers.data_flow import DataFlow
 from pipeline.verify.oracle.computing_operators import is_computing
 
 _ZERO, _CONSTANT = 0.0, "constant"
@@ -47,24 +47,24 @@ _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 _meta = torch.device("meta")
 
 
-class Operations:
+class TorchOperators:
     """What the watches of all threads share."""
 
-    def __init__(self, lineage: Lineage, fresh: FreshMemory) -> None:
-        self.lineage = lineage
-        self.fresh = fresh
+    def __init__(self, data_flow: DataFlow, allocations: GuardedAllocations) -> None:
+        self.data_flow = data_flow
+        self.allocations = allocations
         self.foreign: Callable[[str, tuple[Any, ...], Callable[[], Any]], Any] = _only_run
         """Runs an operator of a library that is not PyTorch's: name, arguments, the call."""
 
-    def watch(self) -> "Watch":
+    def watch(self) -> "OperatorWatch":
         """A watch for one thread, to be entered there."""
-        return Watch(self)
+        return OperatorWatch(self)
 
 
-class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees the operators of the thread that entered it."""
 
-    def __init__(self, shared: Operations) -> None:
+    def __init__(self, shared: TorchOperators) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._shared = shared
         self._aside = False
@@ -128,14 +128,14 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if plan.layout is not torch.strided or plan.dtype.is_complex or not plan.dtype.itemsize:
             return None
         there = None if device.type == "cpu" else device
-        made = self._shared.fresh.make(tuple(plan.shape), plan.stride(), plan.dtype, there)
+        made = self._shared.allocations.make(tuple(plan.shape), plan.stride(), plan.dtype, there)
         if made is None:
             return None
         fill = _ALLOCATIONS[name]
         if fill is not None:
             value = _fill_value(function, arguments, keywords) if fill == _CONSTANT else fill
             torch.ops.aten.fill_.Scalar(made, value)
-        self._shared.lineage.moved((), (made,))
+        self._shared.data_flow.moved((), (made,))
         return made
 
     def _resize(self, arguments: Any) -> torch.Tensor | None:
@@ -143,10 +143,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensor, size = arguments[0], tuple(arguments[1])
         needed = torch.Size(size).numel() * tensor_access.itemsize(tensor)
         start, available = tensor_access.region(tensor)
-        if needed <= available or not any(start == at for at, _ in self._shared.fresh.spans()):
+        if needed <= available or not any(start == at for at, _ in self._shared.allocations.spans()):
             return None
         strides = torch.empty(size, device=_meta).stride()
-        made = self._shared.fresh.make(size, strides, tensor_access.dtype(tensor))
+        made = self._shared.allocations.make(size, strides, tensor_access.dtype(tensor))
         if made is None:
             return None
         tensor_access.memory(tensor_access.address(made), needed)[:available] = tensor_access.memory(
@@ -157,9 +157,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note(self, name: str, arguments: Any, result: Any) -> None:
         given, results = tuple(tensor_access.tensors_in(arguments)), tuple(tensor_access.tensors_in(result))
         if not is_computing(name):
-            self._shared.lineage.moved(given, results)
+            self._shared.data_flow.moved(given, results)
         else:
-            self._shared.lineage.computed(name, given, results)
+            self._shared.data_flow.computed(name, given, results)
 
 
 def _device(arguments: Any, keywords: Any) -> torch.device | None:

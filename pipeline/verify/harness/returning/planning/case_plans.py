@@ -1,7 +1,7 @@
-"""A condition made concrete: the arguments, the model with its weights, and what `Model` does with them.
+"""Makes a condition concrete: arguments, the model with its weights, and what `Model` returns.
 
-In: a problem and a condition. Out: a `Draft`: everything but the expected values, from one run of `Model` as
-it is. Where the problem does not allow the condition there is none.
+In: a problem and a condition. Out: a `CasePlan`: all but the expected values, from one run of `Model`. If the
+problem does not allow the condition, there is no plan.
 """
 
 import copy
@@ -11,7 +11,13 @@ from typing import Any
 import torch
 
 from pipeline.records.record import Record, digest, digest_bytes
-from pipeline.verify.candidates.model_problem import Problem, ProblemError, Variant, describe, seeded
+from pipeline.verify.candidates.model_problem import (
+    ModelProblem,
+    ProblemError,
+    ProblemVariant,
+    describe,
+    seeded,
+)
 from pipeline.verify.harness.returning.encoding import Encoded, encode
 from pipeline.verify.harness.returning.planning.extent import tensors_of
 from pipeline.verify.harness.returning.planning.trial_conditions import Condition
@@ -31,7 +37,7 @@ class ReferenceOutput(Record, frozen=True, kw_only=True):
     """Inputs whose memory it shares."""
 
 
-class Draft(Record, frozen=True, kw_only=True, eq=False):
+class CasePlan(Record, frozen=True, kw_only=True, eq=False):
     """One condition with its tensors."""
 
     condition: Condition
@@ -62,16 +68,16 @@ class Draft(Record, frozen=True, kw_only=True, eq=False):
         return 1.0 + sum(tensor.numel() for tensor in tensors)
 
 
-class Drafts:
-    """Makes drafts of one problem; keeps models and ranges, which many conditions share."""
+class CasePlanner:
+    """Makes plans of one problem; keeps models and ranges, which many conditions share."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ModelProblem) -> None:
         self._problem = problem
-        self._variants: dict[str, Variant] = {"{}": problem.declared}
+        self._variants: dict[str, ProblemVariant] = {"{}": problem.declared}
         self._free: dict[str, dict[str, Range]] = {}
         self._samples = (0x5EED, 0xFEED)
 
-    def make(self, condition: Condition) -> Draft:
+    def make(self, condition: Condition) -> CasePlan:
         """Run the problem's code; ProblemError where it fails on this condition."""
         variant = self._variant(condition)
         initial = variant.init_arguments(condition.weights)
@@ -87,7 +93,7 @@ class Drafts:
         values = tuple(tensors_of(returned))
         first = encode(initial, "initial", "get_init_inputs()")
         state = {name: each.detach().clone() for name, each in _state(model)}
-        return Draft(
+        return CasePlan(
             condition=condition,
             initial=first,
             arguments=arguments,
@@ -102,9 +108,9 @@ class Drafts:
             mutated=mutated.changed,
         )
 
-    def outputs_with(self, draft: Draft, other: Draft) -> tuple[torch.Tensor, ...]:
-        """What `Model` returns on the inputs of one draft with the weights of another."""
-        returned, _ = _run(other.model, draft.encoded)
+    def outputs_with(self, plan: CasePlan, other: CasePlan) -> tuple[torch.Tensor, ...]:
+        """What `Model` returns on the inputs of one plan with the weights of another."""
+        returned, _ = _run(other.model, plan.encoded)
         return tuple(value.detach() for value in tensors_of(returned))
 
     def free(self, condition: Condition) -> dict[str, Range]:
@@ -122,13 +128,13 @@ class Drafts:
         ties = all(value.is_floating_point() for value in self.make(condition).values)
         return tuple(name for name in names if applicable(name, free, ties=ties))
 
-    def _variant(self, condition: Condition) -> Variant:
+    def _variant(self, condition: Condition) -> ProblemVariant:
         key = str(condition.sizes)
         if key not in self._variants:
             self._variants[key] = self._problem.variant(condition.sizes)
         return self._variants[key]
 
-    def _arguments(self, variant: Variant, condition: Condition) -> list[Any]:
+    def _arguments(self, variant: ProblemVariant, condition: Condition) -> list[Any]:
         if condition.group is None:
             return variant.inputs(condition.seed)
         groups = variant.groups(condition.seed) or []
@@ -172,14 +178,14 @@ def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     return returned
 
 
-def output_gradients(draft: Draft) -> dict[str, torch.Tensor]:
+def output_gradients(plan: CasePlan) -> dict[str, torch.Tensor]:
     """What is propagated back from each output; the same for equal conditions, zero for integers."""
-    generator = torch.Generator().manual_seed(draft.condition.seed)
+    generator = torch.Generator().manual_seed(plan.condition.seed)
     return {
         f"output gradient {number}": torch.randn(value.shape, generator=generator).to(value.dtype)
         if value.is_floating_point()
         else torch.zeros(value.shape, dtype=value.dtype)
-        for number, value in enumerate(draft.values)
+        for number, value in enumerate(plan.values)
     }
 
 

@@ -1,4 +1,4 @@
-"""How large is a problem on some sizes? Measured on `meta` tensors, which have shapes and no memory.
+"""Measures how large a problem is on given sizes, on `meta` tensors, which have shapes and no memory.
 
 In: a variant of a problem. Out: its `Extent`: shapes of the inputs, elements of the largest tensor, and
 operations.
@@ -12,7 +12,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.records.record import Record
-from pipeline.verify.candidates.model_problem import Variant
+from pipeline.verify.candidates.model_problem import ProblemVariant
 
 Shape = tuple[int, ...]
 
@@ -32,7 +32,7 @@ class Extent(Record, frozen=True, kw_only=True):
     """Whether `Model` ran without values."""
 
 
-def extent(variant: Variant) -> Extent:
+def extent(variant: ProblemVariant) -> Extent:
     """Measure; ProblemError where the problem fails on these sizes."""
     inputs = _inputs(variant)
     parameters: list[torch.Tensor] = []
@@ -57,7 +57,7 @@ def extent(variant: Variant) -> Extent:
     )
 
 
-def extent_of_arguments(variant: Variant) -> Extent:
+def extent_of_arguments(variant: ProblemVariant) -> Extent:
     """The same without what the model computes; ProblemError where the problem fails on these sizes."""
     inputs = tensors_of(_inputs(variant))
     parameters: list[torch.Tensor] = []
@@ -73,12 +73,12 @@ def extent_of_arguments(variant: Variant) -> Extent:
     )
 
 
-def input_shapes(variant: Variant) -> tuple[Shape, ...]:
+def input_shapes(variant: ProblemVariant) -> tuple[Shape, ...]:
     """Shapes of the inputs alone; ProblemError where the problem fails on these sizes."""
     return tuple(tuple(each.shape) for each in tensors_of(_inputs(variant)))
 
 
-def _inputs(variant: Variant) -> list[Any]:
+def _inputs(variant: ProblemVariant) -> list[Any]:
     """On `meta` where the problem can draw them there, else for real."""
     with contextlib.suppress(Exception), torch.device("meta"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

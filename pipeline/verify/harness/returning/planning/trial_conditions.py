@@ -1,8 +1,8 @@
-"""What a right candidate must get right: the conditions that a problem's contract allows.
+"""The conditions under which a candidate must be right, as far as the problem's contract allows.
 
-In: sizes, variations, how much is asked for. Out: `Condition`s: which sizes, weights, seed, kind of values.
-Nothing leaves what the problem shows: fresh draws of its own `get_inputs()`, other values of the same kind,
-sign and range, smaller sizes through its module-level names, its own groups of inputs, other weights.
+In: sizes, variations, counts. Out: `Condition`s: which sizes, weights, seed and kind of values. All of them
+follow from the problem: fresh draws of its own `get_inputs()`, other values of the same kind, sign and range,
+smaller sizes through its module-level names, its own groups of inputs, other weights.
 """
 
 import itertools
@@ -45,7 +45,7 @@ class Condition(Record, frozen=True, kw_only=True):
         return f"{', '.join(parts)}, seed {self.seed}"
 
 
-class Request(Record, frozen=True, kw_only=True):
+class ConditionRequest(Record, frozen=True, kw_only=True):
     """How much is asked for."""
 
     draws: int
@@ -61,12 +61,12 @@ class Request(Record, frozen=True, kw_only=True):
     """Unknown to the candidate; more than there are conditions, or they are used again."""
 
 
-def conditions(request: Request) -> tuple[Condition, ...]:
+def conditions(request: ConditionRequest) -> tuple[Condition, ...]:
     """All conditions; the first one is a draw on the base sizes."""
     return tuple(_conditions(request))
 
 
-def _conditions(request: Request) -> Iterator[Condition]:
+def _conditions(request: ConditionRequest) -> Iterator[Condition]:
     seeds = itertools.cycle(request.seeds)
     weights, other_weights = next(seeds), next(seeds)
     base, may_refuse = dict(request.base), bool(request.base)

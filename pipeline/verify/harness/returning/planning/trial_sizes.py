@@ -1,4 +1,4 @@
-"""On which sizes is a problem tried? Never larger than it declares, and small enough for where it runs.
+"""Chooses the sizes a problem is tried on: at most the declared ones, and small enough for the machine.
 
 In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
 much), and other sizes around them: 2^k + 1, primes, odd ones, 1, each name alone and all together.
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pipeline.records.record import Record
-from pipeline.verify.candidates.model_problem import Problem, ProblemError, Variant
+from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError, ProblemVariant
 from pipeline.verify.harness.returning.planning.extent import (
     Extent,
     extent,
@@ -25,7 +25,7 @@ _LONG_SECONDS = 1.0  # a model that takes longer without values is not run for e
 _ROUNDS = 200  # halvings; far more than any problem needs
 
 
-class Budget(Record, frozen=True, kw_only=True):
+class SizeBudget(Record, frozen=True, kw_only=True):
     """What one call may involve."""
 
     elements: int
@@ -38,14 +38,14 @@ class Budget(Record, frozen=True, kw_only=True):
         return found.elements <= self.elements and found.operations <= self.operations
 
 
-class Workloads:
+class TrialSizes:
     """The sizes of one problem."""
 
-    def __init__(self, problem: Problem, budget: Budget) -> None:
+    def __init__(self, problem: ModelProblem, budget: SizeBudget) -> None:
         self._problem = problem
         self._budget = budget
         self._extents: dict[tuple[tuple[str, int], ...], Extent | None] = {}
-        self._measure: Callable[[Variant], Extent] = extent
+        self._measure: Callable[[ProblemVariant], Extent] = extent
         started = time.thread_time()
         declared = self.extent({})
         if time.thread_time() - started > _LONG_SECONDS:

@@ -1,1 +1,1 @@
-"""Everything else that runs in a candidate's process: loading, calling, encoding results, absent devices."""
+"""The code in a candidate's process that loads and calls it: arguments, weights, builds, absent devices."""

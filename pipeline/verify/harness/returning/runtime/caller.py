@@ -1,7 +1,7 @@
-"""One call of the candidate's model: arguments in, copies of what came out, and what was noticed.
+"""Calls the candidate's model once. In: `CallRequest`. Out: `CallReply` or `RefusedReply`.
 
-In: `Call`. Out: `Done` or `Refused`. What came out is copied before anything else happens, so that what is
-done after `forward` has returned comes too late.
+Outputs are copied before anything else happens, so that what is done after `forward` has returned comes too
+late.
 """
 
 import mmap
@@ -17,18 +17,18 @@ import torch
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.memory_protection import fenced, protected
-from pipeline.verify.harness.returning.messages import Call, Done, Refused, Returned
+from pipeline.verify.harness.returning.messages import CallReply, CallRequest, RefusedReply, ReturnedTensor
 from pipeline.verify.harness.returning.observer import Observer
 from pipeline.verify.harness.returning.observers import tensor_access
 from pipeline.verify.harness.returning.runtime.decoding import (
-    Shelf,
+    ResultWriter,
     decode,
     describe,
     form_of,
     put_all,
     views,
 )
-from pipeline.verify.harness.returning.runtime.extension_builds import Builds
+from pipeline.verify.harness.returning.runtime.extension_builds import ExtensionBuilds
 from pipeline.verify.harness.returning.runtime.refusal import Stage, refuse
 
 _increment_version: Any = torch.autograd.graph.increment_version
@@ -55,7 +55,7 @@ class Caller:
         memory: mmap.mmap,
         device: str,
         observer: Observer,
-        builds: Builds,
+        builds: ExtensionBuilds,
         pause: Callable[[float], None],
     ) -> None:
         self._memory = memory
@@ -69,17 +69,17 @@ class Caller:
         self.names: Mapping[str, str] = {}
         """Of its tensors -> of the reference's."""
 
-    def call(self, message: Call) -> Done | Refused:
+    def call(self, message: CallRequest) -> CallReply | RefusedReply:
         """Call it, and propagate gradients back where the judge asks for them."""
         inputs = self._inputs(message)
-        shelf = Shelf(self._memory, message.output_offset, message.output_bytes)
+        writer = ResultWriter(self._memory, message.output_offset, message.output_bytes)
         places = {name: tensor_access.region(tensor) for name, tensor in inputs.items()}
         self._begin(message, inputs)
         stage: Stage = "call"
         gradients: dict[str, torch.Tensor] = {}
         try:
             with self._around(message):
-                result = self._forward(message, inputs, shelf)
+                result = self._forward(message, inputs, writer)
                 stage = "backward"
                 if message.gradients:
                     gradients = self._propagate(message, inputs, result.values)
@@ -92,9 +92,9 @@ class Caller:
             for name, tensor in inputs.items()
             if places[name] != tensor_access.region(tensor)
         )
-        returned = self._gradients(gradients, shelf)
+        returned = self._gradients(gradients, writer)
         observed = self._observer.end([value for value in result.values if tensor_access.is_plain(value)])
-        done = Done(
+        done = CallReply(
             nonce=message.nonce,
             outputs=(),
             gradients=returned,
@@ -104,9 +104,9 @@ class Caller:
             observed=observed,
             seconds=result.seconds,
         )
-        return self._settled(message, result, outputs, shelf, done)
+        return self._settled(message, result, outputs, writer, done)
 
-    def _inputs(self, message: Call) -> dict[str, torch.Tensor]:
+    def _inputs(self, message: CallRequest) -> dict[str, torch.Tensor]:
         """The tensors to call with: new objects, or those of an earlier call, which hold other values now.
 
         Who keeps results by object is met by values that it does not expect, as in a benchmark that fills its
@@ -125,9 +125,9 @@ class Caller:
             inputs[slot.name] = known
         return inputs
 
-    def _begin(self, message: Call, inputs: Mapping[str, torch.Tensor]) -> None:
+    def _begin(self, message: CallRequest, inputs: Mapping[str, torch.Tensor]) -> None:
         self._observer.settle_pools(message.threads)
-        self._observer.fresh.next_call()
+        self._observer.allocations.next_call()
         regions = [tensor_access.region(tensor) for tensor in inputs.values()]
         seed = zlib.crc32(message.nonce.encode())  # no two calls find the same random state
         self._observer.begin(regions, seed=seed, suppress=message.suppress)
@@ -138,13 +138,15 @@ class Caller:
                 tensor.requires_grad_(tensor.is_floating_point())
 
     @contextmanager
-    def _around(self, message: Call) -> Iterator[None]:
+    def _around(self, message: CallRequest) -> Iterator[None]:
         shield = protected(self._memory, message.inputs) if message.protected else nullcontext()
         fence = fenced(self._memory, message.inputs) if message.fenced else nullcontext()
         with shield, fence, _enable_grad() if message.gradients else _no_grad(), self._observer.watching():
             yield
 
-    def _forward(self, message: Call, inputs: Mapping[str, torch.Tensor], shelf: Shelf) -> _Result:
+    def _forward(
+        self, message: CallRequest, inputs: Mapping[str, torch.Tensor], writer: ResultWriter
+    ) -> _Result:
         arguments = [decode(value, inputs) for value in message.arguments]
         built, started = self._builds.seconds, _clock()
         result = self.model(*arguments)
@@ -153,11 +155,11 @@ class Caller:
         seconds = _clock() - started - (self._builds.seconds - built)
         with self._observer.aside():
             structure, values = form_of(result)
-            offsets = put_all(values, shelf)
+            offsets = put_all(values, writer)
         return _Result(structure=structure, values=values, offsets=offsets, seconds=max(seconds, 0.0))
 
     def _propagate(
-        self, message: Call, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]
+        self, message: CallRequest, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]
     ) -> dict[str, torch.Tensor]:
         """Gradients by name; what got none is left out."""
         given = views(self._memory, message.output_gradients, self._device)
@@ -182,10 +184,10 @@ class Caller:
         self._earlier = results
         return any(tensor_access.region(value)[0] in earlier for value in results)
 
-    def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[Returned]:
+    def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[ReturnedTensor]:
         known = {**inputs, **self._weights()}
         return [
-            describe(f"output {number}", value, offset, known=known, fresh=self._observer.fresh)
+            describe(f"output {number}", value, offset, known=known, allocations=self._observer.allocations)
             for number, (value, offset) in enumerate(zip(result.values, result.offsets, strict=True))
         ]
 
@@ -199,27 +201,29 @@ class Caller:
     def _parameters(self) -> tuple[tuple[str, torch.nn.Parameter], ...]:
         return tuple(self.model.named_parameters()) if isinstance(self.model, torch.nn.Module) else ()
 
-    def _gradients(self, gradients: Mapping[str, torch.Tensor], shelf: Shelf) -> tuple[Returned, ...]:
-        offsets = put_all(list(gradients.values()), shelf)
+    def _gradients(
+        self, gradients: Mapping[str, torch.Tensor], writer: ResultWriter
+    ) -> tuple[ReturnedTensor, ...]:
+        offsets = put_all(list(gradients.values()), writer)
         return tuple(
-            describe(name, gradient, offset, known={}, fresh=self._observer.fresh)
+            describe(name, gradient, offset, known={}, allocations=self._observer.allocations)
             for (name, gradient), offset in zip(gradients.items(), offsets, strict=True)
         )
 
     def _settled(
         self,
-        message: Call,
+        message: CallRequest,
         result: _Result,
-        outputs: Sequence[Returned],
-        shelf: Shelf,
-        done: Done,
-    ) -> Done:
+        outputs: Sequence[ReturnedTensor],
+        writer: ResultWriter,
+        done: CallReply,
+    ) -> CallReply:
         """Wait, and look at the outputs again."""
         if message.settle:
             self._pause(message.settle)
         seen = zip(outputs, result.values, strict=True)
         return msgspec.structs.replace(
-            done, outputs=tuple(_with_change(output, value, shelf) for output, value in seen)
+            done, outputs=tuple(_with_change(output, value, writer) for output, value in seen)
         )
 
 
@@ -234,9 +238,9 @@ def _reshaped(tensor: torch.Tensor, slot: Slot) -> str:
     return f"{slot.name}: is {kind} {shape} with strides {strides} after the call, was {given}"
 
 
-def _with_change(output: Returned, value: Any, shelf: Shelf) -> Returned:
+def _with_change(output: ReturnedTensor, value: Any, writer: ResultWriter) -> ReturnedTensor:
     if output.offset is None:
         return output
     with tensor_access.plainly():
-        changed = not shelf.holds(value, output.offset)
+        changed = not writer.holds(value, output.offset)
     return msgspec.structs.replace(output, changed_later=changed)

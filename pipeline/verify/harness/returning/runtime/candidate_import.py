@@ -1,4 +1,4 @@
-"""Import a candidate's file. In: its path, a private folder. Out: its module, which has a `ModelNew`."""
+"""Imports a candidate's file. In: its path, a private folder. Out: its module, which has a `ModelNew`."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""Compile a candidate's kernels for a device that is absent. In: `Assemble`. Out: `Assembled`.
+"""Compiles a candidate's kernels for an absent device. In: `CompileRequest`. Out: `CompileReply`.
 
 Its own host code runs on tensors without memory, in a process whose Triton compiles. Where host code needs
 values, or does something else that only works on a device, its kernels stay uncompiled, which is not held
@@ -27,10 +27,10 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.channel import Channel
 from pipeline.sandbox.confine import confine
 from pipeline.verify.harness.buffers import Slot
-from pipeline.verify.harness.returning.messages import Assemble, Assembled, AssembledKernel
+from pipeline.verify.harness.returning.messages import CompiledKernel, CompileReply, CompileRequest
 from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
 from pipeline.verify.harness.returning.runtime.decoding import decode
-from pipeline.verify.harness.returning.runtime.fake_cuda import Stream, stand_in_for_cuda
+from pipeline.verify.harness.returning.runtime.fake_cuda import FakeStream, stand_in_for_cuda
 
 TARGET = "pipeline.verify.harness.returning.runtime.cross_compiler:serve"
 PRELOAD = (
@@ -53,14 +53,14 @@ class _NotNeeded(Exception):
 def serve(channel: Channel) -> None:
     """Answer one request."""
     send = channel.send
-    request: Assemble = channel.receive(Assemble)
+    request: CompileRequest = channel.receive(CompileRequest)
     scratch = Path.cwd()
     confine(scratch)
     stand_in_for_cuda(request.target.limits)
     send(assemble(request, scratch))
 
 
-def assemble(request: Assemble, scratch: Path) -> Assembled:
+def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
     """Compile in this process, which must not interpret; `scratch` is an empty folder."""
     result = _attempt(request, scratch, every_configuration=False)
     if result.failure is not None and result.failure.outcome is Outcome.LAUNCH_ERROR:
@@ -69,7 +69,7 @@ def assemble(request: Assemble, scratch: Path) -> Assembled:
     return result
 
 
-def _attempt(request: Assemble, scratch: Path, *, every_configuration: bool) -> Assembled:
+def _attempt(request: CompileRequest, scratch: Path, *, every_configuration: bool) -> CompileReply:
     log = scratch / _LOG
     log.touch()
     failure, incomplete = None, ""
@@ -77,7 +77,7 @@ def _attempt(request: Assemble, scratch: Path, *, every_configuration: bool) -> 
         if every_configuration:
             triton.runtime.driver.active.get_benchmarker = lambda: _run_once
         try:
-            with _without_builds(), mock.patch.object(torch.cuda, "current_stream", lambda *_: Stream()):
+            with _without_builds(), mock.patch.object(torch.cuda, "current_stream", lambda *_: FakeStream()):
                 _call(request, scratch)
         except OutOfResources as error:
             reason = f"{error.name}: got {error.required}, {request.target.architecture} has {error.limit}"
@@ -92,10 +92,10 @@ def _attempt(request: Assemble, scratch: Path, *, every_configuration: bool) -> 
         kernels = tuple(_described(kernel, request.target) for kernel in recorder.kernels())
     if failure is None and not kernels:
         incomplete = incomplete or "no Triton kernel was launched"
-    return Assembled(kernels=kernels, failure=failure, incomplete=incomplete)
+    return CompileReply(kernels=kernels, failure=failure, incomplete=incomplete)
 
 
-def _call(request: Assemble, scratch: Path) -> None:
+def _call(request: CompileRequest, scratch: Path) -> None:
     """Construct and call, as on the device."""
     tensors = {slot.name: _present(slot) for slot in request.tensors}
     module = import_candidate(Path(request.source), scratch)
@@ -146,9 +146,9 @@ def _is_from_compiler(error: BaseException) -> bool:
     return any(place in frame.filename for frame in frames for place in _COMPILER)
 
 
-def _described(kernel: BuiltKernel, target: Target) -> AssembledKernel:
+def _described(kernel: BuiltKernel, target: Target) -> CompiledKernel:
     facts = facts_of((kernel,), target)
-    return AssembledKernel(
+    return CompiledKernel(
         name=kernel.name,
         registers=facts.registers,
         spills=facts.spills,

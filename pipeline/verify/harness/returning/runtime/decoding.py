@@ -1,7 +1,7 @@
-"""Arguments out of shared memory, and results back into it.
+"""Decodes arguments from shared memory, and writes results back into it.
 
-In: plain values and slots as the judge sent them. Out: tensors in the judge's memory; copies of what came
-out of the candidate, with what there is to say about each.
+In: plain values and slots from the judge. Out: tensors in the judge's memory; copies of the candidate's
+results, with a description of each.
 """
 
 import mmap
@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
-from pipeline.verify.harness.returning.messages import Returned, Value
+from pipeline.verify.harness.returning.messages import ReturnedTensor, Value
 from pipeline.verify.harness.returning.observers import tensor_access
-from pipeline.verify.harness.returning.observers.allocations import FreshMemory
+from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
 
 _MOST_ENUMERATED = 1 << 20  # elements whose addresses are listed one by one
 _to: Any = torch._C.TensorBase.to
@@ -56,7 +56,7 @@ def form_of(result: Any) -> tuple[str, list[Any]]:
     return type(result).__name__, list(result.values() if isinstance(result, dict) else result)
 
 
-class Shelf:
+class ResultWriter:
     """Room in the shared memory that copies are put into, one after the other."""
 
     def __init__(self, memory: mmap.mmap, offset: int, size: int) -> None:
@@ -79,24 +79,29 @@ class Shelf:
         return bool(np.array_equal(self._bytes[offset : offset + content.size], content))
 
 
-def put_all(values: Sequence[Any], shelf: Shelf) -> list[int | None]:
+def put_all(values: Sequence[Any], writer: ResultWriter) -> list[int | None]:
     """Copy all that are plain tensors, at once: before anything else looks at them."""
     with tensor_access.plainly():
-        return [shelf.put(value) if tensor_access.is_plain(value) else None for value in values]
+        return [writer.put(value) if tensor_access.is_plain(value) else None for value in values]
 
 
 def describe(
-    name: str, value: Any, offset: int | None, *, known: Mapping[str, torch.Tensor], fresh: FreshMemory
-) -> Returned:
+    name: str,
+    value: Any,
+    offset: int | None,
+    *,
+    known: Mapping[str, torch.Tensor],
+    allocations: GuardedAllocations,
+) -> ReturnedTensor:
     """What came out; `known`: inputs and parameters by name."""
     if not tensor_access.is_plain(value):
-        return Returned(name=name, kind=_kind(value))
+        return ReturnedTensor(name=name, kind=_kind(value))
     with tensor_access.plainly():
         start = tensor_access.region(value)[0] if tensor_access.numel(value) else None
         aliases = [
             other for other, tensor in known.items() if start and tensor_access.region(tensor)[0] == start
         ]
-        return Returned(
+        return ReturnedTensor(
             name=name,
             kind="Tensor",
             dtype=str(tensor_access.dtype(value)).removeprefix("torch."),
@@ -106,7 +111,7 @@ def describe(
             offset=offset,
             aliases=tuple(aliases),
             overlaps=overlaps(tuple(tensor_access.shape(value)), tuple(tensor_access.strides(value))),
-            unwritten=fresh.unwritten(value),
+            unwritten=allocations.unwritten(value),
         )
 
 

@@ -1,8 +1,8 @@
-"""Extensions that a candidate builds with `torch.utils.cpp_extension`: without ninja, faster, and on a clock.
+"""Builds extensions for `torch.utils.cpp_extension`: without ninja, faster, and timed.
 
-In: what PyTorch hands to its build. Out: the same shared object, by the system's compiler. A header in front
-of `torch/extension.h` leaves out the C++ frontend (modules, optimizers), which most extensions have no use
-for and which takes half of the time; what does not compile with it is compiled with PyTorch's own.
+In: the arguments of PyTorch's build. Out: the same shared object, by the system's compiler. A header included
+before `torch/extension.h` leaves out the C++ frontend (modules, optimizers), which most extensions do not use
+and which takes half of the time; what does not compile with it is compiled with PyTorch's own.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _KNOWN = (
 )  # fmt: skip
 
 
-class Builds:
+class ExtensionBuilds:
     """The time that building took, which is not the candidate's own."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -50,7 +50,7 @@ class Builds:
             self.seconds += self._clock() - started
 
 
-def stand_in_for_builds(builds: Builds, *, device: bool) -> None:
+def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool) -> None:
     """Replace PyTorch's build in this process, where it is the one that is known here.
 
     `device`: whether CUDA sources can be compiled; PyTorch's own build does that.

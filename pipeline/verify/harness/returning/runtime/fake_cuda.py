@@ -1,4 +1,4 @@
-"""`torch.cuda` of a process that has no such device but shall seem to have one.
+"""A fake `torch.cuda` for processes without such a device.
 
 In: limits of the target (`sm_count`, `warp_size`, ...). Out: its functions answer, its streams do nothing,
 its events measure time on the host. What only a device can do, such as graphs, raises `DeviceUnavailable`.
@@ -20,14 +20,14 @@ _MEMORY = 80 << 30  # bytes that it seems to have
 _clock = time.perf_counter
 
 
-class Stream:
+class FakeStream:
     """Work is done when it is given."""
 
     def __init__(self, _device: Any = None, priority: int = 0, **_keywords: Any) -> None:
         self.device, self.device_index, self.priority = torch.device("cuda", 0), 0, priority
         self.stream_id, self.cuda_stream = 0, 0
 
-    def __enter__(self) -> "Stream":
+    def __enter__(self) -> "FakeStream":
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -48,12 +48,12 @@ class Stream:
 
     def record_event(self, event: Any = None) -> Any:
         """Mark the present time."""
-        event = event or Event(enable_timing=True)
+        event = event or FakeEvent(enable_timing=True)
         event.record(self)
         return event
 
 
-class Event:
+class FakeEvent:
     """A moment on the host's clock."""
 
     def __init__(self, *_arguments: Any, **_keywords: Any) -> None:
@@ -64,7 +64,7 @@ class Event:
         """Now."""
         self._time = _clock()
 
-    def elapsed_time(self, other: "Event") -> float:
+    def elapsed_time(self, other: "FakeEvent") -> float:
         """Milliseconds until another."""
         return (other._time - self._time) * 1e3
 
@@ -81,7 +81,7 @@ class Event:
 
 def stand_in_for_cuda(limits: dict[str, int]) -> None:
     """Replace functions of `torch.cuda` in this process."""
-    stream = Stream()
+    stream = FakeStream()
     properties = properties_of(limits)
     answers: dict[str, Any] = {
         "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0,
@@ -98,7 +98,7 @@ def stand_in_for_cuda(limits: dict[str, int]) -> None:
         setattr(torch.cuda, name, _answering(name, answer))
     for name in ("device", "device_of", "stream", "_DeviceGuard", "StreamContext"):
         setattr(torch.cuda, name, _Nothing)
-    torch.cuda.Stream, torch.cuda.Event = Stream, Event  # type: ignore[assignment, misc]
+    torch.cuda.Stream, torch.cuda.Event = FakeStream, FakeEvent  # type: ignore[assignment, misc]
     for name in ("CUDAGraph", "graph", "make_graphed_callables", "cudart"):
         setattr(torch.cuda, name, _unavailable(f"torch.cuda.{name}"))
     nvtx: Any = torch.cuda.nvtx

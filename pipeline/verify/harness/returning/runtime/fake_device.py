@@ -1,7 +1,8 @@
-"""Let candidates that were written for a device of CUDA run on the host, as they are.
+"""Runs candidates that were written for CUDA on the host, unchanged.
 
-In: whether tensors shall seem to lie on the device. Out: a mode in which whatever asks for `cuda` gets the
-host, and, where wanted, tensors say that they are on `cuda:0`. Nothing is computed differently.
+In: whether tensors should appear to be on the device, limits of the target. Out: a mode in which requests for
+`cuda` get the host and, if wanted, tensors report `cuda:0`; a driver for Triton in a process that interprets,
+which times nothing, so that an autotuner takes its first configuration. No computation changes.
 """
 
 import functools
@@ -19,7 +20,7 @@ _Base: Any = torch._C.TensorBase
 _host, _device = torch.device("cpu"), torch.device("cuda", 0)
 
 
-def pretend(limits: dict[str, int], *, shown: bool) -> Callable[[], AbstractContextManager[Any]]:
+def fake_device(limits: dict[str, int], *, shown: bool) -> Callable[[], AbstractContextManager[Any]]:
     """Prepare this process, once, before the candidate is imported; the result makes a mode for a thread.
 
     `shown`: tensors seem to lie on the device, `torch.cuda` and Triton's driver answer as if there were one
@@ -31,12 +32,12 @@ def pretend(limits: dict[str, int], *, shown: bool) -> Callable[[], AbstractCont
         stand_in_for_warmup()
     _host_generators()
     _host_contexts()
-    mode = functools.partial(_Pretence, shown=shown)
+    mode = functools.partial(_FakeDevice, shown=shown)
     _backward_too(mode)
     return mode
 
 
-class _Pretence(TorchFunctionMode):
+class _FakeDevice(TorchFunctionMode):
     """Sees calls of PyTorch's functions before they are made."""
 
     def __init__(self, *, shown: bool) -> None:

@@ -1,10 +1,10 @@
-"""Why a candidate could not be imported, constructed or called. In: what was raised. Out: `Refused`."""
+"""Why a candidate could not be imported, constructed or called. In: an exception. Out: `RefusedReply`."""
 
 import traceback
 from typing import Literal
 
 from pipeline.backends.triton.reason import reason_of
-from pipeline.verify.harness.returning.messages import Refused
+from pipeline.verify.harness.returning.messages import RefusedReply
 
 Stage = Literal["import", "build", "construct", "call", "backward"]
 _NO_DEVICE = (
@@ -35,7 +35,7 @@ class BuildError(RuntimeError):
     """An extension did not compile; the text is the compiler's first complaint."""
 
 
-def refuse(error: BaseException, stage: Stage, nonce: str = "") -> Refused:
+def refuse(error: BaseException, stage: Stage, nonce: str = "") -> RefusedReply:
     """Write the traceback to the log and say it in a line; running out of memory is the sandbox's to tell."""
     if isinstance(error, MemoryError) or _STARVED in str(error):
         raise error
@@ -46,7 +46,7 @@ def refuse(error: BaseException, stage: Stage, nonce: str = "") -> Refused:
         name = DeviceUnavailable.__name__
     elif _is_build(error, text):
         stage = "build"
-    return Refused(stage=stage, error=name, reason=_line(error), nonce=nonce)
+    return RefusedReply(stage=stage, error=name, reason=_line(error), nonce=nonce)
 
 
 def _is_build(error: BaseException, text: str) -> bool:

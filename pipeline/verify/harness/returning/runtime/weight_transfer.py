@@ -1,8 +1,8 @@
-"""Give the candidate's model the weights of the reference.
+"""Gives the candidate's model the weights of the reference.
 
-In: a module, and the reference's parameters and buffers by name, in order. Out: `Takeover`: how each found
-its counterpart: a tensor of that name and shape, one that already holds the same values in whatever form,
-the next one of that shape. What finds none stays as the seed made it.
+In: a module, and the reference's parameters and buffers by name, in order. Out: `WeightTransfer`: the
+counterpart of each: a tensor of that name and shape, one that already holds the same values in whatever form,
+or the next one of that shape. Parameters without a counterpart stay as the seed made them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from pipeline.records.record import Record
 from pipeline.verify.harness.returning.observers import tensor_access
 
 
-class Takeover(Record, frozen=True, kw_only=True):
+class WeightTransfer(Record, frozen=True, kw_only=True):
     """How the reference's weights were taken over."""
 
     state: str
@@ -27,7 +27,7 @@ class Takeover(Record, frozen=True, kw_only=True):
     """Of the candidate's tensors -> of the reference's."""
 
 
-def take_over(model: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> Takeover:
+def transfer_weights(model: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> WeightTransfer:
     """Copy weights into the model."""
     own = dict(_own_tensors(model)) if isinstance(model, torch.nn.Module) else {}
     names: dict[str, str] = {}
@@ -48,7 +48,7 @@ def take_over(model: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> Take
         spare = sum(
             each.numel() for name, each in own.items() if name not in names and each.is_floating_point()
         )
-    return Takeover(state=_summary(ways, state), missing=missing, spare=spare, names=names)
+    return WeightTransfer(state=_summary(ways, state), missing=missing, spare=spare, names=names)
 
 
 def _own_tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
