@@ -1,4 +1,8 @@
-"""The adversarial candidates with what is expected of each, and how to have the judge judge them."""
+"""The adversarial candidates, what is expected of each, and how to have them judged.
+
+A candidate is a file in `problems/<problem>/solutions`, or a patch against one of them (`patches`).
+`python -m tests.adversarial.suite FOLDER` writes all of them as files.
+"""
 
 import csv
 import shutil
@@ -7,6 +11,8 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.adversarial.patches import patched
 
 HERE = Path(__file__).parent
 PROBLEMS = HERE / "problems"
@@ -46,13 +52,25 @@ def expected() -> dict[Key, Expected]:
     return {(row.problem, row.solution): row for row in rows}
 
 
+def sources(problem: Path) -> dict[str, str]:
+    """Name -> source of every candidate of a problem; AssertionError if a file and a patch share a name."""
+    files = {path.stem: path.read_text() for path in (problem / "solutions").glob("*.py")}
+    for path in problem.glob("*.diff"):
+        found = patched(path)
+        assert not found.keys() & files.keys(), f"{path}: also files: {sorted(found.keys() & files.keys())}"
+        files |= found
+    return files
+
+
 def stage(keys: Collection[Key], folder: Path) -> None:
-    """Copy these candidates with their problems into a folder that the judge can be given."""
-    for problem, solution in keys:
+    """Write these candidates with their problems into a folder that the judge can be given."""
+    for problem in dict.fromkeys(problem for problem, _ in keys):
         solutions = folder / problem / "solutions"
         solutions.mkdir(parents=True, exist_ok=True)
         shutil.copy2(PROBLEMS / problem / "problem.py", folder / problem / "problem.py")
-        shutil.copy2(PROBLEMS / problem / "solutions" / f"{solution}.py", solutions / f"{solution}.py")
+        for name, source in sources(PROBLEMS / problem).items():
+            if (problem, name) in keys:
+                (solutions / f"{name}.py").write_text(source)
 
 
 def judge(folder: Path, out: Path, *options: str) -> dict[Key, Verdict]:
@@ -85,3 +103,7 @@ def misjudged(verdicts: dict[Key, Verdict], keys: Collection[Key]) -> list[str]:
             accepted = " or ".join(sorted(wanted[key].outcomes))
             lines.append(f"{'/'.join(key)}: {verdict.outcome}, expected {accepted}: {verdict.reason}")
     return lines
+
+
+if __name__ == "__main__":
+    stage(expected(), Path(sys.argv[1]))

@@ -11,14 +11,15 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.adversarial.suite import PROBLEMS, ROOT, Expected, Key, Verdict, expected, judge, read
+from tests.adversarial.suite import ROOT, Expected, Key, Verdict, expected, judge, read, stage
 
 TARGET = ROOT / "docs" / "results" / "adversarial.md"
 INTRODUCTION = """# Candidates that try to fool the judge, and right ones that are easily taken for wrong
 
-Written by `python -m tests.adversarial.table`; the candidates stand in `tests/adversarial/problems`, what is
-expected of each in `tests/adversarial/expected.csv`. A candidate is judged rightly when its outcome is one of
-those expected: that a wrong one is rejected is not enough, the outcome has to name its fault.
+Written by `python -m tests.adversarial.table`; the candidates are in `tests/adversarial/problems`, most of
+them as patches against a right solution, what is expected of each in `tests/adversarial/expected.csv`. A
+candidate is judged rightly when its outcome is one of those expected: that a wrong one is rejected is not
+enough, the outcome has to name its fault.
 """
 
 
@@ -32,7 +33,10 @@ def main() -> None:
         verdicts = read(options.verdicts)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            verdicts = judge(PROBLEMS, Path(folder) / "verdicts.csv", "--verify", options.verify)
+            stage(expected(), Path(folder) / "problems")
+            verdicts = judge(
+                Path(folder) / "problems", Path(folder) / "verdicts.csv", "--verify", options.verify
+            )
     TARGET.write_text(document(expected(), verdicts))
     print(f"{TARGET.relative_to(ROOT)}: {summary(expected(), verdicts)}")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.adversarial.suite import PROBLEMS, expected, judge, misjudged, stage
+from tests.adversarial.suite import PROBLEMS, expected, judge, misjudged, sources, stage
 
 # A few seconds each: none that waits for a limit of time, builds an extension or fills the memory.
 FEW = (
@@ -27,10 +27,9 @@ FEW = (
 
 
 def test_every_candidate_has_an_expectation() -> None:
-    """Files and expected.csv name the same candidates, and the sizes that the issue asks for are there."""
-    files = {(path.parents[1].name, path.stem) for path in PROBLEMS.glob("*/solutions/*.py")}
+    """Files, patches and expected.csv name the same candidates; there are enough of either kind."""
     wanted = expected()
-    assert files == set(wanted)
+    assert {(folder.name, name) for folder in PROBLEMS.iterdir() for name in sources(folder)} == set(wanted)
     assert sum(row.label == "wrong" for row in wanted.values()) >= 60
     assert sum(row.label == "right" for row in wanted.values()) >= 30
     assert all((row.label == "right") == ("passed" in row.outcomes) for row in wanted.values())
@@ -48,5 +47,6 @@ def test_a_few(tmp_path) -> None:
 @pytest.mark.timeout(7200)
 def test_all(tmp_path) -> None:
     """Every candidate of the suite gets one of the verdicts expected of it."""
-    verdicts = judge(PROBLEMS, tmp_path / "verdicts.csv")
+    stage(expected(), tmp_path / "problems")
+    verdicts = judge(tmp_path / "problems", tmp_path / "verdicts.csv")
     assert misjudged(verdicts, expected()) == []
