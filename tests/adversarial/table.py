@@ -14,12 +14,11 @@ from pathlib import Path
 from tests.adversarial.suite import ROOT, Expected, Key, Verdict, expected, judge, read, stage
 
 TARGET = ROOT / "docs" / "results" / "adversarial.md"
-INTRODUCTION = """# Candidates that try to fool the judge, and right ones that are easily taken for wrong
+INTRODUCTION = """# Wrong and correct candidates
 
-Written by `python -m tests.adversarial.table`; the candidates are in `tests/adversarial/problems`, most of
-them as patches against a right solution, what is expected of each in `tests/adversarial/expected.csv`. A
-candidate is judged rightly when its outcome is one of those expected: that a wrong one is rejected is not
-enough, the outcome has to name its fault.
+Written by `python -m tests.adversarial.table`. The candidates are in `tests/adversarial/problems`, most of
+them as patches of a correct solution; the expected outcomes in `tests/adversarial/expected.csv`. Rejecting
+a wrong candidate is not enough: its outcome must be one of the expected ones, so that it names the fault.
 """
 
 
@@ -44,7 +43,7 @@ def main() -> None:
 def document(wanted: dict[Key, Expected], verdicts: dict[Key, Verdict]) -> str:
     """The whole page in Markdown."""
     parts = [INTRODUCTION, summary(wanted, verdicts) + ".\n"]
-    for label, title in (("wrong", "Wrong or cheating"), ("right", "Right")):
+    for label, title in (("wrong", "Wrong or cheating"), ("right", "Correct")):
         parts.append(f"## {title}\n\n" + categories(label, wanted, verdicts))
         parts.append(table(label, wanted, verdicts))
     return "\n".join(parts)
@@ -55,7 +54,7 @@ def summary(wanted: dict[Key, Expected], verdicts: dict[Key, Verdict]) -> str:
     said = []
     for label, verb in (
         ("wrong", "wrong candidates rejected for the right reason"),
-        ("right", "right ones accepted"),
+        ("right", "correct ones accepted"),
     ):
         keys = [key for key, row in wanted.items() if row.label == label]
         good = sum(agrees(wanted[key], verdicts.get(key)) for key in keys)

@@ -90,17 +90,17 @@ def page(
 ) -> Iterator[str]:
     """Its lines."""
     best, last = rows[0], rounds[-1]
-    yield "# What each technique of the C++ matmul is worth\n"
+    yield "# Ablation of the C++ matmul\n"
     yield f"```sh\n{commands[1]}\n```\n"
     yield where(("torch", "optuna", "numpy")) + "\n"
-    yield "It runs, in a copy of the project with an empty store,\n"
+    yield "It runs, in a copy of the project with an empty store:\n"
     yield f"```sh\npython -m pipeline {commands[0]}\n```\n"
     yield (
-        f"whose report and `ablation.csv` have this table but for its last column. {last['variants']} variants in "
-        f"{last['round'] + 1} rounds; the last round switched the techniques of the best one off:"
-        f" `{best['best_configuration']}`, {quantities.seconds(best['best_seconds'])} a call on {best['workload']}.\n"
+        f"Its report and `ablation.csv` contain this table without the last column. {last['variants']} variants in "
+        f"{last['round'] + 1} rounds; the last round switched off the techniques of the best one:"
+        f" `{best['best_configuration']}`, {quantities.seconds(best['best_seconds'])} per call on {best['workload']}.\n"
     )
-    yield "| without | changed | along, by the rules | time | times as long | the technique | times as long, side by side |"
+    yield "| without | changed | along, by the rules | time | slowdown | the technique | slowdown, side by side |"
     yield "| --- | --- | --- | ---: | ---: | --- | ---: |"
     for row in rows:
         yield f"| {' | '.join(_cells(row, pairs.get(row['variant'])))} |"
@@ -127,16 +127,16 @@ def _cells(row: Row, speed: Interval | None) -> list[str]:
 
 def _method() -> str:
     return f"""\
-*Times as long*: median time without the technique over that of the best variant; above 1 the technique pays. In
-brackets the interval, 95 %. The pipeline measured the two one after the other, each beside eager PyTorch: the
-ratio is that of their times relative to it, so that a drift of the machine between them cancels (the quotient of the
-two times alone may differ). And the best of many is chosen by its own times, which flatters it. *Side by side* is free
-of both: the two alternate in one run, in processes of their own, {TIMES} times; the middle ratio, and an interval that
-holds the intervals of all of them.
+*Slowdown*: median time without the technique over that of the best variant; above 1 the technique pays. In
+brackets the 95 % interval. The pipeline measured the two variants one after the other, each together with eager
+PyTorch. The ratio uses their times relative to eager, so that a drift of the machine cancels (the quotient of the two
+times may differ). The best of many variants is selected by its own times, which favors it. *Side by side* avoids both
+effects: the two alternate in one run, in separate processes, {TIMES} times; the median ratio, with an interval that contains
+the intervals of all of them.
 
-*Along*: the rules of the space exclude the variant that lacks the technique and nothing else, so the nearest valid one
-stands in; its ratio is that of both changes. A tunable that expresses no technique goes back to its default.
-What the best variant does without, such as a prefetch of 0 rows, has no row."""
+*Along*: the rules of the space exclude the variant that lacks only this technique, so the nearest valid one is used; its
+ratio includes both changes. A tunable that expresses no technique returns to its default. A technique that the best
+variant does not use has no row."""
 
 
 def _table(checkout: Checkout, name: str) -> list[Row]:

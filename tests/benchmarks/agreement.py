@@ -1,4 +1,4 @@
-"""Our CPU timings against independent harnesses, for every kernel in C++, as docs/results/agreement.md.
+"""Our CPU timings compared with other harnesses, for every kernel in C++, as docs/results/agreement.md.
 
     python -m tests.benchmarks.agreement [--kernels softmax …] [--workload awkward] [--seconds 330]
 
@@ -221,7 +221,7 @@ def paired(kernel: str, path: Path, rounds: list[Round]) -> list[Row]:
 
 
 def _page(rows: list[Row], chosen: argparse.Namespace) -> Iterator[str]:
-    yield "# Our CPU timings against independent harnesses\n"
+    yield "# CPU timings compared with other harnesses\n"
     yield (
         f"Written by `python -m tests.benchmarks.agreement --workload {chosen.workload} "
         f"--rounds {chosen.rounds} --seconds {chosen.seconds:g} --profile {chosen.profile}`."

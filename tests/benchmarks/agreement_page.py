@@ -20,23 +20,23 @@ FEWEST = 6
 """Pairs below which a bootstrap interval of a median is not worth its name: all of them on one side of the
 median has a chance of 1 in 32."""
 DISCUSSION = """\
-*Ours* and *theirs* are medians over the rounds with bootstrap intervals of 95 %; of theirs, the median of
-each round's samples. *Ours / theirs* is the median of the rounds' ratios, with its interval. *Agrees* is the
-verdict that the pipeline would give on this ratio: indistinguishable, that is, the interval leaves room for a
-difference below 1 %. *Undecided*: it leaves that room and is wider than 10 %, or fewer than 6 rounds were
-left in which no thread waited for a core, so that nothing was shown. Kernels with so wide an interval got
-more rounds, in fresh processes, while there was time: its width does not depend on whose time is longer.
+*Ours* and *theirs* are medians over the rounds with 95 % bootstrap intervals; for the other harness, of each
+round's median. *Ours / theirs* is the median of the rounds' ratios, with its interval. *Agrees* is the
+verdict that the pipeline would give for this ratio: indistinguishable, that is, the interval includes
+differences below 1 %. *Undecided*: it includes them but is wider than 10 %, or fewer than 6 rounds were left
+in which no thread waited for a core. Kernels with such a wide interval got more rounds in new processes
+while time was left; this does not depend on which time is longer.
 
-At the family-wise level none of all comparisons of this page differs by chance with a probability of 95 %:
-Holm's procedure (1979, Scand. J. Statist. 6) on the share of all resamples that leave room for equals. It
-holds however the comparisons depend on one another (two of them share each of our samples).
+The family-wise level is the one at which, with a probability of 95 %, no comparison on this page differs by
+chance: Holm's procedure (1979, Scand. J. Statist. 6) on the share of all resamples that are compatible with
+equality. It is valid for dependent comparisons (two of them share each of our samples).
 
-What is the same: the process, its threads, cores, priority and allocator, the callable, its content and
-where it lies in memory, up to 10 ms of untimed calls before each, and garbage collection (timeit, on which
-`torch.utils.benchmark` builds, is told to leave it on). What is not: the clock, and the calls per sample:
-ours are batches of at least 4 ms, torch's blocks in which the clock costs less than 0.1 %,
-pytest-benchmark's a few calls. So a disturbance of a millisecond is averaged into one of our samples, and
-dropped by a median over theirs.
+Equal for both harnesses: the process, its threads, cores, priority and allocator, the callable, its content
+and its place in memory, up to 10 ms of untimed calls before each sample, and garbage collection (left on for
+timeit, which `torch.utils.benchmark` uses). Different: the clock, and the calls per sample. Ours are batches
+of at least 4 ms, torch's are blocks in which the clock costs less than 0.1 %, and pytest-benchmark's are a
+few calls. A disturbance of a millisecond is therefore averaged into one of our samples, and removed by a
+median over theirs.
 """
 
 

@@ -1,4 +1,4 @@
-"""Our ceilings of this machine against independent tools, as docs/results/ceilings.md.
+"""Our ceilings of this machine compared with other tools, as docs/results/ceilings.md.
 
     python -m tests.benchmarks.ceilings [--seconds 300] [--out FILE]
 
@@ -260,15 +260,15 @@ def loads_per_operation(found: DeviceCeilings) -> str:
     level = found.levels[0].name
     rate, flops = at(found.read, working_sets(found)[("read", level)]), found.vector_flops["float32"]
     return (
-        f"A check that needs no other tool: {level} is read at {rate / 1e9:.1f} GB/s, and float32 is "
-        f"multiplied and added at {flops / 1e9:.1f} GFLOP/s (column *pipeline*): {rate / flops:.2f} bytes an "
-        "operation. A processor that loads as many vectors in a cycle as it multiplies and adds has 2."
+        f"A check without another tool: {level} is read at {rate / 1e9:.1f} GB/s, and float32 is "
+        f"multiplied and added at {flops / 1e9:.1f} GFLOP/s (column *pipeline*): {rate / flops:.2f} bytes "
+        "per operation. A processor that loads as many vectors per cycle as it multiplies and adds has 2."
     )
 
 
 def _page(compared: list[Row], alone: list[Row], found: DeviceCeilings, seconds: float) -> Iterator[str]:
     tools = (likwid.version(),) if likwid.missing() is None else ()
-    yield "# Ceilings of this machine against independent tools\n"
+    yield "# Ceilings compared with other tools\n"
     rounds = len(compared[0].ours)
     yield f"Written by `python -m tests.benchmarks.ceilings --seconds {seconds:g}`: {rounds} rounds."
     yield where(("numpy", "torch"), tools=tools) + "\n"
@@ -278,11 +278,11 @@ def _page(compared: list[Row], alone: list[Row], found: DeviceCeilings, seconds:
     if reason:
         yield f"\nLeft out: {reason}."
     if alone:
-        yield "\nOurs beside ours, in the same rounds:\n"
+        yield "\nOur own variants, in the same rounds:\n"
         yield from gains(alone)
     yield "\n" + loads_per_operation(found)
     libraries = ", ".join(f"{dtype} {name}" for dtype, name in found.matrix_library.items())
-    yield f"\nOur matrix products are those of the faster library: {libraries}."
+    yield f"\nMatrix products use the faster library: {libraries}."
 
 
 if __name__ == "__main__":

@@ -12,23 +12,22 @@ from tests.benchmarks.pairs import Pairs
 TOLERANCE = 0.10
 Verdict = Literal["within", "beyond", "undecided"]
 INTRODUCTION = """\
-In every round each quantity is taken once, in random order: one sample of ours, one of the other tool, right
-one after the other, a coin deciding which comes first. A sample is the mean over equally many bytes on both
-sides, because likwid-bench says the mean of a run. *Ours* and *theirs* are the medians of the rounds, and in
-brackets the best. *Ours / theirs* is the median of the rounds' ratios, with a bootstrap interval of 95 %.
-*Within*: the whole interval lies within 10 %; *beyond*: none of it does; *undecided*: it straddles the bound.
-Beside it whether the median alone is within 10 %.
+Each round measures each quantity once, in random order: one sample of ours and one of the other tool, one
+directly after the other, in random order. A sample is the mean over the same number of bytes for both,
+because likwid-bench reports the mean of a run. *Ours* and *theirs* are medians of the rounds, with the best
+in brackets. *Ours / theirs* is the median of the rounds' ratios, with a 95 % bootstrap interval. *Within*:
+the whole interval is within 10 %; *beyond*: none of it is; *undecided*: it crosses the limit. The next
+column says whether the median alone is within 10 %.
 
-Bandwidth as STREAM counts it: the bytes of the arrays, no write-allocate; 1 GB = 1e9 B. Like is compared with
-like: a read from one place per thread with likwid-bench's `load`, from two with its `ddot`. Where there are
-several ways to write (ordinary stores, stores past the caches, memcpy), each side takes its faster one,
-chosen before the first round. *Pipeline* is what the pipeline's own measurement of the ceilings, a few
-seconds in all, found right before: the best of samples of about a millisecond, of all ways.
+Bandwidth is counted as in STREAM: the bytes of the arrays, without write-allocate; 1 GB = 1e9 B. A read from
+one place per thread is compared with likwid-bench's `load`, a read from two places with its `ddot`. If there
+are several ways to write (ordinary stores, non-temporal stores, memcpy), each side uses its faster one,
+chosen before the first round. *Pipeline* is the result of the pipeline's own measurement of the ceilings
+right before (a few seconds in total): the best of samples of about a millisecond, over all ways.
 
-A virtual machine shares its memory with others: within a minute its bandwidth may double or halve, for all
-tools alike. So a figure of one moment is comparable with another one of that moment only: with the sample
-beside it, not with the best of the column, nor with *pipeline*. That short samples find what long ones do is
-shown below the table.
+A virtual machine shares its memory bandwidth with others. Within a minute it may double or halve, for all
+tools. A figure is therefore comparable only with the one measured at the same moment, not with the best of
+the column, and not with *pipeline*. The list below the table shows that short and long samples agree.
 """
 
 

@@ -28,13 +28,9 @@ EACH = (
 SLOWED = ("tests.benchmarks.slowdown", "--percent", "3", "--profile", "thorough")
 HEADINGS = ("A kernel against itself", "Each kernel against itself")
 REMARKS = """\
-Its source (`tests/benchmarks/slowed_softmax.cpp`) computes every 33rd row twice. Fewer than 95 % of the
-intervals may hold 3 %, because the slow-down is not exactly that: the second computation of a row costs about
-a row's time, the test for it costs a little in every row.
-
-A first version computed the first 3 % of the rows again at the end, where the other core had written them: 39
-of 40 comparisons said slower, by 4.6 % in the median, and 11 intervals held 3 %. Moving lines between the
-cores' caches is work too.
+The kernel (`tests/benchmarks/slowed_softmax.cpp`) computes every 33rd row twice. Fewer than 95 % of the
+intervals may contain 3 %, because the slowdown is not exactly 3 %: the second computation of a row costs
+about as much as a row, and the test for it adds a little to every row.
 """
 
 
@@ -74,8 +70,8 @@ def _said(command: Sequence[str]) -> str:
 def page(commands: Sequence[Sequence[str]], said: Sequence[str], place: str) -> Iterator[str]:
     """Each command with its result."""
     *equals, slowed = said
-    yield "# False alarms, and a known slow-down\n"
-    yield f"{place} Each comparison starts all processes afresh.\n"
+    yield "# False alarms, and a known slowdown\n"
+    yield f"{place} Each comparison starts all processes anew.\n"
     for heading, command, told in zip(HEADINGS, commands, equals, strict=False):
         yield f"## {heading}\n"
         yield f"```sh\npython -m {' '.join(command)}\n```\n"

@@ -74,12 +74,12 @@ def page(found: Mapping[Row, Counter[str]], repeats: int, place: str) -> Iterato
 
 
 EXPLAINED = """\
-Softmax of 64 rows by 256 columns, once (`brief`) or 40 times (`long`) a call, each measurement beside itself
-with a true clock in processes of its own. A slow clock leaves out a share of all time; one that is slow after
-gaps leaves out a share of those calls alone before which nothing ran for half a millisecond, so back to back
-it is true. What is right should be indistinguishable, a false clock `tampered`; `faster` is a cheat that
-passes. Verify is left out here, and so is the comparison of what a kernel's process is timed with, which
-would find all of these, patched in Python as they are: the table is about what the accounts of time can see.
+Softmax of 64 rows by 256 columns, computed once (`brief`) or 40 times (`long`) per call, compared with the
+same callable with a true clock in its own process. A slow clock omits a share of all time. A clock that is
+slow after gaps omits a share only of calls before which nothing ran for half a millisecond; back to back it
+is true. A true clock should be indistinguishable and a false one `tampered`; `faster` is a successful cheat.
+Verify and the check of the timing functions are switched off, since they would find all of these patches:
+the table shows what time accounting alone detects.
 """
 
 

@@ -66,7 +66,7 @@ def measured() -> str:
 def markdown(section: Section) -> str:
     """One section of the page."""
     parts = [f"## {section.title}", f"```sh\n{section.command}\n```", section.measured]
-    parts += [f"{figure.what}: **{figure.found}** (aim: {figure.aim})  " for figure in section.figures]
+    parts += [f"{figure.what}: **{figure.found}** (goal: {figure.aim})  " for figure in section.figures]
     for table in section.tables:
         parts += [f"{table.title}:", _table(table.heading, table.rows)]
     return "\n\n".join([*parts, *section.notes]) + "\n"
@@ -74,7 +74,7 @@ def markdown(section: Section) -> str:
 
 def page(sections: Sequence[Section], introduction: str) -> str:
     """All figures in one table, then the sections."""
-    heading = ("what", "found", "aim", "met", "command")
+    heading = ("measurement", "result", "goal", "met", "command")
     rows = [
         (figure.what, figure.found, figure.aim, "yes" if figure.met else "no", f"`{section.command}`")
         for section in sections

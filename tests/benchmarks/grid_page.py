@@ -54,7 +54,7 @@ def page(study: "Study", command: str, replayed: Sequence[Replayed]) -> list[str
     """Its paragraphs."""
     shares = [_share(each, study) for each in study.searches]
     return [
-        "# TPE against the grid: the C++ matmul, measured",
+        "# TPE compared with a grid: the C++ matmul",
         f"```sh\n{command}\n```",
         where(("optuna", "numpy", "snakemake")),
         _answer(study, score(shares)),
@@ -138,13 +138,13 @@ def _answer(study: "Study", found: Score) -> str:
     met = "reached" if found.reached == found.searches else "not reached"
     return (
         f"**{found.reached} of {found.searches} searches** found a variant with at least {WANTED:.0%} of the speed of "
-        f"the grid's best, {found.certain} of them with their whole interval above it (aim: {AIM}; {met}). The "
-        f"middle search reached {found.median:.1%}, the worst one {found.worst:.1%}. By these searches, between "
-        f"{found.low:.0%} and {found.high:.0%} of all seeds reach it.\n\n"
-        f"They measured {most} variants at most, of the grid's {len(times)}: a quarter would be "
+        f"the grid's best, {found.certain} of them with the whole interval above it (goal: {AIM}; {met}). The "
+        f"median search reached {found.median:.1%}, the worst one {found.worst:.1%}. Confidence interval for the share of "
+        f"seeds that reach it: {found.low:.0%} to {found.high:.0%}.\n\n"
+        f"They measured at most {most} of the grid's {len(times)} variants; a quarter is "
         f"{len(times) / PART:g}. {among} of the {len(times)} variants are that good by the grid's own times, so "
-        f"{drawn} drawn blindly hold one with a probability of {chance(among, len(times), drawn):.0%}: that much needs no "
-        f"search."
+        f"{drawn} random variants contain one with a probability of {chance(among, len(times), drawn):.0%}: no search is "
+        f"needed for that."
     )
 
 
@@ -153,7 +153,7 @@ def _grid(study: "Study") -> str:
     failed = len(grid.trials) - len(grid.measured)
     lines = [
         f"{len(grid.trials)} valid variants, {len(grid.measured)} measured, {failed} failed, in {grid.seconds:.0f} s "
-        f"with their compilation and verification. Its fastest, each measured {TIMES} times more beside the first of them:",
+        f"including compilation and verification. The fastest, each measured {TIMES} more times together with the first:",
         "",
         "| place in the grid | variant | time in the grid | speed over the first's, side by side |",
         "| ---: | --- | ---: | ---: |",
@@ -167,14 +167,14 @@ def _grid(study: "Study") -> str:
         lines.append(
             f"| {place} | {shown} | {1e3 * each.seconds.value:.3f} ms | {_ratio(found, first=place == 1)} |"
         )
-    lines += ["", "The fastest of these, in bold, is what the searches are held against."]
+    lines += ["", "The fastest of these, in bold, is the reference for the searches."]
     return "\n".join(lines)
 
 
 def _searches(study: "Study", shares: Sequence[Interval | None]) -> str:
     lines = [
-        f"Each is `python -m pipeline … {' '.join(study.searches[0].overrides[:-1])} search.seed=N`, a run of its own that "
-        "finds the binaries and the verdicts of the grid, and no time of anybody's.",
+        f"Each is `python -m pipeline … {' '.join(study.searches[0].overrides[:-1])} search.seed=N`, a separate run that "
+        "finds the binaries and verdicts of the grid in the store, but no times.",
         "",
         "| seed | measured | rounds | wall time | winner | of the best speed, side by side | 95 % |",
         "| ---: | ---: | ---: | ---: | --- | ---: | --- |",
@@ -193,8 +193,8 @@ def _searches(study: "Study", shares: Sequence[Interval | None]) -> str:
 def _replays(replayed: Sequence[Replayed], study: "Study") -> str:
     drawn = allowed(len(_times(study)))
     lines = [
-        f"Nothing is measured here: {REPLAYS} seeds for each strategy look up the times of the grid "
-        "(`pipeline.search.simulate`), which stand for the truth. So there is no noise between two looks.",
+        f"{REPLAYS} seeds per strategy look up the times of the grid (`pipeline.search.simulate`). Nothing is "
+        "measured, and there is no noise between two lookups.",
         "",
         f"| strategy | share of the best speed | searches that reach it in {drawn} | measurements that half of them need |",
         "| --- | ---: | ---: | ---: |",
@@ -207,7 +207,7 @@ def _replays(replayed: Sequence[Replayed], study: "Study") -> str:
     times = _times(study)
     lines += [
         "",
-        f"{good(times, CLOSER)} of the {len(times)} variants have {CLOSER:.0%} of the best speed: {drawn} drawn blindly hold one "
+        f"{good(times, CLOSER)} of the {len(times)} variants have {CLOSER:.0%} of the best speed: {drawn} random variants contain one "
         f"with a probability of {chance(good(times, CLOSER), len(times), drawn):.0%}.",
     ]
     return "\n".join(lines)
@@ -217,16 +217,16 @@ def _method(study: "Study") -> str:
     task = " ".join([*study.task, *study.grid.overrides])
     return f"""## How
 
-- **The space** is the kernel's own with more values, set on the command line, so that a quarter of it is a search's worth:
+- **The space** is the kernel's own with more values, so that a search over a quarter of it is meaningful:
   `python -m pipeline {task}`.
-- **A measurement** is what `profile=standard` makes of a variant without baselines: 8 batches or more until the
-  interval of the median is within 3 %, 0.4 s at most on a quiet machine.
-- **A search's winner** is the fastest by the search's own noisy times, as a user would take it. Whether it is as fast
-  as the grid's best is then measured anew: both alternate in one run, in processes of their own, {TIMES} times; the
-  middle ratio counts, and the interval holds the intervals of all of them (95 % each, bootstrap).
+- **A measurement** is that of `profile=standard` without baselines: at least 8 batches, until the interval of the median
+  is within 3 %, at most 0.4 s on a quiet machine.
+- **A search's winner** is the fastest by the search's own noisy times, as for a user. It is then compared with the grid's
+  best in a new measurement: both alternate in one run, in separate processes, {TIMES} times; the
+  median ratio counts, and the interval contains the intervals of all of them (95 % each, bootstrap).
 - **reached**, **missed**: the whole interval is on one side of {WANTED:.0%}; else **undecided**. A winner that is the grid's
-  best itself has its speed by definition. What counts in the first line is the ratio.
-- **The settings** of `tpe` are those of `conf/search/tpe.yaml`: nothing was chosen for this space."""
+  best itself has its speed by definition. The first line counts ratios.
+- **The settings** of `tpe` are those of `conf/search/tpe.yaml`; nothing was tuned for this space."""
 
 
 def _percent(share: Interval | None) -> str:

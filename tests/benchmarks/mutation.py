@@ -21,14 +21,14 @@ from tests.paths import ROOT
 STORE = ROOT / "artifacts"
 TARGET = ROOT / "docs" / "results" / "mutation.md"
 EXPERIMENT = "experiment=mutation"
-INTRODUCTION = """# Mutation score: which small mistakes in the kernels' sources verify finds
+INTRODUCTION = """# Mutation score
 
-Written by `python -m tests.benchmarks.mutation` on {machine} (Python {python}); the report of
-`python -m pipeline experiment=mutation` has the same table. Triton mutants run in the interpreter. Each
-mutant is one small change of a source, compiled and judged by the preset `standard` like every other variant;
-*same code* are those whose machine code equals the original's; the score leaves them and those that do not
-compile out. Which lines are mutated is fixed, the inputs they meet are drawn anew in each run: a score moves
-by a mutant or two. Explanations stand in `survivors.yaml` beside the sources.
+Written by `python -m tests.benchmarks.mutation` on {machine} (Python {python}). The report of `kernelmill
+run experiment=mutation` has the same table. A mutant is one small mistake in a kernel's source, compiled and
+verified with the preset `standard` like any other variant; Triton mutants run in the interpreter. *Same
+code* counts mutants whose machine code equals the original's. The score excludes them and mutants that do
+not compile. The mutated lines are fixed; inputs are drawn anew in each run, so a score varies by a mutant or
+two. Survivors are explained in `survivors.yaml`, in the folder of the sources.
 
 """
 

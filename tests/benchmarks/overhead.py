@@ -13,19 +13,19 @@ from tests.benchmarks.figures import PAGE, ROOT, kept, page
 
 NAMES = (sweeps.NAME, efficiency.NAME, unchanged.NAME, hundred_thousand.NAME, peer.NAME)
 INTRODUCTION = """\
-# What the pipeline itself costs
+# Overhead of the pipeline
 
 Written by `make bench` (`python -m tests.benchmarks.overhead`), which runs these benchmarks one after the
-other; each can be run by itself. All ratios are of runs side by side, from a cold start, on the same cores.
+other; each can also be run alone. All ratios compare runs from a cold start on the same cores.
 
-The *bare loop* does the same compiles and the same calls, and nothing else: no verification, no isolation, no
-statistics, no cache, no records, no ceilings. Its compiles are the backend's own function, static facts
-included, in one process per core, each variant by itself (the pipeline has GCC read system headers that were
-compiled once per round). Its calls are as many as the pipeline timed, in one process that has the
-pipeline's threads, allocator and OpenMP runtime. Before each batch it makes the untimed calls that the
-pipeline makes there, because a loop without them measures caches that others filled; it warms each variant up
-for the settings' least time. What the pipeline does beyond that counts as its overhead: warm-up until nothing
-drifts, fresh content for each batch, processes of their own, intervals, the check of the clock.
+The *bare loop* does the same compiles and the same calls, and nothing else: no verification, no isolation,
+no statistics, no cache, no records, no ceilings. It compiles with the backend's own function, static facts
+included, in one process per core, each variant separately (the pipeline precompiles system headers once per
+round). It makes as many calls as the pipeline timed, in one process with the pipeline's threads, allocator
+and OpenMP runtime. Before each batch it makes the same untimed calls as the pipeline, because caches are
+cold otherwise, and it warms up each variant for the minimum time of the settings. Everything else that the
+pipeline does counts as overhead: warm-up until the time is stable, new inputs per batch, separate processes,
+intervals, the clock check.
 """
 
 

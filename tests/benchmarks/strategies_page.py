@@ -38,7 +38,7 @@ def publish(subjects: "Sequence[Subject]", command: str, options: argparse.Names
         _verdict(found, subjects),
         f"![best so far against the number of evaluations](../images/{PICTURE.name})",
         f"![best so far against the recorded seconds](../images/{BY_SECONDS.name})",
-        "The median of the searches; shaded: half of the searches of our best one.",
+        "Medians of the searches; the shaded area contains half of the searches of our best strategy.",
         "## Score by evaluations",
         _scores(found, subjects),
         "## Score by seconds, and what a search found",
@@ -61,16 +61,15 @@ def version(packages: Path) -> str:
 def _introduction(options: argparse.Namespace, command: str, measured: str) -> str:
     return f"""# Search strategies on recorded measurements
 
-What a search would have found on an A100 and an MI250X, without either: every configuration of these spaces was
-measured by the authors of the AutoTuningAssociation/benchmark_hub, and is looked up (docs/guide/replay.md).
+What each strategy would have found on an A100 and an MI250X. Every configuration of these spaces was measured by the
+authors of AutoTuningAssociation/benchmark_hub; the searches [replay](../guide/replay.md) those measurements.
 
 ```sh
 {command}
 ```
 
-{measured} The times are recorded ones, of the devices named; only *thought* was measured here.
-{options.repeats} searches of {options.evaluations} evaluations for each strategy and space; a strategy has {options.limit:g} processor seconds on a space
-for all of them together."""
+{measured} The times are the recorded ones of the named devices; only *computing time* was measured here.
+{options.repeats} searches of {options.evaluations} evaluations per strategy and space; limit: {options.limit:g} CPU seconds per strategy and space."""
 
 
 def _verdict(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
@@ -78,12 +77,11 @@ def _verdict(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
     ours = next(row for row in found if not row.theirs)
     theirs = next((row for row in found if row.theirs), None)
     if theirs is None:
-        return f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}. Kernel Tuner was not run."
+        return f"Our best strategy: `{ours.name}`, mean score {ours.mean:.2f}. Kernel Tuner was not run."
     lines = [
-        f"Best of ours: `{ours.name}`, mean score {ours.mean:.2f}, {'above' if ours.mean > theirs.mean else 'not above'} the best of "
-        f"Kernel Tuner's, `{theirs.name}` with {theirs.mean:.2f}; by seconds {ours.mean_by_seconds:.2f} against "
-        f"{max(row.mean_by_seconds for row in found if row.theirs):.2f} of the best there. Against Kernel Tuner's best "
-        "on each space:",
+        f"Our best strategy: `{ours.name}`, mean score {ours.mean:.2f}, {'above' if ours.mean > theirs.mean else 'not above'} "
+        f"Kernel Tuner's best, `{theirs.name}` with {theirs.mean:.2f}; by seconds {ours.mean_by_seconds:.2f} compared with "
+        f"{max(row.mean_by_seconds for row in found if row.theirs):.2f}. Compared with Kernel Tuner's best on each space:",
         "",
     ]
     for place, subject in enumerate(subjects):
@@ -100,7 +98,7 @@ def _verdict(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
 def _better(one: Score, other: Score) -> str:
     if one.low > other.high:
         return "above"
-    return "below" if one.high < other.low else "not told apart from"
+    return "below" if one.high < other.low else "indistinguishable from"
 
 
 def _value(row: Row, place: int) -> float:
@@ -124,7 +122,11 @@ def _mean(value: float) -> str:
 def _costs(found: Sequence[Row], subjects: "Sequence[Subject]") -> str:
     heading = ["strategy"]
     for subject in subjects:
-        heading += [f"{subject.name}: score by seconds", "found at the end, over the optimum", "thought"]
+        heading += [
+            f"{subject.name}: score by seconds",
+            "found at the end, over the optimum",
+            "computing time",
+        ]
     lines = [heading, ["---", *["---:"] * (3 * len(subjects))]]
     for row in found:
         cells: list[str] = []
@@ -158,31 +160,30 @@ def _method(subjects: "Sequence[Subject]", options: argparse.Namespace) -> str:
 
 {sizes}.
 
-- **Score**: mean over the budget of the share of the way from random search to the optimum that the median best so
-  far has gone; 0 is random search, 1 the optimum at once, below 0 worse than random. In brackets a 95 % bootstrap
-  interval over the repeats. After Willemsen and others, *A Methodology for Comparing Auto-Tuning
-  Optimization Algorithms* (2024, doi:10.1016/j.future.2024.05.021), with the median of the repeats in place of their
+- **Score**: how far the median best-so-far curve is on the way from random search (0) to the optimum (1), averaged over
+  the budget; below 0 is worse than random. In brackets a 95 % bootstrap interval over the repeats. After Willemsen et al., *A Methodology for Comparing Auto-Tuning
+  Optimization Algorithms* (2024, doi:10.1016/j.future.2024.05.021), with the median of the repeats instead of the
   mean.
 - **Random search**, the baseline: by evaluations its exact median (draws without replacement), by seconds the median
-  of 2,000 simulated ones. A failure is an evaluation and finds nothing.
-- **By seconds**: recorded compile, measuring, verifying and framework time of each evaluation; the budget is what the
-  evaluations cost on average. What a strategy itself thinks is not counted.
+  of 2,000 simulated searches. A failure is an evaluation without a result.
+- **By seconds**: recorded compile, measuring, verifying and framework time of each evaluation; the budget is the
+  average cost of the evaluations. The strategy's own computing time is not counted.
 - **Both see the same table**: the median of the recorded samples, and the failures. Kernel Tuner runs in its own
   simulation mode (`tune_kernel(simulation_mode=True)`, `max_fevals`, a seed per repeat) on a cache file that holds
-  these medians, with the T1 file's conditions as restrictions and each strategy's default settings. An evaluation of
-  its is a configuration that its budget counts: one that is asked for again, or breaks a rule, costs it nothing.
-- **Ours** propose 8 at a time and learn between rounds only, as the pipeline does; Kernel Tuner's learn from each
-  evaluation. Some of ours begin with the T1 file's default.
-- **The limit** is of processor time, of all searches of one strategy on one space; one whose searches did not
-  all end in it has no score there, and no mean.
+  these medians, with the T1 file's conditions as restrictions and each strategy's default settings. A
+  configuration that is requested again, or that breaks a rule, does not count as an evaluation.
+- **Our strategies** propose 8 variants at a time and learn between rounds only, as in the pipeline; Kernel Tuner's learn
+  from each evaluation. Some of ours start with the T1 file's default.
+- **The limit** is CPU time for all searches of one strategy on one space. A strategy that exceeded it has no score there,
+  and no mean.
 {_CHOICE}"""
 
 
-_CHOICE = """- **Choice of settings**: those of `evolution` were tuned on convolution A100 alone; the other two spaces show them.
+_CHOICE = """- **Choice of settings**: those of `evolution` were tuned on convolution A100 only.
   `surrogate` was developed on convolution A4000, A6000, W6600 and W7800, dedispersion A4000, W6600 and W7800 of the same
-  hub, and on its older gemm and convolution of an RTX 3090: the kernels of two of the panels, on other devices; a former version of it on
-  convolution A100. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, by their sources,
-  algorithms that were generated for a paper on auto-tuning; on which spaces is not said there, these may be among
+  hub, and on its older gemm and convolution of an RTX 3090: the same kernels on other devices; an earlier version of it on
+  convolution A100. Kernel Tuner's `hybrid_vndx` and `adaptive_tabu_greywolf` are, according to their sources,
+  algorithms that were generated for a paper on auto-tuning. It does not say on which spaces; these may be among
   them."""
 
 

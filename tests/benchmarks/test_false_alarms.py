@@ -21,7 +21,7 @@ def test_the_page() -> None:
     ]
     said = [EQUALS, EQUALS.replace("softmax", "rms_norm"), "softmax: of 40 comparisons 40 slower\n"]
     text = "\n".join(page(commands, said, "Measured here."))
-    assert "Measured here. Each comparison starts all processes afresh." in text
+    assert "Measured here. Each comparison starts all processes anew." in text
     assert "steps (67%)" not in text
     first, second = text.index("python -m pipeline.cli.aa --comparisons 200"), text.index("| softmax |")
     third, last = text.index("python -m tests.benchmarks.slowdown --percent 3"), text.index("Softmax: of 40")

@@ -39,7 +39,7 @@ def test_a_section_is_kept_for_the_page(tmp_path: Path, monkeypatch: pytest.Monk
     publish(SECTION)
     text = page(kept(["one", "never run"]), "# Introduction\n")
     assert "| ratio | 1.05 | at most 1.10 | yes | `python -m one` |" in text
-    assert "ratio: **1.05** (aim: at most 1.10)" in text
+    assert "ratio: **1.05** (goal: at most 1.10)" in text
     assert "| all | 1.00 s |" in text
     assert text.startswith("# Introduction\n") and "A note." in text
 

@@ -13,25 +13,25 @@ def table(results: Sequence[Result], skipped: Mapping[str, str], command: str) -
     """The page."""
     failed = [result for result in results if result.problems]
     lines = [
-        "# Faults",
+        "# Fault injection",
         "",
-        f"`{command}`: {len(results)} faults injected, {len(failed)} with a promise that was not kept.",
-        "What is promised, and how it is tested: [faults](../faults.md).",
+        f"`{command}`: {len(results)} faults injected, {len(failed)} with a violated guarantee.",
+        "The guarantees, and how they are tested: [faults and recovery](../guide/faults.md).",
         "",
-        "| kind | injected | kept every promise | ended with 0 | the next run |",
+        "| fault | injected | guarantees kept | exit code 0 | the next run |",
         "|---|---:|---:|---:|---|",
     ]
     for kind in dict.fromkeys(result.kind for result in results):
         lines.append(_row(kind, [result for result in results if result.kind == kind]))
     lines += [f"| {kind} | skipped: {reason} | | | |" for kind, reason in skipped.items()]
-    lines += ["", "## Where they hit, and what the user saw", ""]
+    lines += ["", "## Examples", ""]
     lines += [
-        "| kind | seed | where | exit code | what the user saw | the next run |",
+        "| fault | seed | when | exit code | message | the next run |",
         "|---|---:|---|---:|---|---|",
     ]
     for kind in dict.fromkeys(result.kind for result in results):
         lines += [_example(result) for result in _different([each for each in results if each.kind == kind])]
-    lines += ["", "## Promises not kept", ""]
+    lines += ["", "## Violated guarantees", ""]
     lines += [
         f'- `--only "{each.kind}" --seed {each.seed} --count 1` ({each.where}): {"; ".join(each.problems)}'
         for each in failed

@@ -67,15 +67,15 @@ def _page(experiment: str, site: Site, cluster: Slurm) -> str:
     facts = read_cpu().facts
     table = "\n".join("| " + " | ".join(job.get(name, "") for name in _FIELDS) + " |" for job in jobs)
     return f"""\
-# An experiment through Slurm
+# A run through Slurm
 
 Written by `python -m tests.execution.cluster.record {experiment}`, commit {revision(ROOT)}: a Slurm of one
 node, {cluster("sbatch", "--version").strip()}, on {facts["model"]}, {facts["threads"]} threads,
-{facts["system"]}, Python {platform.python_version()}; load of the machine beside it when it ended:
+{facts["system"]}, Python {platform.python_version()}; load average at the end:
 {os.getloadavg()[1]:.1f} (5 minutes). The profile is `{PROFILE}` with a first status check
-after a second. The executor adds ten seconds to the next ones for as long as no job ends, which is how late
-the last end may be seen. Each job starts Snakemake and, for each stage, Python with torch: in jobs of a
-cluster no worker stays. The site:
+after one second. While no job ends, the executor adds ten seconds to each further check, which may delay the
+end of the run by as much. Each job starts Snakemake and, per stage, Python with torch, because cluster jobs
+use no warm worker. The site:
 
 ```yaml
 {(site.folder / PROFILE / "site.yaml").read_text().strip()}
@@ -90,7 +90,7 @@ $ python -m pipeline experiment={experiment} -- --profile {PROFILE}
 
 ## Its Slurm jobs
 
-As `scontrol show job` has them: each is the compile, verify and profile of one task.
+From `scontrol show job`; each job is compile, verify and profile of one task.
 
 | {" | ".join(_FIELDS)} |
 |{"---|" * len(_FIELDS)}
