@@ -197,27 +197,28 @@ def _field_texts_of_enum(owner: type) -> dict[str, str]:
 
 
 def columns() -> str:
-    """The columns of the table `variants`, by the module that declares them."""
-    metrics = importlib.import_module("pipeline.performance.metrics")
-    groups = {
-        name: value
-        for name, value in vars(metrics).items()
-        if name.isupper() and name != "COLUMNS" and isinstance(value, tuple)
-    }
+    """The metrics: columns of the table `variants`, by topic, with their names in MLflow."""
+    from pipeline.performance.metrics import reference
+
     lines = [
-        """# Columns of the table `variants`
+        """# Metrics: columns of the table `variants`
 
 Absent values are null. Columns named `estimate_…` hold estimates, all others measured or derived facts.
-The table has further columns per tunable (`tunable.<name>`), instruction class (`instructions.<class>`)
-and baseline (`baseline.<name>.seconds`, `speedup.<name>` with `.low` and `.high`, `verdict.<name>`,
-`detectable.<name>`, `absent.<name>`).
+[Recipe](../recipes/metric.md).
 """
     ]
-    listed = {column.name for group in groups.values() for column in group}
-    rest = tuple(column for column in metrics.COLUMNS if column.name not in listed)
-    for name, group in (groups | ({"OTHER": rest} if rest else {})).items():
-        lines += [f"## {name.capitalize()}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
-        lines += [f"| `{each.name}` | {each.type} | {each.unit} | {_cell(each.meaning)} |" for each in group]
+    for title, group in reference().items():
+        lines += [
+            f"## {title}",
+            "",
+            "| column | type | unit | meaning | in MLflow |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| `{each.name}` | {each.type} | {each.unit} | {_cell(each.meaning)} | "
+            f"{'metric' if each.is_mlflow_metric else 'tag'} `{each.mlflow_name}` |"
+            for each in group
+        ]
         lines += [""]
     return "\n".join(lines)
 

@@ -42,6 +42,17 @@ def run_shell(checkout: Checkout, script: str) -> str:
     return ended.stdout
 
 
+TOUCHED = {"metric": 1}
+"""Recipe -> how many files it may touch."""
+
+
+@pytest.mark.parametrize("recipe", TOUCHED)
+def test_files_touched(recipe: str) -> None:
+    """One declaration per thing: a recipe that needs one file more fails."""
+    blocks = BLOCK.findall((ROOT / "docs" / "recipes" / f"{recipe}.md").read_text())
+    assert len({path for _, path, _ in blocks if path}) == TOUCHED[recipe]
+
+
 # Each takes a whole run: the longest one is always tried, the others by `make test-all`.
 @pytest.mark.parametrize(
     "recipe",

@@ -1,37 +1,33 @@
-"""Static facts of the binary."""
+"""Static facts of the binary: registers, memory, instructions, occupancy."""
 
+import operator
 from collections.abc import Callable
 
 from pipeline.backends.cpp.extensions import NAMES
 from pipeline.backends.machine_code.matrix import MatrixUse, matrix_use
-from pipeline.performance.metrics.metric import Column, ColumnType
+from pipeline.performance.metrics.metric import Metric, Shown
 from pipeline.records.compiled import StaticFacts
 from pipeline.records.results import Result
 
 
-def _fact(name: str, meaning: str, unit: str, field: str | None = None, kind: ColumnType = "int64") -> Column:
-    def value(result: Result) -> object:
-        facts: StaticFacts | None = result.compiled.facts if result.compiled else None
-        return getattr(facts, field or name) if facts else None
-
-    return Column(name=name, type=kind, meaning=meaning, unit=unit, value=value)
+def _of_facts(value: Callable[[StaticFacts], object]) -> Callable[[Result], object]:
+    return lambda result: value(result.compiled.facts) if result.compiled else None
 
 
-def _derived(
-    name: str,
-    meaning: str,
-    value: Callable[[StaticFacts], object],
-    *,
-    unit: str = "",
-    kind: ColumnType = "string",
-) -> Column:
-    return Column(
+def _fact(name: str, meaning: str, unit: str, shown: Shown | None = None) -> Metric:
+    return Metric(
         name=name,
-        type=kind,
-        meaning=meaning,
+        type="int64",
         unit=unit,
-        value=lambda result: value(result.compiled.facts) if result.compiled else None,
+        meaning=meaning,
+        value=_of_facts(operator.attrgetter(name)),
+        mlflow=f"static/{name}",
+        shown=shown,
     )
+
+
+def _count(heading: str, position: int) -> Shown:
+    return Shown(heading=heading, style="count", position=position)
 
 
 def use_of_matrix_units(result: Result) -> MatrixUse | None:
@@ -78,58 +74,87 @@ def counts_in_one_line(counts: dict[str, int]) -> str | None:
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or None
 
 
-FACTS = (
-    _fact("code_bytes", "Size of the machine code of the kernel's functions", "B"),
-    _fact("registers", "Registers per thread (NVIDIA), vector registers per lane (AMD)", "registers"),
+BINARY_FACTS = (
+    _fact("code_bytes", "Size of the machine code of the kernel's functions", "B", _count("code bytes", 140)),
+    _fact(
+        "registers",
+        "Registers per thread (NVIDIA), vector registers per lane (AMD)",
+        "registers",
+        _count("registers", 90),
+    ),
     _fact("scalar_registers", "Scalar registers per wave (AMD)", "registers"),
-    _fact("spills", "Bytes per thread that did not fit the registers", "B"),
+    _fact("spills", "Bytes per thread that did not fit the registers", "B", _count("spills", 100)),
     _fact("local_memory", "Local memory per thread (AMD: scratch; CPU: largest stack frame)", "B"),
     _fact("barriers", "Hardware barriers that a block reserves (NVIDIA)", "barriers"),
-    _fact("shared_memory", "Shared memory per block, static and dynamic", "B"),
+    _fact("shared_memory", "Shared memory per block, static and dynamic", "B", _count("shared memory", 110)),
     _fact("threads_per_block", "Threads per block", "threads"),
-    _fact(
-        "estimate_occupancy",
-        "Estimate: resident warps over the most that one multiprocessor holds",
-        "share",
-        "occupancy_bound",
-        "double",
+    Metric(
+        name="estimate_occupancy",
+        type="double",
+        unit="share",
+        meaning="Estimate: resident warps divided by the most that one multiprocessor holds",
+        value=_of_facts(lambda facts: facts.occupancy_bound),
+        mlflow="estimate/occupancy",
+        shown=Shown(heading="occupancy (estimate)", style="estimate", position=120),
     ),
-    _fact(
-        "estimate_occupancy_limiter", "Estimate: what sets the occupancy", "", "occupancy_limiter", "string"
+    Metric(
+        name="estimate_occupancy_limiter",
+        type="string",
+        meaning="Estimate: the resource that limits occupancy",
+        value=_of_facts(lambda facts: facts.occupancy_limiter),
+        mlflow="estimate/occupancy_limiter",
     ),
-    _fact(
-        "estimate_resident_blocks",
-        "Estimate: blocks that one multiprocessor holds at once",
-        "blocks",
-        "resident_blocks",
+    Metric(
+        name="estimate_resident_blocks",
+        type="int64",
+        unit="blocks",
+        meaning="Estimate: blocks that one multiprocessor holds at once",
+        value=_of_facts(lambda facts: facts.resident_blocks),
+        mlflow="estimate/resident_blocks",
     ),
-    _derived(
-        "matrix", "Matrix instructions by name (static count)", lambda facts: counts_in_one_line(facts.matrix)
+    Metric(
+        name="matrix",
+        type="string",
+        meaning="Matrix instructions by name (static count)",
+        value=_of_facts(lambda facts: counts_in_one_line(facts.matrix)),
+        mlflow="static/matrix",
     ),
-    Column(
+    Metric(
         name="matrix_use",
         type="string",
-        meaning="Matrix instructions meant for the architecture: meant, older (slower ones), none; "
-        "absent where none is to be expected",
+        meaning="Matrix instructions of the architecture: meant (its own), older (slower ones), none; "
+        "absent if none are expected",
         value=use_of_matrix_units,
+        mlflow="static/matrix_use",
     ),
-    _derived("vector_bits", "Widest vectors in the code (CPU)", vector_bits, unit="bit", kind="int64"),
-    _derived(
-        "fma_share",
-        "Fused multiply-adds among the floating-point instructions (CPU, static)",
-        fma_share,
+    Metric(
+        name="vector_bits",
+        type="int64",
+        unit="bit",
+        meaning="Widest vectors in the code (CPU)",
+        value=_of_facts(vector_bits),
+        mlflow="static/vector_bits",
+    ),
+    Metric(
+        name="fma_share",
+        type="double",
         unit="share",
-        kind="double",
+        meaning="Fused multiply-adds among the floating-point instructions (CPU, static)",
+        value=_of_facts(fma_share),
+        mlflow="static/fma_share",
     ),
-    _derived(
-        "vector_extensions",
-        "Instruction-set extensions that vector code needs (CPU, static count)",
-        lambda facts: counts_in_one_line(facts.extensions),
+    Metric(
+        name="vector_extensions",
+        type="string",
+        meaning="Instruction-set extensions that vector code needs (CPU, static count)",
+        value=_of_facts(lambda facts: counts_in_one_line(facts.extensions)),
+        mlflow="static/vector_extensions",
     ),
-    Column(
+    Metric(
         name="vector_extensions_unused",
         type="string",
         meaning="Vector extensions of the target that no instruction needs (CPU)",
         value=unused_extensions,
+        mlflow="static/vector_extensions_unused",
     ),
 )

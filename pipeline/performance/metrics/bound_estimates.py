@@ -1,4 +1,4 @@
-"""Estimates, each so named: no column holds both an estimate and a measurement."""
+"""Estimates, each named `estimate_…`: no metric mixes an estimate with a measurement."""
 
 from collections.abc import Callable
 
@@ -10,51 +10,61 @@ from pipeline.performance.bound.of_result import (
     declared_bound,
     geometry_of,
 )
-from pipeline.performance.metrics.metric import Column, ColumnType
+from pipeline.performance.metrics.metric import MICROSECONDS, ColumnType, Metric
 from pipeline.performance.roofline import estimate_bound, estimate_roofline_seconds
 from pipeline.records.results import Result
 
 
 def _bound(
     name: str, meaning: str, of: Callable[[Result], Bound | None], value: Callable[[Bound], object]
-) -> Column:
+) -> Metric:
     def find(result: Result) -> object:
         found = of(result)
         return value(found) if found else None
 
-    seconds = name.endswith("_seconds")
-    return Column(
-        name=name,
-        type="double" if seconds else "string",
-        unit="s" if seconds else "",
-        meaning=f"Estimate: {meaning}",
-        value=find,
-    )
+    return _estimate(name, "double" if name.endswith("_seconds") else "string", "", meaning, find)
 
 
 def _launch(
     name: str, kind: ColumnType, unit: str, meaning: str, value: Callable[[Geometry], object]
-) -> Column:
+) -> Metric:
     def find(result: Result) -> object:
         found = geometry_of(result)
         return value(found) if found else None
 
-    return Column(name=name, type=kind, unit=unit, meaning=f"Estimate: {meaning}", value=find)
+    return _estimate(name, kind, unit, meaning, find)
 
 
-ESTIMATES = (
-    Column(
-        name="estimate_roofline_seconds",
-        type="double",
-        unit="s",
-        meaning="Estimate: least time of a call that the declared peaks of the target allow",
-        value=lambda result: estimate_roofline_seconds(result.task),
+def _estimate(
+    name: str, kind: ColumnType, unit: str, meaning: str, value: Callable[[Result], object]
+) -> Metric:
+    seconds = name.endswith("_seconds")
+    short = name.removeprefix("estimate_")
+    return Metric(
+        name=name,
+        type=kind,
+        unit="s" if seconds else unit,
+        meaning=f"Estimate: {meaning}",
+        value=value,
+        mlflow=f"estimate/{short.removesuffix('_seconds')}_us" if seconds else f"estimate/{short}",
+        mlflow_scale=MICROSECONDS if seconds else 1.0,
+    )
+
+
+BOUND_ESTIMATES = (
+    _estimate(
+        "estimate_roofline_seconds",
+        "double",
+        "s",
+        "least time of a call that the declared peaks of the target allow",
+        lambda result: estimate_roofline_seconds(result.task),
     ),
-    Column(
-        name="estimate_bound",
-        type="string",
-        meaning="Estimate: which declared peak sets it, memory or compute",
-        value=lambda result: estimate_bound(result.task),
+    _estimate(
+        "estimate_bound",
+        "string",
+        "",
+        "which declared peak sets it, memory or compute",
+        lambda result: estimate_bound(result.task),
     ),
     _bound(
         "estimate_least_seconds",
@@ -88,21 +98,21 @@ ESTIMATES = (
         "estimate_wave_efficiency",
         "double",
         "share",
-        "blocks over the places of all waves",
+        "blocks divided by the slots of all waves",
         lambda launch: launch.wave_efficiency,
     ),
     _launch(
         "estimate_balance",
         "double",
         "share",
-        "blocks of the mean multiprocessor over those of the busiest one",
+        "blocks of the mean multiprocessor divided by those of the busiest one",
         lambda launch: launch.balance,
     ),
-    Column(
-        name="estimate_bandwidth_share",
-        type="double",
-        unit="share",
-        meaning="Estimate: share of the declared bandwidth that the loads in flight sustain (Little's law)",
-        value=declared_bandwidth_share,
+    _estimate(
+        "estimate_bandwidth_share",
+        "double",
+        "share",
+        "share of the declared bandwidth that the loads in flight sustain (Little's law)",
+        declared_bandwidth_share,
     ),
 )

@@ -1,14 +1,15 @@
-"""The time of one call: median, interval, quantiles, and what comes before the steady state."""
+"""The time of one call: median, interval, quantiles, and what precedes the steady state."""
 
 import functools
+from collections.abc import Callable
 
-from pipeline.performance.metrics.metric import Column, measured
+from pipeline.performance.metrics.metric import MICROSECONDS, Metric, Shown, of_profile
 from pipeline.records.profiled import Profiled
 from pipeline.records.results import Result
 
 
 def _processes(result: Result) -> int | None:
-    """Nothing is known of those of a recorded measurement."""
+    """None for a recorded measurement: the file does not say."""
     run = result.profiled
     return None if run is None or run.recorded is not None else len(run.timing.processes) or 1
 
@@ -17,39 +18,86 @@ def _quantile(share: float, run: Profiled) -> float:
     return run.timing.quantile(share)
 
 
-TIMING = (
-    measured("median_seconds", "Median time of one call", "s", lambda run: run.timing.median.value),
-    measured("median_seconds_low", "Lower end of its interval", "s", lambda run: run.timing.median.low),
-    measured("median_seconds_high", "Upper end of its interval", "s", lambda run: run.timing.median.high),
-    Column(
+def _time(
+    name: str, meaning: str, value: Callable[[Profiled], object], mlflow: str, shown: Shown | None = None
+) -> Metric:
+    return Metric(
+        name=name,
+        type="double",
+        unit="s",
+        meaning=meaning,
+        value=of_profile(value),
+        mlflow=f"time/{mlflow}",
+        mlflow_scale=MICROSECONDS,
+        shown=shown,
+    )
+
+
+CALL_TIMES = (
+    _time(
+        "median_seconds",
+        "Median time of one call",
+        lambda run: run.timing.median.value,
+        "median_us",
+        Shown(heading="time", style="seconds", position=60),
+    ),
+    _time(
+        "median_seconds_low",
+        "Lower end of its interval",
+        lambda run: run.timing.median.low,
+        "low_us",
+    ),
+    _time(
+        "median_seconds_high",
+        "Upper end of its interval",
+        lambda run: run.timing.median.high,
+        "high_us",
+    ),
+    Metric(
         name="processes",
         type="int64",
-        meaning="Processes that it was timed in, one after the other",
+        meaning="Number of processes that timed it, one after the other",
         value=_processes,
+        mlflow="time/processes",
     ),
-    measured("confidence", "Level of the intervals", "share", lambda run: run.timing.median.confidence),
-    measured(
-        "setup_seconds", "Load and allocate, before the first call", "s", lambda run: run.timing.setup_seconds
+    Metric(
+        name="confidence",
+        type="double",
+        unit="share",
+        meaning="Level of the intervals",
+        value=of_profile(lambda run: run.timing.median.confidence),
+        mlflow="time/confidence",
     ),
-    measured("first_call_seconds", "First call", "s", lambda run: run.timing.first_call_seconds),
-    measured(
+    _time(
+        "setup_seconds",
+        "Load and allocate, before the first call",
+        lambda run: run.timing.setup_seconds,
+        "setup_us",
+    ),
+    _time(
+        "first_call_seconds",
+        "First call",
+        lambda run: run.timing.first_call_seconds,
+        "first_call_us",
+    ),
+    _time(
         "warmup_seconds",
-        "Untimed calls before, until the time did not drift any more or the warm-up was at its end",
-        "s",
+        "Untimed calls before, until the time no longer drifted or the budget of the warm-up was spent",
         lambda run: run.timing.warmup_seconds,
+        "warmup_us",
     ),
-    measured(
+    _time(
         "host_seconds",
         "Host's part of a call: until it is enqueued (GPU), until the kernel's code starts (C++)",
-        "s",
         lambda run: run.timing.host_seconds,
+        "host_us",
     ),
     *(
-        measured(
+        _time(
             f"p{round(100 * share):02d}_seconds",
-            f"Quantile {share:g} of the calls where each is timed (mode server), else of the batches' means",
-            "s",
+            f"Quantile {share:g} of the calls if each is timed (mode server), else of the batches' means",
             functools.partial(_quantile, share),
+            f"p{round(100 * share):02d}_us",
         )
         for share in (0.05, 0.95, 0.99)
     ),

@@ -1,9 +1,9 @@
-"""What profile measured beside the time: rates, ceilings."""
+"""Achieved rates, their share of the roofline, and the ceilings measured in the same job."""
 
 import functools
 from collections.abc import Callable
 
-from pipeline.performance.metrics.metric import Column, measured
+from pipeline.performance.metrics.metric import GIGA, Metric, Shown, of_profile
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.profiled import Profiled
 
@@ -19,9 +19,22 @@ def _rate(amount: float | None, run: Profiled) -> float | None:
     return None if amount is None else amount / run.timing.median.value
 
 
-def _ceiling(name: str, meaning: str, unit: str, value: Callable[[Ceilings], float | None]) -> Column:
-    """One that was measured beside the variant; absent where the measurement was recorded elsewhere."""
-    return measured(name, meaning, unit, lambda run: value(run.ceilings) if run.ceilings else None)
+def _ceiling(name: str, meaning: str, unit: str, value: Callable[[Ceilings], float | None]) -> Metric:
+    """One that was measured in the same job; absent if the measurement was recorded elsewhere."""
+    return _measured(name, meaning, unit, lambda run: value(run.ceilings) if run.ceilings else None)
+
+
+def _measured(
+    name: str, meaning: str, unit: str, value: Callable[[Profiled], object], mlflow: str = ""
+) -> Metric:
+    return Metric(
+        name=name,
+        type="double",
+        unit=unit,
+        meaning=meaning,
+        value=of_profile(value),
+        mlflow=mlflow or name.replace("_", "/", 1),
+    )
 
 
 def _launch_share(run: Profiled) -> float | None:
@@ -29,50 +42,58 @@ def _launch_share(run: Profiled) -> float | None:
     return launch / run.timing.median.value if launch else None
 
 
-MEASUREMENT = (
-    measured(
-        "bytes_per_second",
-        "Compulsory bytes of a call over its median time",
-        "B/s",
-        lambda run: _rate(run.bytes, run),
+RATES_AND_CEILINGS = (
+    Metric(
+        name="bytes_per_second",
+        type="double",
+        unit="B/s",
+        meaning="Compulsory bytes of a call divided by its median time",
+        value=of_profile(lambda run: _rate(run.bytes, run)),
+        mlflow="achieved/gigabytes_per_second",
+        mlflow_scale=GIGA,
     ),
-    measured(
-        "flops_per_second",
-        "Operations of a call, by the kernel's formula, over its median time",
-        "FLOP/s",
-        lambda run: _rate(run.flops, run),
+    Metric(
+        name="flops_per_second",
+        type="double",
+        unit="FLOP/s",
+        meaning="Operations of a call, by the kernel's formula, divided by its median time",
+        value=of_profile(lambda run: _rate(run.flops, run)),
+        mlflow="achieved/gigaflops_per_second",
+        mlflow_scale=GIGA,
     ),
-    measured(
+    _measured(
         "arithmetic_intensity",
         "Operations of a call per compulsory byte, both by the kernel's formulas",
         "FLOP/byte",
         lambda run: run.flops / run.bytes if run.flops is not None and run.bytes else None,
+        "achieved/arithmetic_intensity",
     ),
-    measured(
-        "roofline_share",
-        "Least time that the ceilings measured in the same job allow, over the median time",
-        "share",
-        lambda run: run.roofline_share,
+    Metric(
+        name="roofline_share",
+        type="double",
+        unit="share",
+        meaning="Least time that the ceilings measured in the same job allow, divided by the median time",
+        value=of_profile(lambda run: run.roofline_share),
+        shown=Shown(heading="roofline share", style="share", position=70),
     ),
-    Column(
+    Metric(
         name="bound",
         type="string",
         meaning="The nearest measured ceiling: memory, compute, or latency (a call that does nothing)",
-        value=lambda result: result.profiled.bound if result.profiled else None,
+        value=of_profile(lambda run: run.bound),
     ),
-    Column(
+    Metric(
         name="memory_level",
         type="string",
         meaning="The nearest level of the device's memory that holds the call's compulsory bytes",
-        value=lambda result: (
-            result.profiled.ceilings.level if result.profiled and result.profiled.ceilings else None
-        ),
+        value=of_profile(lambda run: run.ceilings.level if run.ceilings else None),
     ),
-    measured(
+    _measured(
         "launch_share",
-        "Measured time of a call that does nothing over the median time",
+        "Measured time of a call that does nothing, divided by the median time",
         "share",
         _launch_share,
+        "achieved/launch_share",
     ),
     _ceiling(
         "ceiling_copy_bandwidth",
@@ -87,7 +108,7 @@ MEASUREMENT = (
         lambda found: found.cache_bandwidth,
     ),
     *(
-        measured(
+        _measured(
             f"ceiling_{name.lower()}_bandwidth",
             f"Measured: copy whose data lie in the {name} caches",
             "B/s",

@@ -1,11 +1,17 @@
 """Which variant of which task: the first columns."""
 
-from pipeline.performance.metrics.metric import Column, ColumnType
+from pipeline.performance.metrics.metric import ColumnType, Metric, Shown
 from pipeline.records.results import Result
 
 
-def _task(name: str, meaning: str, kind: ColumnType = "string") -> Column:
-    return Column(name=name, type=kind, meaning=meaning, value=lambda result: getattr(result.task, name))
+def _task(name: str, meaning: str, kind: ColumnType = "string", position: int | None = None) -> Metric:
+    return Metric(
+        name=name,
+        type=kind,
+        meaning=meaning,
+        value=lambda result: getattr(result.task, name),
+        shown=None if position is None else Shown(heading=name, style="text", position=position),
+    )
 
 
 def configuration(result: Result) -> str:
@@ -14,73 +20,86 @@ def configuration(result: Result) -> str:
 
 
 def author(result: Result) -> str | None:
-    """Who wrote the source, by what: `candidates: fast.cpp`; None for the declared one."""
+    """Strategy and name of the source's author: `candidates: fast.cpp`; None for the declared source."""
     return f"{result.source.author.writer}: {result.source.author.name}" if result.source else None
 
 
-WHO = (
+VARIANT_IDENTITY = (
     _task("task", "Identity of the task"),
-    _task("kernel", "Kernel"),
-    _task("workload", "Workload"),
-    _task("hardware", "Hardware target"),
+    _task("kernel", "Kernel", position=10),
+    _task("workload", "Workload", position=20),
+    _task("hardware", "Hardware target", position=30),
     _task("kind", "Kind of target: cpu, cuda, hip, recorded"),
-    Column(
+    Metric(
         name="architecture",
         type="string",
-        meaning="What it was compiled for",
+        meaning="Architecture that it was compiled for",
         value=lambda result: result.architecture,
     ),
-    _task("device_present", "Whether the device is on the machine that ran", "bool"),
-    Column(
+    _task("device_present", "Whether the machine of the run has the device", "bool"),
+    Metric(
         name="recorded",
         type="string",
-        meaning="Device and file of the recorded measurements; empty where it was measured by this pipeline",
+        meaning="Device and file of the recorded measurements; empty if this pipeline measured",
         value=lambda result: result.task.recorded,
     ),
-    Column(
+    Metric(
         name="origin",
         type="string",
-        meaning="The other machine that made the result, and its bundle; empty where this checkout made it",
+        meaning="The machine that produced the result, and its bundle; empty for results of this checkout",
         value=lambda result: result.origin.line if result.origin else None,
     ),
     _task("optimization", "Optimization: which tunables were free"),
     _task("search", "Search: how variants were proposed"),
     _task("dtype", "Element type of the workload"),
-    Column(
+    Metric(
         name="dimensions",
         type="string",
         meaning="Dimensions of the kernel",
         value=lambda result: " ".join(f"{name}={size}" for name, size in result.task.dimensions.items()),
     ),
-    Column(name="round", type="int64", meaning="Round of the search", value=lambda result: result.round),
-    Column(name="variant", type="string", meaning="Identity of the variant", value=lambda result: result.id),
-    Column(
+    Metric(
+        name="round",
+        type="int64",
+        meaning="Round of the search",
+        value=lambda result: result.round,
+        mlflow="search/round",
+    ),
+    Metric(name="variant", type="string", meaning="Identity of the variant", value=lambda result: result.id),
+    Metric(
         name="implementation",
         type="string",
         meaning="Implementation of the kernel",
         value=lambda result: result.variant.implementation,
     ),
-    Column(
+    Metric(
         name="written_by",
         type="string",
-        meaning="Strategy and author of a source that a search wrote; empty for the declared one",
+        meaning="Strategy and author of a source that a search wrote; empty for the declared source",
         value=author,
     ),
-    Column(
+    Metric(
         name="called_for_by",
         type="string",
-        meaning="Finding of its parent's diagnosis that called for a rewritten source; `nothing`: none did",
+        meaning="Finding of the parent's diagnosis that a rewritten source answers; `nothing`: no finding",
         value=lambda result: result.source.author.details.get("called_for_by") if result.source else None,
+        mlflow="author/called_for_by",
     ),
-    Column(
+    Metric(
         name="parents",
         type="string",
-        meaning="Variants that a written source was made from",
+        meaning="Variants that a written source was derived from",
         value=lambda result: " ".join(result.source.parents) if result.source else None,
     ),
-    Column(name="backend", type="string", meaning="Backend", value=lambda result: result.variant.backend),
-    Column(name="configuration", type="string", meaning="All tunables in one line", value=configuration),
-    Column(
+    Metric(name="backend", type="string", meaning="Backend", value=lambda result: result.variant.backend),
+    Metric(
+        name="configuration",
+        type="string",
+        meaning="All tunables in one line",
+        value=configuration,
+        shown=Shown(heading="tunables", style="code", position=40),
+    ),
+    Metric(
         name="default",
         type="bool",
         meaning="Whether every tunable has its declared default",

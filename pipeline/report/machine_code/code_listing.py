@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.backends.machine_code.listing import Instruction, Listing, SourceLine
-from pipeline.performance.metrics import FACTS, configuration
+from pipeline.performance.metrics import BINARY_FACTS, configuration
 from pipeline.records.results import Result
 from pipeline.report.machine_code.code_difference import FunctionDifference, Run
 from pipeline.report.machine_code.source_lines import LineCount, shown_lines
@@ -33,7 +33,7 @@ def identity(result: Result) -> Iterator[str]:
 
 def fact_values(result: Result) -> Iterator[tuple[str, str, str]]:
     """(column, value, unit) of every fact that is not absent."""
-    for column in FACTS:
+    for column in BINARY_FACTS:
         value = column.value(result)
         if value is not None:
             text = f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeline.performance.metrics import shown_metrics
 from pipeline.performance.metrics.rates_and_ceilings import CACHES
 from pipeline.performance.quantities import baseline
 from pipeline.performance.roofline import compute_peak, estimate_roofline_seconds, peak_rates
@@ -18,24 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FINDINGS = "findings"
-# Columns of the variants table: name in the table, heading, how it is written. `tight` ones never wrap.
-SHOWN = (
-    ("kernel", "kernel", "text"),
-    ("workload", "workload", "text"),
-    ("hardware", "hardware", "text"),
-    ("configuration", "tunables", "code"),
-    ("outcome", "outcome", "outcome"),
-    ("median_seconds", "time", "seconds"),
-    ("roofline_share", "roofline share", "share"),
-    ("verify_worst_share", "error / bound", "share"),
-    ("registers", "registers", "count"),
-    ("spills", "spills", "count"),
-    ("shared_memory", "shared memory", "count"),
-    ("estimate_occupancy", "occupancy (estimate)", "estimate"),
-    (FINDINGS, "diagnosis", "findings"),
-    ("code_bytes", "code bytes", "count"),
-    ("compile_seconds", "compile", "seconds"),
-)
+DIAGNOSIS = {
+    "name": FINDINGS,
+    "heading": "diagnosis",
+    "kind": "findings",
+    "title": "Findings of the table diagnoses",
+}
+DIAGNOSIS_POSITION = 130  # among the metrics that are shown
 HIDDEN = (
     "implementation",
     "task",
@@ -48,7 +38,6 @@ HIDDEN = (
     "bound",
     "memory_level",
 )
-BASELINE_AFTER = "median_seconds"
 
 
 def page_data(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
@@ -90,15 +79,15 @@ def _task(task: TaskRow) -> dict[str, Any]:
 
 def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
     """Column-wise: a list per column is a third of the size of a record per row."""
-    shown = []
-    for entry in SHOWN:
-        shown.append(entry)
-        if entry[0] == BASELINE_AFTER:
-            shown += [(f"speedup.{name}", f"vs {baseline(name)}", "speedup") for name in baselines]
+    shown = _shown(baselines)
     beside = [f"{kind}.{name}{part}" for name in baselines for kind, part in _BESIDE]
     beside += ["median_seconds_low", "median_seconds_high"]
     available = tables.columns("variants")
-    names = [name for name in (*(entry[0] for entry in shown), *beside, *HIDDEN) if name in available]
+    names = [
+        name
+        for name in dict.fromkeys([*(column["name"] for column in shown), *beside, *HIDDEN])
+        if name in available
+    ]
     table = tables.read("variants", names)
     pairs = [table.column(name).to_pylist() for name in ("task", "variant")]
     findings, found = _findings(tables, list(zip(*pairs, strict=True)))
@@ -108,15 +97,25 @@ def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
     filled = {name for name in names if table.column(name).null_count < table.num_rows}
     filled |= {FINDINGS} if findings else set()
     return {
-        "shown": [
-            dict(zip(("name", "heading", "kind"), entry, strict=True))
-            for entry in shown
-            if entry[0] in filled
-        ],
+        "shown": [column for column in shown if column["name"] in filled],
         "columns": columns,
         "findings": findings,
         "rows": table.num_rows,
     }
+
+
+def _shown(baselines: Sequence[str]) -> list[dict[str, str]]:
+    """The columns of the report's table: the declared metrics, and the diagnosis among them."""
+    columns = [
+        (
+            shown.position,
+            {"name": metric.name, "heading": shown.heading, "kind": shown.style, "title": metric.meaning},
+        )
+        for metric, shown in shown_metrics(baselines)
+    ]
+    return [
+        column for _, column in sorted([*columns, (DIAGNOSIS_POSITION, DIAGNOSIS)], key=lambda pair: pair[0])
+    ]
 
 
 _BESIDE = (("speedup", ".low"), ("speedup", ".high"), ("verdict", ""), ("absent", ""))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeline.performance import quantities
-from pipeline.performance.metrics import COLUMNS
+from pipeline.performance.metrics import reference
 from pipeline.records.specs import AggregateSpec
 from pipeline.records.summary import NotMeasured, Winner
 from pipeline.records.tracked import Tracked
@@ -127,7 +127,7 @@ def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any
         "ablations": ablations(tables),
         "cells": cells,
         "constraints": constraints,
-        "columns": COLUMNS,
+        "metrics": [metric for group in reference().values() for metric in group],
         "choices": _choices(spec),
         "versions": {
             tool: found for tool, found in summary.toolchain.items() if max(map(len, found)) <= SHORT

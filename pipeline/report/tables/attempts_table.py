@@ -4,7 +4,7 @@ import collections
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pipeline.performance.metrics.metric import ColumnType
+from pipeline.performance.metrics import ColumnType
 from pipeline.records.attempt import Attempt, total
 from pipeline.records.results import Collected
 from pipeline.records.specs import TaskRow

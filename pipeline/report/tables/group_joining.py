@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.performance.metrics import COLUMNS
+from pipeline.performance.metrics import FAMILIES
 from pipeline.report.tables.arrow_arrays import array
 from pipeline.report.tables.task_groups import Part, no_part
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VARIANTS = "variants"
-_FIXED = frozenset(column.name for column in COLUMNS)
-_PREFIXES = ("tunable.", "instructions.")
 
 
 def join_tables(parts: Iterable[Part]) -> dict[str, "pa.Table"]:
@@ -50,7 +48,7 @@ def _schema(schemas: Sequence["pa.Schema"]) -> "pa.Schema":
     for schema in schemas:
         if not any(schema.equals(other) for other in distinct):
             distinct.append(schema)
-    sections: list[dict[str, pa.Field]] = [{} for _ in range(len(_PREFIXES) + 2)]
+    sections: list[dict[str, pa.Field]] = [{} for _ in range(len(FAMILIES) + 1)]
     for schema in distinct:
         for field in schema:
             section = sections[_section(field.name)]
@@ -61,11 +59,8 @@ def _schema(schemas: Sequence["pa.Schema"]) -> "pa.Schema":
 
 
 def _section(name: str) -> int:
-    if name in _FIXED:
-        return 0
-    return next(
-        (place for place, prefix in enumerate(_PREFIXES, 1) if name.startswith(prefix)), len(_PREFIXES) + 1
-    )
+    """0: the metrics with fixed names; then a section for each family."""
+    return next((place for place, family in enumerate(FAMILIES, 1) if name.startswith(family.prefixes)), 0)
 
 
 def _common(one: "pa.DataType", other: "pa.DataType") -> "pa.DataType":

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.performance.metrics import FACTS as FACT_COLUMNS
-from pipeline.performance.metrics import ColumnType, configuration
+from pipeline.performance.metrics import BINARY_FACTS, ColumnType, configuration
 from pipeline.records.record import Record
 from pipeline.records.results import Result
 from pipeline.report.tables.variants_table import row_table
@@ -28,7 +27,7 @@ STATIC_FACTS: dict[str, ColumnType] = {
     "configuration": "string",
     "outcome": "string",
     "reason": "string",
-    **{column.name: column.type for column in FACT_COLUMNS},
+    **{metric.name: metric.type for metric in BINARY_FACTS},
     "matrix_instructions": "int64",
     "compile_seconds": "double",
     "variants": "int64",
@@ -110,7 +109,7 @@ def _preference(result: Result) -> tuple[float, ...]:
 def _row(entry: Chosen) -> dict[str, object]:
     result = entry.result
     task = result.task
-    row: dict[str, object] = {column.name: column.value(result) for column in FACT_COLUMNS}
+    row: dict[str, object] = {metric.name: metric.value(result) for metric in BINARY_FACTS}
     compile_failure = result.failure if result.stage == "compile" else None
     return row | {
         "kernel": task.kernel,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.performance.bound.error import find_errors
+from pipeline.performance.metrics import signature
 from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
 from pipeline.records.results import Collected, collect, read_files
@@ -93,7 +94,7 @@ def _new(group: AggregateSpec, root: Path) -> Part:
 
 def _key(group: AggregateSpec, root: Path, contents: Mapping[Path, bytes]) -> str:
     files = {path.relative_to(root).as_posix(): digest_bytes(content) for path, content in contents.items()}
-    return digest([group.tasks, group.origin, group.build, files])
+    return digest([group.tasks, group.origin, group.build, signature(), files])
 
 
 def _find(root: Path, key: str) -> Part | None:

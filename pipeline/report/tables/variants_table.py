@@ -1,9 +1,8 @@
 """Tables of an experiment: results in, pyarrow tables with explicit schemas out.
 
-Absent values are null, never 0 or NaN. Beside the fixed columns of `pipeline.performance.metrics` the table
-`variants` has one group per tunable (`tunable.<name>`), instruction class (`instructions.<class>`), baseline
-(`baseline.<name>.seconds`, `speedup.<name>`, `speedup.<name>.low`, `speedup.<name>.high`, `verdict.<name>`,
-`absent.<name>`).
+Absent values are null, never 0 or NaN. The columns of the table `variants` are the metrics declared in
+`pipeline.performance.metrics`: those with fixed names, then the families (tunables, instruction classes,
+baselines, counters).
 """
 
 import collections
@@ -11,8 +10,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.performance.metrics import COLUMNS, Column, ColumnType
-from pipeline.performance.metrics.baseline_comparisons import baseline_columns
+from pipeline.performance.metrics import ColumnType, metrics_of
 from pipeline.records.profiled import Timing
 from pipeline.records.results import Result
 from pipeline.records.specs import TaskRow
@@ -43,17 +41,15 @@ PRUNED: dict[str, ColumnType] = {
     "count": "int64",
     "space": "int64",
 }
-
-
 SAMPLES = ("task", "variant", "callable", "process", "batch", "seconds")
 
 
 def variants_table(results: Sequence[Result]) -> "pa.Table":
     """One row per task and variant."""
-    columns = (*COLUMNS, *_tunables(results), *_instructions(results), *baseline_columns(results))
-    data = {column.name: [column.value(result) for result in results] for column in columns}
-    metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in columns}
-    return typed_table({column.name: column.type for column in columns}, data, metadata)
+    columns = metrics_of(results)
+    data = {metric.name: [metric.value(result) for result in results] for metric in columns}
+    metadata = {metric.name: {"unit": metric.unit, "meaning": metric.meaning} for metric in columns}
+    return typed_table({metric.name: metric.type for metric in columns}, data, metadata)
 
 
 def samples_table(results: Sequence[Result]) -> "pa.Table":
@@ -146,46 +142,6 @@ def to_csv(table: "pa.Table") -> memoryview:
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, sink)
     return memoryview(sink.getvalue())
-
-
-def _tunables(results: Sequence[Result]) -> list[Column]:
-    values: dict[str, set[type]] = {}
-    for result in results:
-        for name, value in result.variant.tunables.items():
-            values.setdefault(name, set()).add(type(value))
-
-    def column(name: str, kind: ColumnType) -> Column:
-        def value(result: Result) -> object:
-            found = result.variant.tunables.get(name)
-            # Kernels may share a tunable's name with different types; then all are written as text.
-            return str(found) if kind == "string" and found is not None else found
-
-        return Column(name=f"tunable.{name}", type=kind, meaning="Tunable", value=value)
-
-    return [column(name, _type_of(types)) for name, types in values.items()]
-
-
-def _type_of(types: set[type]) -> ColumnType:
-    if types == {bool}:
-        return "bool"
-    if types == {int}:
-        return "int64"
-    return "double" if types <= {int, float} else "string"
-
-
-def _instructions(results: Sequence[Result]) -> list[Column]:
-    classes = {
-        name: None for result in results if result.compiled for name in result.compiled.facts.instructions
-    }
-
-    def column(name: str) -> Column:
-        def value(result: Result) -> object:
-            return result.compiled.facts.instructions.get(name) if result.compiled else None
-
-        meaning = f"Instructions of the class {name} in the binary (static count)"
-        return Column(name=f"instructions.{name}", type="int64", meaning=meaning, value=value)
-
-    return [column(name) for name in classes]
 
 
 def _series(results: Sequence[Result]) -> Iterable[tuple[tuple[str, str, str], Timing]]:

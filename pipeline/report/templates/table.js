@@ -89,9 +89,10 @@
     }
   }
 
-  function heading({ name, heading: text, kind }) {
+  function heading({ name, heading: text, kind, title }) {
     const made = element("th", "", ["text", "code", "outcome", "findings"].includes(kind) ? "" : kind === "estimate" ? "number estimate" : "number");
     made.scope = "col";
+    made.title = title;
     made.tabIndex = 0;
     made.append(text);
     const sort = () => {

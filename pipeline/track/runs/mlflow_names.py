@@ -3,7 +3,6 @@
 import math
 import re
 
-from pipeline.records.kernel import TunableValue
 from pipeline.records.record import digest
 
 NAME_LENGTH = 250
@@ -22,7 +21,7 @@ def key(name: str) -> str:
     return f"{safe[: NAME_LENGTH - 7]}-{digest(name)[:6]}"
 
 
-def param(value: TunableValue) -> str:
+def param(value: object) -> str:
     """A param's text, as a yaml would write it."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return cut(text, PARAM_LENGTH)
@@ -38,8 +37,8 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - len(CUT)] + CUT
 
 
-def number(value: TunableValue | None) -> float | None:
-    """A metric's value; None where there is no finite number, which MLflow would store as another one."""
-    if value is None or isinstance(value, str):
+def number(value: object) -> float | None:
+    """A metric's value; None if it is no finite number, which MLflow would store as another one."""
+    if not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None

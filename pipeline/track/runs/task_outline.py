@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.performance.metrics import signature
 from pipeline.records.layout import spec_path
 from pipeline.records.record import Record, digest, digest_bytes
 from pipeline.records.results import Result, collect, read_files
@@ -79,7 +80,7 @@ def _key(spec: AggregateSpec, task: Task, root: Path) -> str:
         path = spec_path(root, stage, getattr(task.row, stage))
         files[path] = digest_bytes(path.read_bytes()) if path.is_file() else ""
     named = {path.relative_to(root).as_posix(): found for path, found in files.items()}
-    return digest([task.row, spec.origin, spec.build, named])
+    return digest([task.row, spec.origin, spec.build, signature(), named])
 
 
 def _new(key: str, spec: AggregateSpec, task: Task, root: Path) -> Outline:

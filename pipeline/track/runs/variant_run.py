@@ -9,13 +9,12 @@ import datetime
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.performance.bound.of_result import ceiling_bound, declared_bound
 from pipeline.performance.diagnosis import diagnose
+from pipeline.performance.metrics import metrics_of, signature
 from pipeline.records.attempt import Attempt
 from pipeline.records.kernel import TunableValue
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record, digest, digest_bytes, digest_parts
 from pipeline.records.results import Result
 from pipeline.store.sources import root_of
@@ -25,8 +24,9 @@ from pipeline.track.runs.task_specs import Task
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 """Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
 
-LAYOUT = 3
-"""Raise it when what is written here changes: runs are then logged again, traceably."""
+LAYOUT = 4
+"""Raise it when this module writes something else, apart from the metrics: runs are then logged again."""
+FIRST = "speedup."
 
 
 class Run(Record, frozen=True, kw_only=True):
@@ -66,16 +66,20 @@ def run_of(result: Result, task: Task, root: Path) -> Run:
     last = list(result.records.values())[-1]
     ended = datetime.datetime.fromisoformat(last.provenance.created).timestamp()
     found = [record.result for record in result.records.values()]
+    metrics, tags = _entries(result)
     return Run(
         slot=_slot(result, task),
-        result=digest([LAYOUT, found]),
+        result=digest([LAYOUT, signature(), found]),
         name=_name(result),
         params={
             mlflow_names.key(name): mlflow_names.param(value)
             for name, value in result.variant.tunables.items()
         },
-        metrics={mlflow_names.key(name): value for name, value in _metrics(result) if value is not None},
-        tags={mlflow_names.key(name): mlflow_names.tag(value) for name, value in _tags(result, task).items()},
+        metrics={mlflow_names.key(name): value for name, value in metrics.items()},
+        tags={
+            mlflow_names.key(name): mlflow_names.tag(value)
+            for name, value in (tags | _provenance(result, task)).items()
+        },
         files=tuple(_files(result, task, root)),
         record=result,
         started=round((ended - last.seconds) * 1000),
@@ -103,126 +107,46 @@ def _name(result: Result) -> str:
     return f"{result.variant.implementation} {result.id[:6]} {row.kernel} {row.workload} {row.hardware}"
 
 
-def _metrics(result: Result) -> Iterator[tuple[str, float | None]]:
-    if result.profiled:
-        yield from _times(result.profiled)
-    if result.verified:
-        yield "check/error_share", result.verified.worst_share
-    if result.compiled and result.compile:
-        facts = result.compiled.facts
-        yield "static/registers", mlflow_names.number(facts.registers)
-        yield "static/spills", mlflow_names.number(facts.spills)
-        yield "static/shared_memory", mlflow_names.number(facts.shared_memory)
-        yield "static/code_bytes", mlflow_names.number(facts.code_bytes)
-        yield "static/compile_seconds", mlflow_names.number(result.compile.seconds)
-        yield "estimate/occupancy", mlflow_names.number(facts.occupancy_bound)
-        bound = ceiling_bound(result) or declared_bound(result)
-        yield "estimate/least_us", mlflow_names.number(bound.seconds * 1e6) if bound else None
-    yield "search/round", float(result.round)
-    if result.attempt:
-        yield "agent/prompt_tokens", mlflow_names.number(result.attempt.prompt_tokens)
-        yield "agent/completion_tokens", mlflow_names.number(result.attempt.completion_tokens)
-        yield "agent/cost", mlflow_names.number(result.attempt.cost)
-        yield "agent/seconds", mlflow_names.number(result.attempt.seconds)
-    for name, value in result.variant.tunables.items():
-        yield f"tunable/{name}", mlflow_names.number(value)
+def _entries(result: Result) -> tuple[dict[str, float], dict[str, str]]:
+    """Metrics and tags, by their names in MLflow; what the result does not have is left out, never 0."""
+    metrics: dict[str, float] = {}
+    tags: dict[str, str] = {}
+    declared = metrics_of([result])
+    # MLflow's compare page preselects the metric that was logged first.
+    for metric in sorted(declared, key=lambda each: not each.name.startswith(FIRST)):
+        value = metric.value(result)
+        if value is None:
+            continue
+        if metric.is_mlflow_metric:
+            number = mlflow_names.number(value)
+            if number is not None:
+                metrics[metric.mlflow_name] = number * metric.mlflow_scale
+        elif text := mlflow_names.param(value):
+            tags[metric.mlflow_name] = text
+    return metrics, tags
 
 
-def _times(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
-    timing = profiled.timing
-    for comparison in profiled.comparisons:
-        speedup = comparison.speedup
-        yield f"speedup/{comparison.baseline}", mlflow_names.number(speedup.value)
-        yield f"speedup/{comparison.baseline}_low", mlflow_names.number(speedup.low)
-        yield f"speedup/{comparison.baseline}_high", mlflow_names.number(speedup.high)
-        yield f"speedup/{comparison.baseline}_detectable", mlflow_names.number(comparison.minimum_detectable)
-    yield "time/median_us", mlflow_names.number(timing.median.value * 1e6)
-    yield "time/low_us", mlflow_names.number(timing.median.low * 1e6)
-    yield "time/high_us", mlflow_names.number(timing.median.high * 1e6)
-    if profiled.recorded is None:
-        yield "time/processes", float(len(timing.processes) or 1)
-    if timing.first_call_seconds is not None:
-        yield "time/first_call_us", mlflow_names.number(timing.first_call_seconds * 1e6)
-    if timing.setup_seconds is not None:
-        yield "time/setup_us", mlflow_names.number(timing.setup_seconds * 1e6)
-    yield "time/p95_us", mlflow_names.number(timing.quantile(0.95) * 1e6)
-    if timing.host_seconds is not None:
-        yield "time/host_us", mlflow_names.number(timing.host_seconds * 1e6)
-    yield "roofline_share", mlflow_names.number(profiled.roofline_share)
-    if profiled.bytes is not None:
-        yield "achieved/gigabytes_per_second", mlflow_names.number(profiled.bytes / timing.median.value / 1e9)
-    if profiled.flops is not None:
-        yield "achieved/gigaflops_per_second", mlflow_names.number(profiled.flops / timing.median.value / 1e9)
-    yield from _cost(profiled)
-
-
-def _cost(profiled: Profiled) -> Iterator[tuple[str, float | None]]:
-    """Beside time: energy, memory, clock, counters; only what was measured."""
-    if profiled.energy is not None:
-        energy = profiled.energy
-        yield "energy_joules", mlflow_names.number(energy.joules)
-        yield "energy/mean_watts", mlflow_names.number(energy.watts)
-        yield "energy/delay_js", mlflow_names.number(energy.joules * profiled.timing.median.value)
-    if profiled.memory is not None:
-        yield "memory/device_bytes", mlflow_names.number(profiled.memory.steady.device_bytes)
-        yield "memory/host_bytes", mlflow_names.number(profiled.memory.steady.host_bytes)
-    if profiled.conditions is not None:
-        seen = profiled.conditions
-        yield "device/clock_mhz_low", mlflow_names.number(seen.clock_mhz_low)
-        yield "device/clock_mhz_high", mlflow_names.number(seen.clock_mhz_high)
-        yield "device/temperature_celsius", mlflow_names.number(seen.temperature_celsius)
-    if profiled.counters is not None:
-        for name, value in profiled.counters.values.items():
-            yield f"counter/{name.removesuffix(':u')}", mlflow_names.number(value)
-
-
-def _tags(result: Result, task: Task) -> dict[str, str]:
-    row, variant = result.task, result.variant
+def _provenance(result: Result, task: Task) -> dict[str, str]:
+    """Tags that are no metrics: how to repeat the run, with what it was made, and what limits it."""
+    variant = result.variant
     tags = {
-        "kernel": row.kernel,
-        "workload": row.workload,
-        "hardware": row.hardware,
-        "optimization": row.optimization,
-        "dtype": row.dtype,
-        "implementation": variant.implementation,
-        "dimensions": _pairs(row.dimensions),
-        "task": row.task,
-        "variant": result.id,
         "source": variant.source_digest,
         "overrides": task.overrides,
         "device": result.profiled.device.get("name", "unnamed") if result.profiled else "absent",
         "versions": _pairs(toolchain(result)),
         "status": _status(result),
     }
-    if result.default is not None:
-        tags["default"] = mlflow_names.param(result.default)
     if result.source:
-        author = result.source.author
-        tags["written_by"] = f"{author.writer}: {author.name}"
-        tags |= {"parents": " ".join(result.source.parents)} if result.source.parents else {}
-        tags |= {f"author/{key}": value for key, value in author.details.items()}
+        tags |= {f"author/{key}": value for key, value in result.source.author.details.items()}
     if variant.attributes:
         tags["attributes"] = _pairs(variant.attributes)
     if result.verify and result.verified:
-        tags["verified_on"] = result.verify.where
         tags["seeds"] = " ".join(str(seed) for seed in result.verify.seeds)
-        if result.verified.weak:
-            tags["weak_check"] = " ".join(result.verified.weak)
-    if result.profiled:
-        tags |= {"bound": result.profiled.bound} if result.profiled.bound else {}
-        tags |= {"recorded": result.profiled.recorded} if result.profiled.recorded else {}
-        if result.profiled.conditions and result.profiled.conditions.throttled:
-            tags["throttled"] = ", ".join(result.profiled.conditions.throttled)
-        if result.profiled.ceilings and result.profiled.ceilings.level:
-            tags["memory_level"] = result.profiled.ceilings.level
-        for comparison in result.profiled.comparisons:
-            tags[f"verdict/{comparison.baseline}"] = comparison.verdict
-    tags |= _agent_tags(result.attempt)
     codes = dict.fromkeys(str(finding.code) for finding in diagnose(result, task.generate))
     if codes:
         tags["diagnosis"] = " ".join(codes)
     if result.origin:
-        tags |= {"origin": result.origin.line, "bundle": result.origin.bundle}
+        tags["bundle"] = result.origin.bundle
         tags["environment"] = _pairs(result.origin.environment)
     git = [record.provenance.git for record in result.records.values() if record.provenance.git]
     if git:
@@ -231,18 +155,10 @@ def _tags(result: Result, task: Task) -> dict[str, str]:
 
 
 def _status(result: Result) -> str:
-    """`recorded`: measured by somebody else, and replayed."""
+    """`recorded`: measured elsewhere, and replayed here."""
     if result.profiled is None:
         return "compiled_only"
     return "recorded" if result.profiled.recorded else "measured"
-
-
-def _agent_tags(attempt: Attempt | None) -> dict[str, str]:
-    """Who wrote the source and for what change, where a language model did."""
-    if attempt is None:
-        return {}
-    told = {"model": attempt.model, "template": attempt.prompt, "change": attempt.change}
-    return {f"agent/{name}": value for name, value in told.items() if value}
 
 
 def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]:

@@ -76,7 +76,7 @@ def test_takes_milliseconds_and_no_torch():
     """The plan reads it on every start."""
     script = (
         "import sys, pipeline.backends.devices.host_cpu as machine\n"
-        "machine.read_cpu(); host_cpu.read_gpu()\n"
+        "machine.read_cpu(); machine.read_gpu()\n"
         "print('torch' in sys.modules)"
     )
     result = subprocess.run(

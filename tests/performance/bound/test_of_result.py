@@ -9,7 +9,7 @@ from pipeline.performance.bound.of_result import (
     declared_bound,
     geometry_of,
 )
-from pipeline.performance.metrics import COLUMNS
+from pipeline.performance.metrics import metrics
 from pipeline.performance.roofline import estimate_roofline_seconds
 from tests.performance.bound.results import GPU_PEAKS, LATENCY, cpu_task, facts, profiled, result, task
 
@@ -74,7 +74,7 @@ def test_no_bound_without_peaks() -> None:
     """Neither declared nor measured: nothing is estimated, in no column."""
     found = result(task(peaks={}))
     assert declared_bound(found) is None and ceiling_bound(found) is None
-    values = {column.name: column.value(found) for column in COLUMNS if column.name.startswith("estimate_")}
+    values = {column.name: column.value(found) for column in metrics() if column.name.startswith("estimate_")}
     assert values["estimate_least_seconds"] is values["estimate_ceiling_seconds"] is None
     assert values["estimate_blocks"] == 528
 
@@ -118,7 +118,7 @@ def test_narrow_vectors_of_a_processor_that_has_no_wider_ones() -> None:
 
 def test_every_estimate_is_called_one() -> None:
     """By the column's name and by its first word."""
-    for column in COLUMNS:
+    for column in metrics():
         assert column.name.startswith("estimate_") == column.meaning.startswith("Estimate:"), column.name
 
 

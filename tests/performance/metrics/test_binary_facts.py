@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.performance.metrics import FACTS
+from pipeline.performance.metrics import BINARY_FACTS
 from pipeline.performance.metrics.binary_facts import fma_share, use_of_matrix_units, vector_bits
 from pipeline.records.compiled import StaticFacts
 from pipeline.report.machine_code.variant_selection import one, stored
@@ -11,14 +11,14 @@ from pipeline.report.machine_code.variant_selection import one, stored
 
 def row(result):
     """All columns of facts."""
-    return {column.name: column.value(result) for column in FACTS}
+    return {column.name: column.value(result) for column in BINARY_FACTS}
 
 
 def test_estimates_are_named_so():
     """What is computed from limits, not read from the binary, says estimate in its name and meaning."""
-    estimates = {column.name for column in FACTS if column.meaning.startswith("Estimate")}
+    estimates = {column.name for column in BINARY_FACTS if column.meaning.startswith("Estimate")}
     assert estimates == {"estimate_occupancy", "estimate_occupancy_limiter", "estimate_resident_blocks"}
-    assert estimates == {column.name for column in FACTS if column.name.startswith("estimate_")}
+    assert estimates == {column.name for column in BINARY_FACTS if column.name.startswith("estimate_")}
 
 
 def test_facts_of_a_gpu(code_root):

@@ -3,7 +3,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.performance.metrics import COLUMNS, CONDITIONS, MEASUREMENT, TIMING
+from pipeline.performance.metrics.call_times import CALL_TIMES
+from pipeline.performance.metrics.energy_and_memory import ENERGY_AND_MEMORY
+from pipeline.performance.metrics.rates_and_ceilings import RATES_AND_CEILINGS
 from pipeline.report.tables.variants_table import (
     outcomes_table,
     pruned_table,
@@ -34,7 +36,7 @@ def test_one_row_per_task_and_variant(variants, collected):
 def test_no_measurement_without_a_device(variants):
     """A target that is not here has no time, no share, no verdict: null, not zero."""
     rows = where(variants, hardware="h200")
-    measured = [column.name for column in (*TIMING, *MEASUREMENT, *CONDITIONS)]
+    measured = [column.name for column in (*CALL_TIMES, *RATES_AND_CEILINGS, *ENERGY_AND_MEMORY)]
     measured += [
         name for name in variants.column_names if name.startswith(("speedup.", "verdict.", "baseline."))
     ]
@@ -120,14 +122,13 @@ def test_costs_that_could_not_be_measured(collected):
     measured = next(result for result in collected.results if result.profiled)
     (row,) = variants_table([without_costs(measured)]).to_pylist()
     assert row["unmeasured"] == "energy: no RAPL; counters: not allowed"
-    assert all(row[column.name] is None for column in CONDITIONS if column.name != "unmeasured")
+    assert all(row[column.name] is None for column in ENERGY_AND_MEMORY if column.name != "unmeasured")
 
 
 def test_schema_says_what_columns_mean(variants):
     """Unit and meaning travel with the file."""
     metadata = variants.schema.field("median_seconds").metadata
     assert metadata == {b"unit": b"s", b"meaning": b"Median time of one call"}
-    assert len({column.name for column in COLUMNS}) == len(COLUMNS)
 
 
 def test_samples_are_the_raw_ones(collected):
