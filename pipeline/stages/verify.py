@@ -43,11 +43,11 @@ from pipeline.verify.harness.in_place.preparation import (
     job_of,
     shapes_of,
     subject_of,
+    verdict_digest,
     where_run,
     where_tried,
 )
 from pipeline.verify.harness.in_place.shapes import Shape
-from pipeline.verify.harness.in_place.verdict_key import verdict_digest
 from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:
