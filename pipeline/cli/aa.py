@@ -32,7 +32,7 @@ from pipeline.records.profiled import Comparison, Verdict
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import VerifyOutput
-from pipeline.stages.profile import Subject, subjects
+from pipeline.stages.profile import ProfileSubject, subjects
 from pipeline.store.atomic import write_atomic
 
 TAIL = 0.025
@@ -156,7 +156,7 @@ def _tasks(overrides: Sequence[str]) -> list[PlannedTask]:
     return tasks
 
 
-def _row(spec: ProfileSpec, subject: Subject, task: PlannedTask, count: int) -> Row:
+def _row(spec: ProfileSpec, subject: ProfileSubject, task: PlannedTask, count: int) -> Row:
     comparisons: list[Comparison] = []
     failures = Counter[str]()
     with (

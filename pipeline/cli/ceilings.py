@@ -75,14 +75,14 @@ def _device(name: str, conf: Path) -> tuple[Hardware, str]:
     """A declared target as this machine has it, and the fingerprint under which results on it are kept."""
     from pipeline.plan.config.compose import composer
     from pipeline.plan.config.groups import check_option
-    from pipeline.plan.config.options import Catalogue
+    from pipeline.plan.config.options import OptionLoader
     from pipeline.plan.config.overrides import Overrides
     from pipeline.plan.local_machine import fingerprint, read_machine, resolve
 
     check_option(conf, "hardware", name, name)
     machine = read_machine()
     with composer(conf) as hydra:
-        declared = Catalogue(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()
+        declared = OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()
     device = resolve(declared[name], declared, machine)
     if not device.present:
         here = machine.gpu[2] if machine.gpu else machine.cpu.facts.get("model", "a CPU")

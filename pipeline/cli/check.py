@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.execution.recovery import OUTPUTS, mend_entries, remove
+from pipeline.execution.recovery import OUTPUTS, recover_entries, remove
 from pipeline.records.errors import KernelmillError
 from pipeline.records.layout import STAGES
 from pipeline.store.entries import remove_damaged
@@ -46,7 +46,7 @@ def check(root: Path) -> tuple[int, int]:
                 remove(path, "not what was written")
                 bad += 1
             elif stage in OUTPUTS:
-                bad += mend_entries(root, stage, path)
+                bad += recover_entries(root, stage, path)
     return entries, bad
 
 

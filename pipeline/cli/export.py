@@ -23,7 +23,7 @@ from pipeline.interop.dataset.source_texts import Licensing
 from pipeline.interop.dataset.table_files import FORMATS
 from pipeline.performance.quantities import counted
 from pipeline.plan.config.compose import composer
-from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.options import OptionLoader
 from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.kernel import Kernel
 from pipeline.records.written import Writer
@@ -83,7 +83,7 @@ def declared_kernels(folder: Path) -> dict[str, Kernel]:
         A yaml is wrong.
     """
     with composer(folder / "conf") as hydra:
-        return Catalogue(hydra, hydra.reader.read(()), folder).all_kernels()
+        return OptionLoader(hydra, hydra.reader.read(()), folder).all_kernels()
 
 
 def _declared(lines: Sequence[str]) -> dict[str, str]:

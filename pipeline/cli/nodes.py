@@ -85,11 +85,11 @@ def _probe(options: argparse.Namespace) -> int:
 
 def _declared(conf: Path) -> dict[str, Hardware]:
     from pipeline.plan.config.compose import composer
-    from pipeline.plan.config.options import Catalogue
+    from pipeline.plan.config.options import OptionLoader
     from pipeline.plan.config.overrides import Overrides
 
     with composer(conf) as hydra:
-        return Catalogue(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()
+        return OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()
 
 
 def _line(node: Node) -> str:

@@ -88,7 +88,7 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
 
     import hydra
 
-    from pipeline.plan.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
+    from pipeline.plan.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, error_line
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(CONF.absolute()), config_name=PRIMARY)
     def answer(_: object) -> None:
@@ -102,7 +102,7 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
     except MISTAKES as error:
         if tracebacks:
             raise
-        print(f"error: {told(error)}", file=sys.stderr)
+        print(f"error: {error_line(error)}", file=sys.stderr)
         return 1
     return 0
 

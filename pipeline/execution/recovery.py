@@ -56,7 +56,7 @@ class _Named(msgspec.Struct):
     records: list[_Entry]
 
 
-def mend(plan: Plan, root: Path) -> None:
+def recover(plan: Plan, root: Path) -> None:
     """Remove what the plan's run must not use."""
     sweep(Path(tempfile.gettempdir()), *_folders(root))
     for path in _outputs(plan, root):
@@ -69,7 +69,7 @@ def mend(plan: Plan, root: Path) -> None:
             paths = {stage: output_path(root, stage, key, number) for stage, key in keys.items()}
             for stage, later in LATER.items():
                 if any(not paths[each].is_file() for each in later):
-                    mend_entries(root, stage, paths[stage])
+                    recover_entries(root, stage, paths[stage])
     tracked = root / "track" / plan.aggregate / "tracked.json"
     if tracked.is_file():
         _mend_tracked(tracked, root)
@@ -116,7 +116,7 @@ def _cut(chain: list[Path]) -> bool:
     return whole
 
 
-def mend_entries(root: Path, stage: str, output: Path) -> int:
+def recover_entries(root: Path, stage: str, output: Path) -> int:
     """Remove an output whose entries are missing or damaged, and those; how many there were."""
     try:
         records = read_record(output, OUTPUTS[stage]).records if output.is_file() else ()

@@ -25,7 +25,7 @@ REFUSED = 2
 _EXECUTOR = re.compile(r"^executor:\s*[\"']?([\w-]+)", re.MULTILINE)
 
 
-class Ended(Record, frozen=True, kw_only=True):
+class SnakemakeExit(Record, frozen=True, kw_only=True):
     """How Snakemake ended."""
 
     code: int
@@ -33,7 +33,7 @@ class Ended(Record, frozen=True, kw_only=True):
     """Whether the user asked for it: Ctrl-C."""
 
 
-def run_snakemake(arguments: Sequence[str]) -> Ended:
+def run_snakemake(arguments: Sequence[str]) -> SnakemakeExit:
     """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes.
 
     So it does where this process is killed: nothing goes on behind the user's back.
@@ -49,7 +49,7 @@ def run_snakemake(arguments: Sequence[str]) -> Ended:
         except KeyboardInterrupt:
             interrupted = True
             continue
-        return Ended(code=code if code >= 0 else 128 - code, interrupted=interrupted)
+        return SnakemakeExit(code=code if code >= 0 else 128 - code, interrupted=interrupted)
 
 
 def cores(arguments: Sequence[str]) -> tuple[str, ...]:

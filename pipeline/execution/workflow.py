@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
 from pipeline.execution.cluster.preflight import begin_job, check_run
 from pipeline.execution.cluster.site import KEY, Site, to_site
-from pipeline.execution.recovery import mend
+from pipeline.execution.recovery import recover
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workers.submit import begin
 from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
@@ -69,7 +69,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
             if shared is not None:
                 bring(shared, plan)
         if lock is not None:
-            mend(plan, ROOT)
+            recover(plan, ROOT)
     except KernelmillError as error:
         _fail(str(error))
     except KeyboardInterrupt:

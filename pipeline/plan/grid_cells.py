@@ -8,7 +8,7 @@ from pipeline.records.experiment import Experiment, Selection
 from pipeline.records.record import Record
 
 
-class Cell(Record, frozen=True, kw_only=True):
+class GridCell(Record, frozen=True, kw_only=True):
     """One kernel, workload, hardware and optimization, by name."""
 
     kernel: str
@@ -17,7 +17,7 @@ class Cell(Record, frozen=True, kw_only=True):
     optimization: str
 
 
-def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tuple[Cell, ...]:
+def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tuple[GridCell, ...]:
     """The cells in the order of the grids, each once.
 
     A chosen name that the experiment has on that axis narrows its grids to it; one that it does not have
@@ -25,7 +25,7 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
     chosen names, and on the other axes all that the experiment has. Several names mean what one run for each
     combination of them would mean.
     """
-    found: dict[Cell, None] = {}
+    found: dict[GridCell, None] = {}
     for names in itertools.product(*chosen.values()):
         combination = dict(zip(chosen, names, strict=True))
         grids = [_narrowed(grid, experiment, combination) for grid in experiment.select]
@@ -35,7 +35,7 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
             full = [every | {axis: (name,) for axis, name in combination.items()}]
         for grid in full:
             for cell in itertools.product(*(grid[axis] for axis in AXES)):
-                found[Cell(**dict(zip(AXES, cell, strict=True)))] = None
+                found[GridCell(**dict(zip(AXES, cell, strict=True)))] = None
     return tuple(found)
 
 

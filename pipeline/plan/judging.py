@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import check_option, option_file
-from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
-from pipeline.plan.identity.stage_builds import Builds
-from pipeline.plan.local_machine import Device, Machine, read_machine, resolve
+from pipeline.plan.identity.stage_builds import StageBuilds
+from pipeline.plan.local_machine import Machine, ResolvedHardware, read_machine, resolve
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import limits_of
 from pipeline.records.errors import ConfigError
@@ -58,7 +58,7 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
             f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
         )
     target = _target(device.hardware)
-    build = Builds().judge(target)
+    build = StageBuilds().judge(target)
     keys: dict[str, ProblemFolder] = {}
     for problem in problems:
         spec = JudgeSpec(
@@ -83,11 +83,11 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
     )
 
 
-def _options(hardware: str, verify: str, conf: Path, machine: Machine) -> tuple[Device, Verify]:
+def _options(hardware: str, verify: str, conf: Path, machine: Machine) -> tuple[ResolvedHardware, Verify]:
     for group, name in (("hardware", hardware), ("verify", verify)):
         check_option(conf, group, name, f"--{group} {name}")
     with composer(conf) as hydra:
-        catalogue = Catalogue(hydra, Overrides(choices={}, values={}), conf.parent)
+        catalogue = OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent)
         declared = catalogue.all_hardware()
         plain = hydra.option("verify", verify)
         settings = to_record(plain, Verify, option_file(conf, "verify", verify))
@@ -100,7 +100,7 @@ def _target(hardware: Hardware) -> Target:
     return Target(kind=hardware.kind, architecture=hardware.architecture, limits=limits)
 
 
-def _model(device: Device, machine: Machine) -> str:
+def _model(device: ResolvedHardware, machine: Machine) -> str:
     """What candidates run on: an absent device is stood in for by the processor."""
     if device.present and device.hardware.kind != "cpu" and machine.gpu is not None:
         return machine.gpu[2]

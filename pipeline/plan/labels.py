@@ -14,8 +14,8 @@ import msgspec
 
 from pipeline.plan.config.groups import AXES
 from pipeline.plan.config.overrides import read_override
-from pipeline.plan.grid_cells import Cell, cells
-from pipeline.plan.plan_inputs import Material
+from pipeline.plan.grid_cells import GridCell, cells
+from pipeline.plan.plan_inputs import PlanInputs
 from pipeline.records.experiment import Experiment
 from pipeline.records.hardware import Hardware
 from pipeline.records.plan import PlannedTask
@@ -90,10 +90,10 @@ def _short(line: str) -> str:
     return f"{override.key_or_group.rpartition('.')[2]}={override.get_value_element_as_str()}"
 
 
-def described(materials: Sequence[Material]) -> str:
+def described(materials: Sequence[PlanInputs]) -> str:
     """A sentence or two for each experiment; equal cells have the same text, however they were asked for."""
     experiments: dict[str, Experiment] = {}
-    chosen: dict[str, list[Cell]] = {}
+    chosen: dict[str, list[GridCell]] = {}
     for material in materials:
         experiment = material.settings.experiment
         experiments[experiment.name] = experiment
@@ -101,7 +101,7 @@ def described(materials: Sequence[Material]) -> str:
     return " ".join(_described(experiment, chosen[name]) for name, experiment in experiments.items())
 
 
-def _described(experiment: Experiment, chosen: Iterable[Cell]) -> str:
+def _described(experiment: Experiment, chosen: Iterable[GridCell]) -> str:
     own, found = cells(experiment, {}), set(chosen)
     if found == set(own):
         return experiment.description
@@ -114,14 +114,14 @@ def _described(experiment: Experiment, chosen: Iterable[Cell]) -> str:
     return f"{experiment.description} Here only {what}."
 
 
-def _names(found: Sequence[Cell], axes: Iterable[str]) -> str:
+def _names(found: Sequence[GridCell], axes: Iterable[str]) -> str:
     """As overrides: `kernel=softmax,matmul hardware=cpu`."""
     return " ".join(f"{axis}={','.join(_values(found, axis))}" for axis in axes)
 
 
-def _values(found: Iterable[Cell], axis: str) -> tuple[str, ...]:
+def _values(found: Iterable[GridCell], axis: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(getattr(cell, axis) for cell in found))
 
 
-def _words(cell: Cell) -> tuple[str, ...]:
+def _words(cell: GridCell) -> tuple[str, ...]:
     return tuple(getattr(cell, axis) for axis in AXES)

@@ -33,7 +33,7 @@ class Machine(Record, frozen=True, kw_only=True):
         return any(each.gpu is not None for each in (self, *self.nodes.values()))
 
 
-class Device(Record, frozen=True, kw_only=True):
+class ResolvedHardware(Record, frozen=True, kw_only=True):
     """A hardware target as this machine sees it."""
 
     hardware: Hardware
@@ -45,16 +45,16 @@ def read_machine() -> Machine:
     return Machine(cpu=read_cpu(), gpu=read_gpu())
 
 
-def resolve(hardware: Hardware, declared: Mapping[str, Hardware], machine: Machine) -> Device:
+def resolve(hardware: Hardware, declared: Mapping[str, Hardware], machine: Machine) -> ResolvedHardware:
     """A hardware target with what is read from the machine; `declared` are all targets of conf/hardware.
 
     `architecture: native` stands for the CPU of this machine; in `local` for its GPU where that is declared.
     """
     if hardware.recorded is not None or hardware.kind == "recorded":
-        return Device(hardware=hardware, present=False)
+        return ResolvedHardware(hardware=hardware, present=False)
     machine = machine.of(hardware.name)
     if hardware.architecture != NATIVE:
-        return Device(hardware=hardware, present=hardware.name in _here(declared, machine))
+        return ResolvedHardware(hardware=hardware, present=hardware.name in _here(declared, machine))
     here = _here(declared, machine) if hardware.name == "local" and machine.gpu is not None else ()
     for name in here:
         declaration = declared[name]
@@ -64,7 +64,7 @@ def resolve(hardware: Hardware, declared: Mapping[str, Hardware], machine: Machi
             description=hardware.description,
             facts={**declaration.facts, "target": name},
         )
-        return Device(hardware=resolved, present=True)
+        return ResolvedHardware(hardware=resolved, present=True)
     resolved = msgspec.structs.replace(
         machine.cpu,
         name=hardware.name,
@@ -72,7 +72,7 @@ def resolve(hardware: Hardware, declared: Mapping[str, Hardware], machine: Machi
         limits={**machine.cpu.limits, **hardware.limits},
         peaks={**machine.cpu.peaks, **hardware.peaks},
     )
-    return Device(hardware=resolved, present=True)
+    return ResolvedHardware(hardware=resolved, present=True)
 
 
 def _here(declared: Mapping[str, Hardware], machine: Machine) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def _here(declared: Mapping[str, Hardware], machine: Machine) -> tuple[str, ...]
     return (max(named, key=len),) if named else tuple(fitting)
 
 
-def fingerprint(device: Device, machine: Machine) -> str:
+def fingerprint(device: ResolvedHardware, machine: Machine) -> str:
     """Identity of the device that measures: results on an equal one are comparable; `absent` without it."""
     if not device.present:
         return ABSENT

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Once(Generic[T]):
+class Memoized(Generic[T]):
     """A function whose results are kept by the identity of its arguments, of strings by their content."""
 
     def __init__(self, make: Callable[..., T]) -> None:

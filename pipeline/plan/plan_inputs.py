@@ -1,7 +1,7 @@
 """What a plan is made of. In: the overrides of its jobs. Out: the chosen options as records, and the cells.
 
 A run has one job, a sweep many. Jobs that differ only in which kernels, workloads, targets and optimizations
-they choose share one Material; each other choice or value makes another one, of options composed once.
+they choose share one PlanInputs; each other choice or value makes another one, of options composed once.
 """
 
 import dataclasses
@@ -11,11 +11,11 @@ from typing import Any
 
 from pipeline.plan.config.compose import Composer, Compositions, composer
 from pipeline.plan.config.groups import AXES, option_file
-from pipeline.plan.config.options import Catalogue, Settings
+from pipeline.plan.config.options import ExperimentSettings, OptionLoader
 from pipeline.plan.config.overrides import Overrides
-from pipeline.plan.grid_cells import Cell, cells
-from pipeline.plan.local_machine import Device, Machine, resolve
-from pipeline.plan.memoize import Once
+from pipeline.plan.grid_cells import GridCell, cells
+from pipeline.plan.local_machine import Machine, ResolvedHardware, resolve
+from pipeline.plan.memoize import Memoized
 from pipeline.records.hardware import Hardware
 from pipeline.records.kernel import Kernel
 from pipeline.records.optimization import Optimization
@@ -31,17 +31,17 @@ class JobCells(Record, frozen=True, kw_only=True):
     """The part of the grid that one job is."""
 
     number: int
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
 
 
-class Material(Record, frozen=True, kw_only=True):
+class PlanInputs(Record, frozen=True, kw_only=True):
     """Options by name, and the jobs that are made of them."""
 
-    settings: Settings
+    settings: ExperimentSettings
     jobs: tuple[JobCells, ...]
     kernels: dict[str, Kernel]
     workloads: dict[str, Workload]
-    devices: dict[str, Device]
+    devices: dict[str, ResolvedHardware]
     optimizations: dict[str, Optimization]
     presets: dict[str, Verify]
     """Those by which mutants are judged."""
@@ -55,14 +55,14 @@ class _Alike:
 
     overrides: Overrides
     """Of the first one."""
-    catalogue: Catalogue
-    settings: Settings
+    catalogue: OptionLoader
+    settings: ExperimentSettings
     jobs: list[JobCells]
 
 
-def gather(
+def gather_inputs(
     jobs: Sequence[Lines], root: Path, machine: Machine, known: Compositions | None = None
-) -> tuple[Material, ...]:
+) -> tuple[PlanInputs, ...]:
     """Compose and check what the jobs' overrides choose; `known` is what was composed already.
 
     Raises
@@ -82,14 +82,14 @@ def gather(
 def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
     """Jobs by what they choose and set beside the axes' options, in the order of the first of each."""
     groups: dict[bytes, _Alike] = {}
-    first: Catalogue | None = None
+    first: OptionLoader | None = None
     for number, lines in enumerate(jobs):
         overrides = hydra.reader.read(lines)
         axes = {group: names for group, names in overrides.choices.items() if group in AXES}
         settings = {group: names for group, names in overrides.choices.items() if group not in AXES}
         key = to_json([settings, overrides.values])
         if key not in groups:
-            catalogue = first.of(overrides) if first is not None else Catalogue(hydra, overrides, root)
+            catalogue = first.of(overrides) if first is not None else OptionLoader(hydra, overrides, root)
             first = first or catalogue
             groups[key] = _Alike(
                 overrides=overrides, catalogue=catalogue, settings=catalogue.settings(), jobs=[]
@@ -104,25 +104,25 @@ class _Devices:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._resolved = Once(self._resolve)
+        self._resolved = Memoized(self._resolve)
 
-    def of(self, hardware: Hardware, declared: Mapping[str, Hardware]) -> Device:
+    def of(self, hardware: Hardware, declared: Mapping[str, Hardware]) -> ResolvedHardware:
         """A target among those that are declared."""
         return self._resolved(hardware, *declared, *declared.values())
 
-    def _resolve(self, hardware: Hardware, *declared: Any) -> Device:
+    def _resolve(self, hardware: Hardware, *declared: Any) -> ResolvedHardware:
         half = len(declared) // 2
         return resolve(hardware, dict(zip(declared[:half], declared[half:], strict=True)), self.machine)
 
 
-def _material(each: _Alike, root: Path, devices: _Devices) -> Material:
+def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
     catalogue, settings, conf = each.catalogue, each.settings, root / "conf"
     chosen = _cells(each.jobs)
     kernels = catalogue.kernels(cell.kernel for cell in chosen)
     declared = catalogue.hardware(cell.hardware for cell in chosen)
     # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
     known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.sees_a_gpu else declared
-    return Material(
+    return PlanInputs(
         settings=settings,
         jobs=tuple(each.jobs),
         kernels=kernels,
@@ -139,7 +139,7 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> Material:
     )
 
 
-def _cells(jobs: Sequence[JobCells]) -> tuple[Cell, ...]:
+def _cells(jobs: Sequence[JobCells]) -> tuple[GridCell, ...]:
     """Those of all of them, each once."""
     return tuple(dict.fromkeys(cell for job in jobs for cell in job.cells))
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.plan.config.compose import Compositions
-from pipeline.plan.grid_cells import Cell
+from pipeline.plan.grid_cells import GridCell
 from pipeline.plan.identity.tool_versions import Toolchain
 from pipeline.plan.labels import Planned, described, tell_apart
 from pipeline.plan.local_machine import Machine
-from pipeline.plan.memoize import Once
-from pipeline.plan.plan_inputs import JobCells, Lines, Material, gather
+from pipeline.plan.memoize import Memoized
+from pipeline.plan.plan_inputs import JobCells, Lines, PlanInputs, gather_inputs
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import Impossible
 from pipeline.plan.tasks.stage_specs import Specs, explanations, mutate_specs
@@ -24,7 +24,7 @@ from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec, MutationRow, key_of
 
 
-class Made(Record, frozen=True, kw_only=True):
+class PlanResult(Record, frozen=True, kw_only=True):
     """A plan, and what it was made from beside conf/ and the code."""
 
     plan: Plan
@@ -35,7 +35,7 @@ class Made(Record, frozen=True, kw_only=True):
 
 def make_plan(
     jobs: Sequence[Lines], *, root: Path, store: Path, machine: Machine, known: Compositions | None = None
-) -> Made:
+) -> PlanResult:
     """The plan for the overrides of these jobs; `root` is the repository, `store` the artifact folder.
 
     What is composed stands in `known` afterwards.
@@ -45,7 +45,7 @@ def make_plan(
     ConfigError
         A yaml or an override is wrong, or no cell of the grid is possible.
     """
-    materials = gather(jobs, root, machine, known)
+    materials = gather_inputs(jobs, root, machine, known)
     planner = _Planner(TaskMaker(machine, root=root, store=store), root=root, store=store)
     for number, material in _in_order(materials):
         planner.add(material, number, jobs[number.number])
@@ -62,10 +62,10 @@ def make_plan(
         aggregate=planner.aggregate(materials, tasks, pruned),
         jobs=planner.jobs(),
     )
-    return Made(plan=plan, files=planner.maker.files(), toolchains=planner.maker.builds.toolchains)
+    return PlanResult(plan=plan, files=planner.maker.files(), toolchains=planner.maker.builds.toolchains)
 
 
-def _in_order(materials: Sequence[Material]) -> list[tuple[JobCells, Material]]:
+def _in_order(materials: Sequence[PlanInputs]) -> list[tuple[JobCells, PlanInputs]]:
     """The jobs as they were given: one run over lists of options has its tasks in the same order."""
     pairs = [(job, material) for material in materials for job in material.jobs]
     return sorted(pairs, key=lambda pair: pair[0].number)
@@ -78,17 +78,17 @@ class _Planner:
         self.maker = maker
         self._root = root
         self._store = store
-        self._cells: dict[tuple[int, Cell], str | PrunedCell] = {}
+        self._cells: dict[tuple[int, GridCell], str | PrunedCell] = {}
         """Material and cell -> the task's identity, or why there is none."""
         self._planned: dict[str, Planned] = {}
         self._specs: dict[str, dict[str, Specs]] = {}
         """How mutants are judged -> task -> its specs."""
-        self._judged = Once(lambda *records: digest(records))
+        self._judged = Memoized(lambda *records: digest(records))
         self._pruned: dict[str, PrunedCell] = {}
         self._jobs: list[PlannedJob] = []
         self._explained: list[MutationRow] = []
 
-    def add(self, material: Material, job: JobCells, lines: Lines) -> None:
+    def add(self, material: PlanInputs, job: JobCells, lines: Lines) -> None:
         """Make the tasks of a job."""
         found = [self._cell(material, cell, lines) for cell in job.cells]
         self._jobs.append(
@@ -100,13 +100,13 @@ class _Planner:
             )
         )
 
-    def _cell(self, material: Material, cell: Cell, lines: Lines) -> str | PrunedCell:
+    def _cell(self, material: PlanInputs, cell: GridCell, lines: Lines) -> str | PrunedCell:
         key = (id(material), cell)
         if key not in self._cells:
             self._cells[key] = self._made(material, cell, lines)
         return self._cells[key]
 
-    def _made(self, material: Material, cell: Cell, lines: Lines) -> str | PrunedCell:
+    def _made(self, material: PlanInputs, cell: GridCell, lines: Lines) -> str | PrunedCell:
         try:
             made = self.maker.task(material, cell)
         except Impossible as reason:
@@ -127,7 +127,7 @@ class _Planner:
         self._specs.setdefault(self._judging(material), {})[identity] = made.specs
         return identity
 
-    def _judging(self, material: Material) -> str:
+    def _judging(self, material: PlanInputs) -> str:
         settings = material.settings
         return self._judged(settings.mutation, settings.verify, *material.presets.values())
 
@@ -143,7 +143,7 @@ class _Planner:
         """In the order given."""
         return tuple(self._jobs)
 
-    def mutations(self, materials: Sequence[Material]) -> tuple[PlannedMutation, ...]:
+    def mutations(self, materials: Sequence[PlanInputs]) -> tuple[PlannedMutation, ...]:
         """Write the specs of mutate, over all tasks so far."""
         planned: dict[str, PlannedMutation] = {}
         for judging, material in {self._judging(each): each for each in materials}.items():
@@ -162,7 +162,7 @@ class _Planner:
         return tuple(planned.values())
 
     def aggregate(
-        self, materials: Sequence[Material], tasks: Sequence[PlannedTask], pruned: Sequence[PrunedCell]
+        self, materials: Sequence[PlanInputs], tasks: Sequence[PlannedTask], pruned: Sequence[PrunedCell]
     ) -> str:
         """Write the spec of aggregate, report and track; its key."""
         spec = AggregateSpec(
@@ -179,12 +179,12 @@ class _Planner:
         return key
 
 
-def _named(materials: Sequence[Material]) -> str:
+def _named(materials: Sequence[PlanInputs]) -> str:
     """The experiment; `a+b` where jobs have several."""
     return "+".join(dict.fromkeys(material.settings.experiment.name for material in materials))
 
 
-def _tracking(materials: Sequence[Material]) -> Tracking:
+def _tracking(materials: Sequence[PlanInputs]) -> Tracking:
     """How the sweep is logged: its jobs are logged together."""
     found = {digest(each.settings.tracking): each.settings.tracking for each in materials}
     if len(found) > 1:

@@ -66,7 +66,7 @@ class _Verified(Record, frozen=True, kw_only=True):
     """Default variants that are baselines, by implementation."""
 
 
-class Subject(NamedTuple):
+class ProfileSubject(NamedTuple):
     """A variant to be measured outside of a round."""
 
     implementation: str
@@ -171,7 +171,7 @@ def _is_default(spec: ProfileSpec, record: CompileRecord) -> bool:
 
 def subjects(
     spec: ProfileSpec, verified: VerifyOutput, compiled: CompileOutput, root: Path
-) -> "list[Subject]":
+) -> "list[ProfileSubject]":
     """One variant of each implementation that verified: its default one, or else the first."""
     chosen: dict[str, CompileRecord] = {}
     for plan in _passed(spec, verified, compiled).plans:
@@ -179,7 +179,7 @@ def subjects(
         if name not in chosen or _is_default(spec, plan.compiled):
             chosen[name] = plan.compiled
     return [
-        Subject(implementation=name, candidate=_candidate(spec, record, root), work=work_of(spec))
+        ProfileSubject(implementation=name, candidate=_candidate(spec, record, root), work=work_of(spec))
         for name, record in chosen.items()
     ]
 

@@ -31,7 +31,7 @@ from pipeline.measure.rounds import CANDIDATE, CLEAN, Round, waiting
 from pipeline.measure.work import work_of
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import options
-from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path, spec_path
@@ -129,7 +129,7 @@ def _lengthen(subject: _Subject, store: Path) -> None:
 def kernels_in_cpp() -> list[str]:
     """Every declared kernel with an implementation in C++, its own or inherited."""
     with composer(ROOT / "conf") as hydra:
-        catalogue = Catalogue(hydra, Overrides(choices={}, values={}), ROOT)
+        catalogue = OptionLoader(hydra, Overrides(choices={}, values={}), ROOT)
         found = catalogue.kernels(options(ROOT / "conf", "kernel"))
     return [
         name

@@ -163,12 +163,12 @@ def child(lines: list[str]) -> None:
     clock.wrap(stage_specs.SpecMaker, "of", "plan: specs")
     clock.wrap(spec_files.SpecFiles, "put", "plan: specs written")
     clock.wrap(planner, "mutate_specs", "plan: mutants")
-    clock.wrap(stage_builds.Builds, "_of_backend", "plan: code and tools")
-    clock.wrap(stage_builds.Builds, "generate", "plan: code and tools")
-    clock.wrap(stage_builds.Builds, "aggregate", "plan: code and tools")
+    clock.wrap(stage_builds.StageBuilds, "_of_backend", "plan: code and tools")
+    clock.wrap(stage_builds.StageBuilds, "generate", "plan: code and tools")
+    clock.wrap(stage_builds.StageBuilds, "aggregate", "plan: code and tools")
     clock.wrap(resolution.Spaces, "counts", "plan: spaces solved")
     clock.wrap(sweep_jobs.SweepJobs, "make", "jobs' configurations")
-    clock.wrap(job_folders.Folders, "write", "jobs' folders")
+    clock.wrap(job_folders.JobFolders, "write", "jobs' folders")
     imported = time.process_time()
     plans: list[Any] = []
 

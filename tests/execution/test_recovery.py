@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import check
-from pipeline.execution.recovery import mend
+from pipeline.execution.recovery import recover
 from pipeline.records.layout import output_path
 from pipeline.records.plan import Plan
 from pipeline.store.seals import is_damaged, write_sealed
@@ -42,7 +42,7 @@ def test_a_whole_store_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Nothing is removed and nothing said."""
     plan = finished(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    mend(plan, tmp_path)
+    recover(plan, tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
     assert capsys.readouterr().err == ""
 
@@ -55,7 +55,7 @@ def test_what_follows_damage_goes(tmp_path: Path, number: int, content: bytes | 
     paths = outputs(tmp_path, plan)
     paths[number].unlink() if content is None else paths[number].write_bytes(content)
     entries = sorted((tmp_path / "store").rglob("*"))
-    mend(plan, tmp_path)
+    recover(plan, tmp_path)
     assert [path.is_file() for path in paths] == [earlier < number for earlier in range(len(paths))]
     assert sorted((tmp_path / "store").rglob("*")) == entries
 
@@ -69,7 +69,7 @@ def test_a_damaged_binary_goes_where_it_is_still_needed(
     paths[3].unlink()
     binary = next((tmp_path / "store" / "compile").rglob("kernel.so"))
     binary.write_bytes(b"flipped")
-    mend(plan, tmp_path)
+    recover(plan, tmp_path)
     assert not binary.parent.exists()
     assert [path.is_file() for path in paths[:4]] == [True, False, False, False]
     assert "damaged (kernel.so is not what was written), made again" in capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_half_made_things_go(tmp_path: Path) -> None:
         (folder / ".half.json.01234567.1-abc").write_text("young")
         (folder / ".half.json.01234567.2-abc").write_text("old")
         os.utime(folder / ".half.json.01234567.2-abc", (0, 0))
-    mend(plan, tmp_path)
+    recover(plan, tmp_path)
     assert all((folder / ".half.json.01234567.1-abc").exists() for folder in folders)
     assert not any((folder / ".half.json.01234567.2-abc").exists() for folder in folders)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.local_machine import Machine
-from pipeline.plan.planner import Made, make_plan
+from pipeline.plan.planner import PlanResult, make_plan
 from pipeline.records.hardware import Hardware, Quantity
 from pipeline.records.layout import spec_path
 from pipeline.records.plan import Plan, PlannedTask
@@ -171,11 +171,11 @@ class Project:
         assert text.count(old) == 1, f"{path}: {old!r} stands there {text.count(old)} times"
         self.write(path, text.replace(old, new))
 
-    def make(self, *lines: str) -> Made:
+    def make(self, *lines: str) -> PlanResult:
         """Make the plan without its cache."""
         return self.make_sweep(lines)
 
-    def make_sweep(self, *jobs: tuple[str, ...]) -> Made:
+    def make_sweep(self, *jobs: tuple[str, ...]) -> PlanResult:
         """Make the plan of several jobs without its cache."""
         return make_plan(jobs, root=self.folder, store=self.store, machine=self.machine)
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pipeline.plan.cluster_nodes import Node, forget_node, read_nodes, with_nodes, write_node
-from pipeline.plan.local_machine import Device, fingerprint, identity, resolve
+from pipeline.plan.local_machine import ResolvedHardware, fingerprint, identity, resolve
 from pipeline.records.errors import StoreError
 from pipeline.records.hardware import Hardware
 from tests.plan.project import CPU, MACHINE, Project
@@ -53,7 +53,7 @@ def test_a_target_is_what_its_node_is() -> None:
     assert not resolve(h200, {"h200": h200}, machine).present
     there = msgspec.structs.replace(MACHINE, nodes={"h200": OTHER})
     assert resolve(h200, {"h200": h200}, there).present
-    assert fingerprint(Device(hardware=h200, present=True), there) == identity("cuda", OTHER)
+    assert fingerprint(ResolvedHardware(hardware=h200, present=True), there) == identity("cuda", OTHER)
     assert there.sees_a_gpu and not MACHINE.sees_a_gpu
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.plan.identity.stage_builds import Builds
-from pipeline.plan.memoize import Once
+from pipeline.plan.identity.stage_builds import StageBuilds
+from pipeline.plan.memoize import Memoized
 from pipeline.plan.tasks import resolution, stage_specs, task_maker
 from pipeline.records import record
 from pipeline.search.space import Subspace
@@ -43,7 +43,7 @@ def test_a_task_more(project: Project, monkeypatch: pytest.MonkeyPatch, line: st
     counted(monkeypatch, counts, stage_specs, "spec_file")
     counted(monkeypatch, counts, Files, "_write")
     counted(monkeypatch, counts, Subspace, "points")
-    counted(monkeypatch, counts, Builds, "_of_backend")
+    counted(monkeypatch, counts, StageBuilds, "_of_backend")
     counted(monkeypatch, counts, task_maker, "fingerprint")
     counted(monkeypatch, counts, resolution, "_narrowed")
     jobs = [("workload=small", "hardware=cpu", line.format(30 + number)) for number in range(JOBS)]
@@ -69,7 +69,7 @@ def test_once_by_identity() -> None:
             raise ValueError("again")
         return len(asked)
 
-    once = Once(make)
+    once = Memoized(make)
     assert [once(first, "x"), once(second, "x"), once(first, "".join(["x"]))] == [1, 2, 1]
     for _ in range(2):
         with pytest.raises(ValueError, match="again"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.plan.grid_cells import Cell, cells
+from pipeline.plan.grid_cells import GridCell, cells
 from pipeline.records.experiment import Experiment, Selection
 
 EXPERIMENT = Experiment(
@@ -18,7 +18,8 @@ EXPERIMENT = Experiment(
 def names(**chosen: tuple[str, ...]) -> list[str]:
     """Cells in short form."""
     return [
-        "-".join(getattr(cell, axis) for axis in Cell.__struct_fields__) for cell in cells(EXPERIMENT, chosen)
+        "-".join(getattr(cell, axis) for axis in GridCell.__struct_fields__)
+        for cell in cells(EXPERIMENT, chosen)
     ]
 
 

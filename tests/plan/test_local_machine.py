@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.plan.local_machine import ABSENT, Device, Machine, fingerprint, read_machine, resolve
+from pipeline.plan.local_machine import ABSENT, Machine, ResolvedHardware, fingerprint, read_machine, resolve
 from pipeline.records.hardware import Hardware, Quantity
 from tests.plan.project import CPU, MACHINE
 
@@ -80,15 +80,15 @@ def test_local_is_the_gpu_or_else_the_cpu() -> None:
 
 def test_the_fingerprint_tells_devices_apart() -> None:
     """Another model or number of cores is another device; memory and the name of the option are not."""
-    cpu = Device(hardware=CPU, present=True)
+    cpu = ResolvedHardware(hardware=CPU, present=True)
     other = msgspec.structs.replace(CPU, facts={**CPU.facts, "cores": "64"})
     same = msgspec.structs.replace(CPU, facts={**CPU.facts, "memory_bytes": "2"})
     known = fingerprint(cpu, MACHINE)
     assert fingerprint(cpu, msgspec.structs.replace(MACHINE, cpu=other)) != known
     assert fingerprint(cpu, msgspec.structs.replace(MACHINE, cpu=same)) == known
-    assert fingerprint(Device(hardware=LOCAL, present=True), MACHINE) == known
-    assert fingerprint(Device(hardware=gpu("h100"), present=False), MACHINE) == ABSENT
-    present = Device(hardware=gpu("h200"), present=True)
+    assert fingerprint(ResolvedHardware(hardware=LOCAL, present=True), MACHINE) == known
+    assert fingerprint(ResolvedHardware(hardware=gpu("h100"), present=False), MACHINE) == ABSENT
+    present = ResolvedHardware(hardware=gpu("h200"), present=True)
     assert fingerprint(present, with_gpu("NVIDIA H200")) != fingerprint(present, with_gpu("NVIDIA H200 NVL"))
 
 

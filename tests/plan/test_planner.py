@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.plan.planner import Made
+from pipeline.plan.planner import PlanResult
 from pipeline.plan.spec_files import is_whole
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
@@ -266,7 +266,7 @@ def test_values_apply_to_every_chosen_option(project: Project) -> None:
 
 def test_made_knows_what_it_read(project: Project) -> None:
     """The sources and tools that a plan depends on are known to whoever wants to keep it."""
-    made: Made = project.make(*ONE_CPU)
+    made: PlanResult = project.make(*ONE_CPU)
     names = {path.rsplit("/", 1)[1] for path in made.files}
     assert names == {"scale.cpp", "common.hpp", "reference.py"}
     assert [tools.backend for tools in made.toolchains] == ["cpp"]

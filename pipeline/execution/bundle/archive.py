@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.execution.bundle.manifest import MANIFEST, SCHEMA, Manifest, sha256
+from pipeline.execution.bundle.manifest import MANIFEST, SCHEMA, BundleManifest, sha256
 from pipeline.records.errors import BundleError
 from pipeline.records.record import Record, to_json
 from pipeline.store.atomic import write_atomic
@@ -31,7 +31,7 @@ class Bundle(Record, frozen=True, kw_only=True):
     """A bundle that was read and whose checksums are right."""
 
     path: str
-    manifest: Manifest
+    manifest: BundleManifest
     contents: dict[str, bytes]
 
 
@@ -41,7 +41,7 @@ class _Version(msgspec.Struct):
     schema_version: int
 
 
-def packed(manifest: Manifest, contents: Mapping[str, bytes]) -> bytes:
+def packed(manifest: BundleManifest, contents: Mapping[str, bytes]) -> bytes:
     """The bundle's bytes: equal contents give equal ones."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -152,7 +152,7 @@ def _members(path: Path, tar: bytes) -> dict[str, bytes]:
     return members
 
 
-def _manifest(path: Path, content: bytes) -> Manifest:
+def _manifest(path: Path, content: bytes) -> BundleManifest:
     try:
         version = msgspec.json.decode(content, type=_Version).schema_version
         if version != SCHEMA:
@@ -160,6 +160,6 @@ def _manifest(path: Path, content: bytes) -> Manifest:
                 f"{path}: a bundle of schema version {version}, this Kernelmill reads {SCHEMA}: "
                 "pack, run and ingest with one version"
             )
-        return msgspec.json.decode(content, type=Manifest)
+        return msgspec.json.decode(content, type=BundleManifest)
     except msgspec.DecodeError as error:
         raise BundleError(f"{path}: damaged: its {MANIFEST} cannot be read: {error}") from None

@@ -37,7 +37,7 @@ _OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutpu
 }
 
 
-class Item(Record, frozen=True, kw_only=True):
+class BundleItem(Record, frozen=True, kw_only=True):
     """A file that may go into the bundle."""
 
     name: str
@@ -45,7 +45,7 @@ class Item(Record, frozen=True, kw_only=True):
     content: bytes
 
 
-class Chosen(Record, frozen=True, kw_only=True):
+class BundleSelection(Record, frozen=True, kw_only=True):
     """What goes, and what stays."""
 
     contents: dict[str, bytes]
@@ -53,21 +53,21 @@ class Chosen(Record, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...]
 
 
-def items_of(plan: Plan, spec: AggregateSpec, root: Path) -> tuple[Item, ...]:
+def items_of(plan: Plan, spec: AggregateSpec, root: Path) -> tuple[BundleItem, ...]:
     """Every file that the plan's jobs left, without the paths and the name of this machine."""
     found = dict(_files(plan, root))
     paths = private_paths(Path.cwd())
     items = [
-        Item(name=name, part=part, content=_clean((root / name).read_bytes(), part, paths))
+        BundleItem(name=name, part=part, content=_clean((root / name).read_bytes(), part, paths))
         for name, part in found.items()
         if (root / name).is_file()
     ]
-    items.append(Item(name=PLAN, part="spec", content=to_json(plan)))
-    items.append(Item(name=SPEC, part="spec", content=to_json(spec)))
+    items.append(BundleItem(name=PLAN, part="spec", content=to_json(plan)))
+    items.append(BundleItem(name=SPEC, part="spec", content=to_json(spec)))
     return tuple(sorted(items, key=lambda item: item.name))
 
 
-def choose(items: tuple[Item, ...], left_out: dict[Part, str]) -> Chosen:
+def choose(items: tuple[BundleItem, ...], left_out: dict[Part, str]) -> BundleSelection:
     """All items but those of the parts that stay, each for its reason; long logs are cut."""
     contents: dict[str, bytes] = {}
     files: list[BundledFile] = []
@@ -88,7 +88,7 @@ def choose(items: tuple[Item, ...], left_out: dict[Part, str]) -> Chosen:
                 cut_from=size if content is not item.content else None,
             )
         )
-    return Chosen(contents=contents, files=tuple(files), left_out=tuple(stayed))
+    return BundleSelection(contents=contents, files=tuple(files), left_out=tuple(stayed))
 
 
 def cut(log: bytes) -> bytes:

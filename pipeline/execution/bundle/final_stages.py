@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 
 from pipeline.execution.bundle.archive import Bundle
-from pipeline.execution.chain.processes import Command, run_all
 from pipeline.execution.chain.stage_commands import StageCommands
+from pipeline.execution.chain.stage_processes import Command, run_all
 from pipeline.plan.config.compose import composer
-from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import parse
-from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.spec_files import write_spec
 from pipeline.records.errors import BundleError
 from pipeline.records.record import Record
@@ -20,7 +20,7 @@ from pipeline.records.settings import Tracking
 from pipeline.records.specs import AggregateSpec, key_of
 
 
-class Closed(Record, frozen=True, kw_only=True):
+class FinalOutputs(Record, frozen=True, kw_only=True):
     """Where the results are read."""
 
     summary: str
@@ -31,7 +31,7 @@ class Closed(Record, frozen=True, kw_only=True):
 def spec_here(bundle: Bundle, spec: AggregateSpec, tracking: Tracking) -> AggregateSpec:
     """The spec for this checkout: its tables are made here and logged as is usual here, the results there."""
     return msgspec.structs.replace(
-        spec, origin=bundle.manifest.origin, tracking=tracking, build=Builds().aggregate()
+        spec, origin=bundle.manifest.origin, tracking=tracking, build=StageBuilds().aggregate()
     )
 
 
@@ -46,10 +46,10 @@ def tracking_of(name: str | None, repository: Path) -> Tracking:
     lines = () if name is None else (f"tracking={name}",)
     overrides = parse(lines, repository / "conf")
     with composer(repository / "conf") as hydra:
-        return Catalogue(hydra, overrides, repository).settings().tracking
+        return OptionLoader(hydra, overrides, repository).settings().tracking
 
 
-def close(spec: AggregateSpec, root: Path) -> Closed:
+def run_final_stages(spec: AggregateSpec, root: Path) -> FinalOutputs:
     """Run aggregate, track, report, and put the report into the sweep's run.
 
     Raises
@@ -67,7 +67,7 @@ def close(spec: AggregateSpec, root: Path) -> Closed:
     attach = stages.closing("track", key, "tracked.json", "--attach", track.output, "--report", report.output)
     for command in (aggregate, track, report, attach):
         run_one(command)
-    return Closed(summary=aggregate.output, tracked=track.output, report=report.output)
+    return FinalOutputs(summary=aggregate.output, tracked=track.output, report=report.output)
 
 
 def run_one(command: Command) -> None:

@@ -13,7 +13,7 @@ SPEC = "aggregate.json"
 """The AggregateSpec of the tasks that came to their end."""
 
 
-class Job(Record, frozen=True, kw_only=True):
+class BundledJob(Record, frozen=True, kw_only=True):
     """One stage that ran for one key and round, or was found done."""
 
     stage: str
@@ -56,7 +56,7 @@ class LeftOut(Record, frozen=True, kw_only=True):
     reason: str
 
 
-class Manifest(Record, frozen=True, kw_only=True):
+class BundleManifest(Record, frozen=True, kw_only=True):
     """First file of a bundle."""
 
     schema_version: int = SCHEMA
@@ -69,7 +69,7 @@ class Manifest(Record, frozen=True, kw_only=True):
     device: str
     environment: dict[str, str]
     tasks: tuple[TaskEnd, ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[BundledJob, ...]
     files: tuple[BundledFile, ...]
     left_out: tuple[LeftOut, ...]
 

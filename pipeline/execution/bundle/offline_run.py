@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.execution.bundle.manifest import Job, TaskEnd
-from pipeline.execution.chain.processes import Command, found, run_all
+from pipeline.execution.bundle.manifest import BundledJob, TaskEnd
 from pipeline.execution.chain.stage_commands import StageCommands
+from pipeline.execution.chain.stage_processes import Command, found, run_all
 from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import output_path
 from pipeline.records.outcome import Failure
@@ -32,16 +32,16 @@ _RECORDED: dict[str, type[CompileOutput] | type[VerifyOutput] | type[ProfileOutp
 }
 
 
-class Ran(Record, frozen=True, kw_only=True):
+class OfflineResult(Record, frozen=True, kw_only=True):
     """A plan that was run as far as it went."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[BundledJob, ...]
     tasks: tuple[TaskEnd, ...]
     spec: AggregateSpec
     """Of the tasks that came to their end; the others are among what it lists as left out."""
 
 
-class Runner:
+class OfflineRunner:
     """Runs the jobs of one plan."""
 
     def __init__(self, plan: Plan, root: Path, *, minutes: float | None = None) -> None:
@@ -50,10 +50,10 @@ class Runner:
         self._cores = len(os.sched_getaffinity(0))
         self._stages = StageCommands(root, self._cores)
         self._deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, BundledJob] = {}
         """By output."""
 
-    def run(self, spec: AggregateSpec) -> Ran:
+    def run(self, spec: AggregateSpec) -> OfflineResult:
         """Run everything; `spec` is the plan's own, of all tasks."""
         plan = self._plan
         prepared = [self._stages.prepare(task, 0) for task in plan.tasks]
@@ -65,7 +65,7 @@ class Runner:
             if mutation.reported:
                 self._run([self._stages.mutate(mutation.key)])
         tasks = tuple(self._end(task) for task in plan.tasks)
-        return Ran(jobs=tuple(self._jobs.values()), tasks=tasks, spec=self._complete(spec, tasks))
+        return OfflineResult(jobs=tuple(self._jobs.values()), tasks=tasks, spec=self._complete(spec, tasks))
 
     def _measure(self, task: PlannedTask) -> None:
         for number in range(task.row.rounds):

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.execution.bundle import rendering
+from pipeline.execution.bundle import bundle_text
 from pipeline.plan.spec_files import write_spec
 from pipeline.records.errors import BundleError, KernelmillError
 from pipeline.records.layout import spec_path
@@ -22,16 +22,16 @@ UNFINISHED = 3
 
 def pack(options: argparse.Namespace) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
-    from pipeline.execution.bundle.packing import OF_BACKEND, Target
+    from pipeline.execution.bundle.packing import OF_BACKEND, TargetPython
     from pipeline.execution.bundle.packing import pack as pack_job
     from pipeline.plan.local_machine import read_machine
-    from pipeline.plan.plan_inputs import gather
+    from pipeline.plan.plan_inputs import gather_inputs
 
     overrides = tuple(options.overrides)
-    (material,) = gather((overrides,), Path.cwd(), read_machine())
+    (material,) = gather_inputs((overrides,), Path.cwd(), read_machine())
     used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
     extras = (*options.extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
-    target = Target(python=options.python, machine=options.machine or platform.machine())
+    target = TargetPython(python=options.python, machine=options.machine or platform.machine())
     packed = pack_job(options.out, overrides, target, extras=tuple(dict.fromkeys(extras)), root=Path.cwd())
     print(
         f"{options.out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
@@ -46,8 +46,8 @@ def pack(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace, root: Path) -> int:
     """Plan, run, write the bundle, say what came of it."""
-    from pipeline.execution.bundle.offline_run import Runner
-    from pipeline.execution.bundle.writing import Request, write
+    from pipeline.execution.bundle.offline_run import OfflineRunner
+    from pipeline.execution.bundle.writing import BundleRequest, write
     from pipeline.plan.plan_cache import current_plan
     from pipeline.store.lock import take_lock
 
@@ -56,8 +56,8 @@ def run(options: argparse.Namespace, root: Path) -> int:
         overrides = tuple(options.overrides)
         plan = current_plan(overrides, root=Path.cwd(), store=root)
         spec = read_record(spec_path(root, "aggregate", plan.aggregate), AggregateSpec)
-        ran = Runner(plan, root, minutes=options.minutes).run(spec)
-        request = Request(
+        ran = OfflineRunner(plan, root, minutes=options.minutes).run(spec)
+        request = BundleRequest(
             overrides=overrides, binaries=options.with_binaries, limit=round(options.limit * MIB)
         )
         written = write(options.out, request, plan, ran, root=root)
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace, root: Path) -> int:
     if written.note:
         print(f"note     {written.note}")
     print(f"bundle   {options.out} ({written.size / MIB:.2f} MiB, {written.manifest.identity})")
-    return UNFINISHED if rendering.print_unfinished(written.manifest) else 0
+    return UNFINISHED if bundle_text.print_unfinished(written.manifest) else 0
 
 
 def ingest(options: argparse.Namespace, root: Path) -> int:
@@ -89,13 +89,15 @@ def ingest(options: argparse.Namespace, root: Path) -> int:
         try:
             merge = merging.decide(bundle, checked, root, replace=options.replace)
             merging.write(bundle, checked, merge, root)
-            closed = final_stages.close(final_stages.spec_here(bundle, checked.spec, tracking), root)
+            closed = final_stages.run_final_stages(
+                final_stages.spec_here(bundle, checked.spec, tracking), root
+            )
         finally:
             lock.close()
         print()
-        print(rendering.results(closed))
-        print(rendering.merged(bundle.manifest, merge.counts()))
-        rendering.print_unfinished(bundle.manifest)
+        print(bundle_text.results(closed))
+        print(bundle_text.merged(bundle.manifest, merge.counts()))
+        bundle_text.print_unfinished(bundle.manifest)
     return 0
 
 
@@ -104,7 +106,7 @@ def show(files: Sequence[Path]) -> int:
     from pipeline.execution.bundle.archive import read_bundle
 
     for path in files:
-        print(rendering.contents(read_bundle(path).manifest))
+        print(bundle_text.contents(read_bundle(path).manifest))
     return 0
 
 

@@ -43,7 +43,7 @@ _LEGACY = {"2_17": "2014", "2_12": "2010", "2_5": "1"}
 _SECONDS = 600
 
 
-class Target(Record, frozen=True, kw_only=True):
+class TargetPython(Record, frozen=True, kw_only=True):
     """The Python of the machine where a job runs."""
 
     python: str
@@ -74,7 +74,7 @@ class Packed(Record, frozen=True, kw_only=True):
 
 
 def pack(
-    path: Path, overrides: tuple[str, ...], target: Target, *, extras: tuple[str, ...], root: Path
+    path: Path, overrides: tuple[str, ...], target: TargetPython, *, extras: tuple[str, ...], root: Path
 ) -> Packed:
     """Write the job; `root` is the checkout.
 
@@ -194,7 +194,7 @@ def version_here(name: str) -> str:
         return ""
 
 
-def files_of(name: str, version: str, target: Target) -> dict[str, bytes]:
+def files_of(name: str, version: str, target: TargetPython) -> dict[str, bytes]:
     """Files of one library for the target, by their place in site-packages.
 
     Raises
@@ -229,7 +229,7 @@ def _local(distribution: Distribution) -> Iterator[tuple[str, bytes]]:
             yield file.as_posix(), path.read_bytes()
 
 
-def _fetched(name: str, version: str, target: Target) -> dict[str, bytes]:
+def _fetched(name: str, version: str, target: TargetPython) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="kernelmill-") as folder:
         platforms = [f"--platform={each}" for each in _platforms(target.machine)]
         command = [
@@ -256,7 +256,7 @@ def _platforms(machine: str) -> Iterator[str]:
             yield f"manylinux{_LEGACY[glibc]}_{machine}"
 
 
-def _useful(files: dict[str, bytes], target: Target) -> dict[str, bytes]:
+def _useful(files: dict[str, bytes], target: TargetPython) -> dict[str, bytes]:
     """Without sources of C, caches, and what is built for another Python."""
     return {
         name: content

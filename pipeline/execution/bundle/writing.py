@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 from pipeline.execution.bundle.archive import packed, write_bundle
-from pipeline.execution.bundle.contents import Item, Part, choose, items_of
-from pipeline.execution.bundle.manifest import Manifest
-from pipeline.execution.bundle.offline_run import Ran
+from pipeline.execution.bundle.contents import BundleItem, Part, choose, items_of
+from pipeline.execution.bundle.manifest import BundleManifest
+from pipeline.execution.bundle.offline_run import OfflineResult
 from pipeline.plan.identity.tool_versions import all_library_versions
 from pipeline.plan.local_machine import Machine, read_machine
 from pipeline.records.environment import untranslated
@@ -22,7 +22,7 @@ from pipeline.store.provenance import revision
 NOT_ASKED = "binaries stay unless --with-binaries"
 
 
-class Request(Record, frozen=True, kw_only=True):
+class BundleRequest(Record, frozen=True, kw_only=True):
     """What the user wants of the bundle."""
 
     overrides: tuple[str, ...]
@@ -35,12 +35,12 @@ class Written(Record, frozen=True, kw_only=True):
     """A bundle that was written."""
 
     size: int
-    manifest: Manifest
+    manifest: BundleManifest
     note: str | None
     """What had to stay because of the size."""
 
 
-def write(path: Path, request: Request, plan: Plan, ran: Ran, *, root: Path) -> Written:
+def write(path: Path, request: BundleRequest, plan: Plan, ran: OfflineResult, *, root: Path) -> Written:
     """Write the bundle; binaries, then raw figures stay where it would be too large.
 
     Raises
@@ -70,12 +70,16 @@ def write(path: Path, request: Request, plan: Plan, ran: Ran, *, root: Path) -> 
 
 
 def _made(
-    request: Request, plan: Plan, ran: Ran, items: tuple[Item, ...], stays: dict[Part, str]
-) -> tuple[Manifest, bytes]:
+    request: BundleRequest,
+    plan: Plan,
+    ran: OfflineResult,
+    items: tuple[BundleItem, ...],
+    stays: dict[Part, str],
+) -> tuple[BundleManifest, bytes]:
     chosen = choose(items, stays)
     machine = read_machine()
     measured = {task.row.kind for task in plan.tasks if task.row.device_present}
-    manifest = Manifest(
+    manifest = BundleManifest(
         experiment=plan.experiment,
         description=ran.spec.description,
         overrides=request.overrides,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.execution.chain.processes import Command
+from pipeline.execution.chain.stage_processes import Command
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.plan import PlannedTask
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.plan_cache import current_plan
-from pipeline.plan.plan_inputs import gather
+from pipeline.plan.plan_inputs import gather_inputs
 from pipeline.records.errors import ConfigError
 from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.layout import spec_path
@@ -21,7 +21,7 @@ _PLANNING = threading.Lock()
 SETTINGS = ("search=grid", "search.variants_per_round=1", "tracking=disabled")
 
 
-class Task(Record, frozen=True, kw_only=True):
+class EnvironmentTask(Record, frozen=True, kw_only=True):
     """One implementation of a kernel on one workload and device."""
 
     kernel: Kernel
@@ -53,7 +53,7 @@ class Task(Record, frozen=True, kw_only=True):
         return self.generate.problem
 
 
-class Wanted(Record, frozen=True, kw_only=True):
+class EnvironmentRequest(Record, frozen=True, kw_only=True):
     """What the user asked for."""
 
     lines: tuple[str, ...]
@@ -63,7 +63,7 @@ class Wanted(Record, frozen=True, kw_only=True):
     start: str | None
 
 
-def task_of(wanted: Wanted, store: Path) -> Task:
+def task_of(wanted: EnvironmentRequest, store: Path) -> EnvironmentTask:
     """Plan it, and see that it can be measured here.
 
     Raises
@@ -74,7 +74,7 @@ def task_of(wanted: Wanted, store: Path) -> Task:
     lines = (*SETTINGS, *wanted.lines)
     with _PLANNING:
         plan = current_plan(lines, root=Path.cwd(), store=store)
-        (material,) = gather((lines,), Path.cwd(), read_machine())
+        (material,) = gather_inputs((lines,), Path.cwd(), read_machine())
     if len(plan.tasks) != 1:
         raise ConfigError(f"an environment is one task, {' '.join(wanted.lines)} gives {len(plan.tasks)}")
     row = plan.tasks[0].row
@@ -83,7 +83,7 @@ def task_of(wanted: Wanted, store: Path) -> Task:
     generate = read_record(spec_path(store, "generate", row.generate), GenerateSpec)
     profile = read_record(spec_path(store, "profile", row.profile), ProfileSpec)
     name = _implementation(generate, wanted.implementation)
-    return Task(
+    return EnvironmentTask(
         kernel=material.kernels[row.kernel],
         row=row,
         generate=generate,

@@ -34,7 +34,7 @@ NAME = "environment"
 _WORDS = 300  # letters of an error
 
 
-class Judged(Record, frozen=True, kw_only=True):
+class VariantEvaluation(Record, frozen=True, kw_only=True):
     """What came of a variant."""
 
     result: Result
@@ -54,7 +54,7 @@ class Judged(Record, frozen=True, kw_only=True):
         return self.failure.outcome if self.failure else Outcome.PASSED
 
 
-class Chain:
+class VariantEvaluator:
     """The stages of one task, in a scratch folder of its own."""
 
     def __init__(self, row: TaskRow, store: Path, scratch: Path, *, workers: int) -> None:
@@ -68,7 +68,7 @@ class Chain:
             (scratch / stage).mkdir()
             shutil.copyfile(spec_path(store, stage, getattr(row, stage)), self._copy(stage))
 
-    def judge(self, variant: Variant, seconds: float) -> Judged:
+    def judge(self, variant: Variant, seconds: float) -> VariantEvaluation:
         """Run the stages until one fails, or the time is up.
 
         Raises
@@ -83,11 +83,11 @@ class Chain:
             if not self._run(stage, deadline):
                 reason = f"the step took longer than {seconds:g} s, waiting for the device included"
                 cut = Failure(outcome=Outcome.TIMEOUT, reason=reason)
-                return Judged(result=result, cut=cut, stage=stage)
+                return VariantEvaluation(result=result, cut=cut, stage=stage)
             result = self._with(result, stage)
             if result.failure is not None:
                 break
-        return Judged(result=result, stage=result.stage)
+        return VariantEvaluation(result=result, stage=result.stage)
 
     def _generated(self, variant: Variant) -> Generated:
         return Generated(key=NAME, round=0, variants=(variant,), pruned=(), space={})

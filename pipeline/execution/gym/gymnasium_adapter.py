@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pipeline.execution.gym.kernel_environment import Info, KernelEnvironment
-from pipeline.execution.gym.observation import Action, Axis, Observation
+from pipeline.execution.gym.observation import Action, Observation, TunableAxis
 from pipeline.records.errors import ConfigError
 from pipeline.records.profiled import Interval
 
@@ -71,7 +71,7 @@ class _Methods:
         self._environment.close()
 
 
-def _spaces(axes: tuple[Axis, ...]) -> tuple[Any, Any]:
+def _spaces(axes: tuple[TunableAxis, ...]) -> tuple[Any, Any]:
     """Of observations and of actions."""
     from gymnasium import spaces
 

@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from pipeline.execution.gym.environment_task import Task, Wanted, task_of
-from pipeline.execution.gym.evaluation import Chain, Judged, cores
+from pipeline.execution.gym.environment_task import EnvironmentRequest, EnvironmentTask, task_of
+from pipeline.execution.gym.evaluation import VariantEvaluation, VariantEvaluator, cores
 from pipeline.execution.gym.observation import Action, Observation, start_of
 from pipeline.execution.gym.reward import Rewards, comparison
 from pipeline.performance.diagnosis import diagnose
@@ -114,7 +114,9 @@ class KernelEnvironment:
         names = (f"kernel={kernel}", f"workload={workload}", f"hardware={hardware}")
         usual = ("optimization=full", "verify=fast", "profile=quick")
         lines = (*names, *usual, *overrides)
-        wanted = Wanted(lines=lines, implementation=implementation, baseline=baseline, start=start)
+        wanted = EnvironmentRequest(
+            lines=lines, implementation=implementation, baseline=baseline, start=start
+        )
         self._task = task_of(wanted, store)
         self._space = self._task.space
         self._start = start_of(self._task)
@@ -127,9 +129,11 @@ class KernelEnvironment:
         self._folder = Path.cwd()  # of the sources; whoever trains may leave it
         self._steps = 0
         self._ended = False
-        self._known: collections.OrderedDict[str, Judged] = collections.OrderedDict()
+        self._known: collections.OrderedDict[str, VariantEvaluation] = collections.OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="kernelmill-environment-")
-        self._chain: Chain | None = Chain(self._task.row, store, Path(self._scratch.name), workers=cores())
+        self._chain: VariantEvaluator | None = VariantEvaluator(
+            self._task.row, store, Path(self._scratch.name), workers=cores()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +144,7 @@ class KernelEnvironment:
         self.close()
 
     @property
-    def task(self) -> Task:
+    def task(self) -> EnvironmentTask:
         """Kernel, specs and space."""
         return self._task
 
@@ -201,7 +205,7 @@ class KernelEnvironment:
         self._known.clear()
         self._scratch.cleanup()
 
-    def _open(self) -> Chain:
+    def _open(self) -> VariantEvaluator:
         if self._chain is None:
             raise ConfigError("the environment is closed: make another one")
         return self._chain
@@ -228,7 +232,7 @@ class KernelEnvironment:
         made = variants_of(self._task.generate, [proposal], repository=self._folder, store=self._store)
         return made.variants[0] if made.variants else made.unfit[0].failure
 
-    def _judged(self, chain: Chain, variant: Variant) -> Judged:
+    def _judged(self, chain: VariantEvaluator, variant: Variant) -> VariantEvaluation:
         """From memory, from the store, or by the stages."""
         identity = variant.id
         if identity in self._known:
@@ -241,7 +245,7 @@ class KernelEnvironment:
                 self._known.popitem(last=False)
         return judged
 
-    def _info(self, judged: Judged) -> Info:
+    def _info(self, judged: VariantEvaluation) -> Info:
         found = comparison(judged, self._task.baseline)
         measured = judged.result.profiled if judged.failure is None else None
         return Info(
@@ -255,7 +259,7 @@ class KernelEnvironment:
             result=judged.result,
         )
 
-    def _feedback(self, judged: Judged | None, info: Info) -> tuple[str, ...]:
+    def _feedback(self, judged: VariantEvaluation | None, info: Info) -> tuple[str, ...]:
         if judged is None:
             return (f"generate: {info.outcome}: {info.reason}",)
         lines = feedback(judged.result, diagnose(judged.result, self._task.generate))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.execution.gym.environment_task import Task
+from pipeline.execution.gym.environment_task import EnvironmentTask
 from pipeline.records.brief import Brief
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
@@ -20,7 +20,7 @@ class Action(Record, frozen=True, kw_only=True):
     """Some or all of them."""
 
 
-class Axis(Record, frozen=True, kw_only=True):
+class TunableAxis(Record, frozen=True, kw_only=True):
     """A tunable that an action may set."""
 
     name: str
@@ -46,7 +46,7 @@ class Observation(Record, frozen=True, kw_only=True):
     """Module of the PyTorch reference."""
     hardware: tuple[str, ...]
     """Facts of the target; peaks are declared, not measured."""
-    axes: tuple[Axis, ...]
+    axes: tuple[TunableAxis, ...]
     source: str
     """Where the next action goes on from: the start, or what was tried last."""
     tunables: dict[str, TunableValue]
@@ -56,7 +56,7 @@ class Observation(Record, frozen=True, kw_only=True):
     """What the stages said of it, one line each."""
 
 
-def start_of(task: Task) -> Observation:
+def start_of(task: EnvironmentTask) -> Observation:
     """What is shown after a reset.
 
     Raises
@@ -80,7 +80,7 @@ def start_of(task: Task) -> Observation:
         reference=read_text(Path(*module.split(".")).with_suffix(".py")),
         hardware=tuple(device_lines(brief)),
         axes=tuple(
-            Axis(
+            TunableAxis(
                 name=name,
                 values=values[name],
                 default=task.default[name],
@@ -94,7 +94,7 @@ def start_of(task: Task) -> Observation:
     )
 
 
-def _gradient_lines(task: Task) -> list[str]:
+def _gradient_lines(task: EnvironmentTask) -> list[str]:
     """Where the kernel returns gradients of its reference."""
     found = task.verify.gradient_of
     if found is None:
@@ -103,7 +103,7 @@ def _gradient_lines(task: Task) -> list[str]:
     return [f"the reference is differentiated: the outputs are the gradients of {of}, given {given}"]
 
 
-def brief_of(task: Task) -> Brief:
+def brief_of(task: EnvironmentTask) -> Brief:
     """The facts of kernel and device, as a language model's search is told them."""
     kernel, spec = task.kernel, task.verify
     return Brief(

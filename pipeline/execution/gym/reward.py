@@ -1,6 +1,6 @@
 """From a verdict to a number. In: what the stages said of a variant. Out: its reward."""
 
-from pipeline.execution.gym.evaluation import Judged
+from pipeline.execution.gym.evaluation import VariantEvaluation
 from pipeline.records.outcome import Outcome
 from pipeline.records.profiled import Comparison
 from pipeline.records.record import Record
@@ -23,7 +23,7 @@ class Rewards(Record, frozen=True, kw_only=True):
             if not getattr(self, field) <= 0:
                 raise ValueError(f"{field}: expected 0 or less, got {getattr(self, field)}")
 
-    def of(self, judged: Judged, baseline: str) -> float:
+    def of(self, judged: VariantEvaluation, baseline: str) -> float:
         """The reward against a baseline."""
         if judged.outcome in CHEATED:
             return self.cheated
@@ -31,7 +31,7 @@ class Rewards(Record, frozen=True, kw_only=True):
         return self.failed if found is None else max(0.0, found.speedup.low)
 
 
-def comparison(judged: Judged, baseline: str) -> Comparison | None:
+def comparison(judged: VariantEvaluation, baseline: str) -> Comparison | None:
     """The measured speed-up; None for what did not pass every stage, or where the baseline is absent."""
     measured = judged.result.profiled
     if judged.failure is not None or measured is None:

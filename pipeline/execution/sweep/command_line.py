@@ -39,7 +39,7 @@ def _hydra(arguments: Sequence[str]) -> int:
     import hydra
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline.plan.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, told
+    from pipeline.plan.config.compose import HYDRA_VERSION, MISTAKES, PRIMARY, error_line
 
     @hydra.main(version_base=HYDRA_VERSION, config_path=str(Path("conf").absolute()), config_name=PRIMARY)
     def run(_: DictConfig) -> float | None:
@@ -57,7 +57,7 @@ def _hydra(arguments: Sequence[str]) -> int:
     except (*MISTAKES, KernelmillError) as error:
         if tracebacks:
             raise
-        print(f"error: {told(error)}", file=sys.stderr)
+        print(f"error: {error_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped: finished results are kept, the same command goes on with the rest", file=sys.stderr)

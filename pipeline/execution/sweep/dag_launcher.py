@@ -24,9 +24,9 @@ from pipeline.execution.snakemake_command import (
     run_snakemake,
 )
 from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped, is_grid
-from pipeline.execution.sweep.job_folders import Folders
+from pipeline.execution.sweep.job_folders import JobFolders
 from pipeline.execution.sweep.job_results import find_results, objective_text, results_text, write_result
-from pipeline.execution.sweep.sweep_jobs import Returned, SweepJob, SweepJobs
+from pipeline.execution.sweep.sweep_jobs import LazyJobReturn, SweepJob, SweepJobs
 from pipeline.execution.workflow import ROOT, Workflow, show
 from pipeline.plan.config.compose import Compositions
 from pipeline.plan.config.groups import hint
@@ -91,7 +91,7 @@ class _Launch:
 
     def run(self) -> list[JobReturn]:
         """Folders, callbacks, Snakemake, results."""
-        folders = Folders(self._sweep)
+        folders = JobFolders(self._sweep)
         for job in self._jobs:
             folders.write(job)
         self._call("on_job_start", task_function=self._launcher.task_function)
@@ -99,7 +99,7 @@ class _Launch:
             ended = run_snakemake([*self._arguments, "--config", self._config])
         if ended.interrupted:
             raise KeyboardInterrupt
-        returns = [Returned(job, self._sweep.config, self._name) for job in self._jobs]
+        returns = [LazyJobReturn(job, self._sweep.config, self._name) for job in self._jobs]
         if ended.code == REFUSED:
             raise SweepStopped(f"error: {REFUSAL}")
         if is_looking(self._arguments):
@@ -115,7 +115,7 @@ class _Launch:
     def _name(self) -> str:
         return str(self._launcher.config.hydra.job.name)
 
-    def _fill(self, returns: Sequence[Returned], results: Sequence[JobResult]) -> None:
+    def _fill(self, returns: Sequence[LazyJobReturn], results: Sequence[JobResult]) -> None:
         """Give each return its value or its error, and each folder its result."""
         summary = Path(Workflow(self._plan).aggregate)
         rows = zip(returns, self._jobs, self._planned, results, strict=True)
@@ -128,7 +128,7 @@ class _Launch:
                 returned.completed(None)
             write_result(job, planned, result, summary)
 
-    def _end(self, returns: Sequence[Returned], results: Sequence[JobResult], code: int) -> None:
+    def _end(self, returns: Sequence[LazyJobReturn], results: Sequence[JobResult], code: int) -> None:
         """Tell the callbacks and the user."""
         by_job = dict(zip((job.number for job in self._jobs), returns, strict=True))
         self._call("on_job_end", job_return=by_job)

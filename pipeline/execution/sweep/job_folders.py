@@ -31,13 +31,13 @@ def writing(folder: Path) -> Iterator[None]:
         raise unwritable(Path(error.filename or folder), error) from error
 
 
-class Folders:
+class JobFolders:
     """Writes the folders of one sweep's jobs."""
 
     def __init__(self, jobs: SweepJobs) -> None:
         self._hydra = plain_hydra(jobs.master)
         self._subdir = self._hydra.get("output_subdir")
-        self._texts = Texts()
+        self._texts = YamlTexts()
         self._commons: dict[str, str] = {}
 
     def write(self, job: SweepJob) -> None:
@@ -79,7 +79,7 @@ class Folders:
             [
                 f"    {key}:\n{list_text(value, depth=2)}"
                 if isinstance(value, list) and value
-                else Texts().mapping([(key, value)], depth=2)
+                else YamlTexts().mapping([(key, value)], depth=2)
                 for key, value in values.items()
             ]
         )
@@ -104,7 +104,7 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 _LONGEST_KEY = 100  # beyond 128 characters a key has another form
 
 
-class Texts:
+class YamlTexts:
     """Makes texts, and keeps those of what may come again."""
 
     def __init__(self) -> None:

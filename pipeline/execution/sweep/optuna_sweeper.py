@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline.execution.snakemake_command import is_looking
 from pipeline.execution.sweep.job_folders import writing
-from pipeline.execution.sweep.sweeper_settings import Limits, Sweep, read_settings
+from pipeline.execution.sweep.sweeper_settings import SweepConfiguration, SweepLimits, read_settings
 from pipeline.execution.sweep.swept_space import Swept, read_space
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.opening import Purpose, exploration
@@ -80,7 +80,9 @@ class HydraSweep:
         arguments = OmegaConf.select(self.config, "hydra.launcher.arguments", default=())
         return is_looking([str(argument) for argument in arguments or ()])
 
-    def _show_a_batch(self, purpose: Purpose, settings: Sweep, swept: Swept) -> list[Sequence[JobReturn]]:
+    def _show_a_batch(
+        self, purpose: Purpose, settings: SweepConfiguration, swept: Swept
+    ) -> list[Sequence[JobReturn]]:
         """Launch the first batch of a new study, and keep nothing."""
         with exploration(purpose, settings.sampler, storage=None, name=None) as explored:
             _say("nothing is run or kept: the first batch of a new study")
@@ -108,7 +110,7 @@ class HydraSweep:
         return launch
 
 
-def _introduce(explored: Exploration, settings: Sweep, swept: Swept) -> None:
+def _introduce(explored: Exploration, settings: SweepConfiguration, swept: Swept) -> None:
     size = swept.space.size
     points = f"{size} points" if size is not None else "a space of real numbers"
     _say(f"study {explored.name} in {shown(settings.storage)}: {settings.sampler.name}, {points}")
@@ -140,7 +142,9 @@ JUDGED = 10
 """A rate of failures is one of so many jobs at least: one unlucky first job ends nothing."""
 
 
-def explore(exploration: Exploration, limits: Limits, launch: Launch, say: Callable[[str], None]) -> None:
+def explore(
+    exploration: Exploration, limits: SweepLimits, launch: Launch, say: Callable[[str], None]
+) -> None:
     """Run batches until so many trials are finished, the space is exhausted, or the time is over.
 
     Raises
@@ -172,7 +176,7 @@ def explore(exploration: Exploration, limits: Limits, launch: Launch, say: Calla
             )
 
 
-def progress(exploration: Exploration, limits: Limits) -> str:
+def progress(exploration: Exploration, limits: SweepLimits) -> str:
     """How far the study is, in a line."""
     failures = len(exploration.failures())
     line = f"{exploration.finished()} of {limits.trials} trials" + (

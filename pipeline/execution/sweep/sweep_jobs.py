@@ -132,7 +132,7 @@ def _with_job(config: DictConfig, job: SweepJob) -> DictConfig:
     return config
 
 
-class Returned(JobReturn):
+class LazyJobReturn(JobReturn):
     """A job's return; its configurations are made when they are looked at."""
 
     def __init__(self, job: SweepJob, make: Callable[[SweepJob], DictConfig], task_name: str) -> None:

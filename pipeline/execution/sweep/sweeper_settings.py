@@ -18,7 +18,7 @@ Mentioned = Setting | None
 """A setting of a sampler; None is as if it were not there."""
 
 
-class Settings(Record, frozen=True, kw_only=True):
+class SweeperSettings(Record, frozen=True, kw_only=True):
     """`hydra.sweeper` as it stands in the configuration."""
 
     sampler: str | dict[str, Mentioned] = "tpe"
@@ -38,7 +38,7 @@ class Settings(Record, frozen=True, kw_only=True):
     """Of the published plugin; not taken."""
 
 
-class Limits(Record, frozen=True, kw_only=True):
+class SweepLimits(Record, frozen=True, kw_only=True):
     """How far a sweep goes."""
 
     trials: int
@@ -47,18 +47,18 @@ class Limits(Record, frozen=True, kw_only=True):
     timeout_seconds: float | None
 
 
-class Sweep(Record, frozen=True, kw_only=True):
+class SweepConfiguration(Record, frozen=True, kw_only=True):
     """The settings, checked."""
 
     sampler: Sampler
     directions: tuple[Direction, ...]
     storage: str | None
     study_name: str | None
-    limits: Limits
+    limits: SweepLimits
     params: dict[str, Scalar | list[Scalar]]
 
 
-def read_settings(plain: Mapping[str, object], objective: Direction | None) -> Sweep:
+def read_settings(plain: Mapping[str, object], objective: Direction | None) -> SweepConfiguration:
     """Check the settings; `objective` is the direction of the configured objective, if there is one.
 
     Raises
@@ -67,7 +67,7 @@ def read_settings(plain: Mapping[str, object], objective: Direction | None) -> S
         A wrong type or value; the text names the key.
     """
     try:
-        settings = from_plain({key: plain[key] for key in plain if not key.startswith("_")}, Settings)
+        settings = from_plain({key: plain[key] for key in plain if not key.startswith("_")}, SweeperSettings)
     except msgspec.ValidationError as error:
         expected = " (expected minimize, maximize or a list of them)" if "$.direction" in str(error) else ""
         raise ConfigError(f"hydra.sweeper: {error}{expected}") from None
@@ -75,7 +75,7 @@ def read_settings(plain: Mapping[str, object], objective: Direction | None) -> S
         raise ConfigError(
             "hydra.sweeper.custom_search_space: not taken here; write the space in hydra.sweeper.params"
         )
-    return Sweep(
+    return SweepConfiguration(
         sampler=_sampler(settings.sampler),
         directions=_directions(settings.direction, objective),
         storage=settings.storage or None,
@@ -121,7 +121,7 @@ def _directions(
     return tuple(given) if isinstance(given, list) else (given,)
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: SweeperSettings) -> SweepLimits:
     if settings.batch is not None and settings.n_jobs is not None:
         raise ConfigError("hydra.sweeper: got batch and n_jobs, which mean the same; give batch")
     given = settings.batch if settings.batch is not None else settings.n_jobs
@@ -133,7 +133,7 @@ def _limits(settings: Settings) -> Limits:
         raise ConfigError(
             f"hydra.sweeper.max_failure_rate: got {settings.max_failure_rate}, expected a share from 0 to 1"
         )
-    return Limits(
+    return SweepLimits(
         trials=settings.n_trials,
         batch=batch,
         max_failure_rate=settings.max_failure_rate,

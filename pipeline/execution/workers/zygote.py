@@ -8,7 +8,7 @@ A branch is a zygote that was forked from this one and has more imported: Triton
 or an interpreter from its import on, and so must not be imported for all jobs; or what `torch.compile` needs,
 which would make every fork of a candidate dearer.
 
-In: one request per connection as JSON (`Job` or `Branch`, with stdin, stdout, stderr; `Forks`, with the
+In: one request per connection as JSON (`StageJob` or `Branch`, with stdin, stdout, stderr; `Forks`, with the
 server's end of its socket). Out: the job's `Exit`.
 """
 
@@ -57,7 +57,7 @@ PRELOAD = (
 one job of a run needs: the last three stages import them where they use them."""
 
 
-class Job(Record, frozen=True, kw_only=True, tag="job"):
+class StageJob(Record, frozen=True, kw_only=True, tag="job"):
     """One command line of one stage."""
 
     stage: str
@@ -140,7 +140,7 @@ def _fork(connection: socket.socket, listener: socket.socket, path: Path) -> int
                     os.chdir(request.folder)
                     _replace_environment(request.environment)
                     serve_forks(socket.socket(fileno=descriptors[0]))
-                case Job():
+                case StageJob():
                     _keep_job(request, descriptors, connection, path)
         finally:
             os._exit(1)
@@ -150,7 +150,7 @@ def _fork(connection: socket.socket, listener: socket.socket, path: Path) -> int
     return child
 
 
-def _receive(connection: socket.socket) -> tuple[Job | Branch | Forks, list[int]]:
+def _receive(connection: socket.socket) -> tuple[StageJob | Branch | Forks, list[int]]:
     connection.settimeout(10.0)
     message, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while not message.endswith(b"\n"):  # a large environment arrives in parts
@@ -159,7 +159,7 @@ def _receive(connection: socket.socket) -> tuple[Job | Branch | Forks, list[int]
             raise EOFError("the client went away while it sent its request")
         message += part
     connection.settimeout(None)
-    return msgspec.json.decode(message, type=Job | Branch | Forks), list(descriptors)
+    return msgspec.json.decode(message, type=StageJob | Branch | Forks), list(descriptors)
 
 
 def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> NoReturn:
@@ -188,7 +188,7 @@ def _take_streams(descriptors: list[int]) -> None:
     renew_streams()
 
 
-def _keep_job(job: Job, descriptors: list[int], connection: socket.socket, worker: Path) -> NoReturn:
+def _keep_job(job: StageJob, descriptors: list[int], connection: socket.socket, worker: Path) -> NoReturn:
     def run() -> None:
         _take_streams(descriptors)
         os.chdir(job.folder)

@@ -45,7 +45,7 @@ class Option(Record, frozen=True, kw_only=True):
     """The overrides in it."""
 
 
-class Chosen(Record, frozen=True, kw_only=True):
+class ChosenSettings(Record, frozen=True, kw_only=True):
     """The experiment with its settings, composed."""
 
     plain: Plain
@@ -105,7 +105,7 @@ class Composer:
         self._options, self._changed, self._primaries = known.options, known.changed, known.primaries
         self._check = functools.cache(lambda group, name: check_option(conf, group, name, f"{group}={name}"))
 
-    def settings(self, overrides: Overrides) -> Chosen:
+    def settings(self, overrides: Overrides) -> ChosenSettings:
         """The experiment with its settings.
 
         Raises
@@ -131,7 +131,9 @@ class Composer:
                 plain = dict(self._primary(wanted)[0].plain)
                 break
             plain[group] = changed
-        return Chosen(plain=plain, choices=choices, lines=lines, changed_by_others=not composed.all_literal)
+        return ChosenSettings(
+            plain=plain, choices=choices, lines=lines, changed_by_others=not composed.all_literal
+        )
 
     def _primary(self, lines: tuple[str, ...]) -> tuple[Composed, Plain]:
         if lines not in self._primaries:
@@ -250,7 +252,7 @@ def one_line(error: BaseException) -> str:
     return f"there is no '{unknown[2]}' in {unknown[1].removesuffix(f'.{unknown[2]}')}" if unknown else text
 
 
-def told(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """One of the MISTAKES, or an error of ours that came through Hydra, in a line."""
     if isinstance(error, yaml.MarkedYAMLError):
         path = Path(error.problem_mark.name if error.problem_mark else "conf")

@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Record)
 _Known = dict[tuple[object, ...], Record]
 
 
-class Settings(Record, frozen=True, kw_only=True):
+class ExperimentSettings(Record, frozen=True, kw_only=True):
     """The experiment and how its tasks are searched, judged, measured and logged."""
 
     experiment: Experiment
@@ -37,7 +37,7 @@ class Settings(Record, frozen=True, kw_only=True):
     objective: Objective
 
 
-class Catalogue:
+class OptionLoader:
     """Loads options; each distinct one is composed and checked once, for all jobs of a sweep."""
 
     def __init__(
@@ -49,11 +49,11 @@ class Catalogue:
         self._conf = composer.conf
         self._known: _Known = {} if known is None else known
 
-    def of(self, overrides: Overrides) -> "Catalogue":
+    def of(self, overrides: Overrides) -> "OptionLoader":
         """The same options as other overrides change them."""
-        return Catalogue(self._composer, overrides, self._root, self._known)
+        return OptionLoader(self._composer, overrides, self._root, self._known)
 
-    def settings(self) -> Settings:
+    def settings(self) -> ExperimentSettings:
         """The experiment and its settings, checked; names in its grids exist."""
         chosen = self._composer.settings(self._overrides)
         names = {group: str(name) for group, name in chosen.choices.items()}
@@ -70,7 +70,7 @@ class Catalogue:
                 if group == "experiment":
                     self._check_names(self._known[place], file)
             records[group] = self._known[place]
-        return Settings(**records)  # type: ignore[arg-type]
+        return ExperimentSettings(**records)  # type: ignore[arg-type]
 
     def kernels(self, names: Iterable[str]) -> dict[str, Kernel]:
         """The chosen kernels."""

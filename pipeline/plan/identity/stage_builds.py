@@ -7,7 +7,7 @@ import pipeline
 from pipeline.backends.registry import backend
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions
-from pipeline.plan.memoize import Once
+from pipeline.plan.memoize import Memoized
 from pipeline.records.hardware import Target
 from pipeline.records.record import digest
 from pipeline.records.search import Search
@@ -15,7 +15,7 @@ from pipeline.records.specs import Build
 from pipeline.search.registry import OF_OPTUNA, members, module
 
 
-class Builds:
+class StageBuilds:
     """Makes the Build of every stage; each distinct one once."""
 
     def __init__(self, store: Path | None = None) -> None:
@@ -24,7 +24,7 @@ class Builds:
         kept = None if store is None else store / "plan" / "cache" / "code"
         self._code = functools.cache(Code(Path(pipeline.__file__).parents[1], kept=kept).digest)
         self._toolchains: dict[tuple[str, str], Toolchain] = {}
-        self.of_backend = Once(self._of_backend)
+        self.of_backend = Memoized(self._of_backend)
         """(stage, backend, target) -> Build of compile, verify or profile with one backend."""
 
     @property

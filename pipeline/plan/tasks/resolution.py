@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.plan.memoize import Once
+from pipeline.plan.memoize import Memoized
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import evaluate_number, names_in
 from pipeline.records.hardware import BackendKind, Hardware, Target
@@ -128,7 +128,7 @@ class Spaces:
     """Solves the spaces of a plan, each distinct one once: many tasks share theirs."""
 
     def __init__(self) -> None:
-        self._narrowed = Once(_narrowed)
+        self._narrowed = Memoized(_narrowed)
         self._counts: dict[tuple[str, str], int] = {}
 
     def counts(

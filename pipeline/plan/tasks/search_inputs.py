@@ -143,7 +143,7 @@ def _from_recorded(
                 yield (2, rank), Start(implementation=name, tunables=tunables, of=of)
 
 
-class Subject(Record, frozen=True, kw_only=True):
+class BriefSubject(Record, frozen=True, kw_only=True):
     """What a brief is about."""
 
     agent: Agent | None
@@ -157,7 +157,7 @@ class Subject(Record, frozen=True, kw_only=True):
     """All that are declared."""
 
 
-def brief_of(subject: Subject, root: Path, digest: Callable[[Implementation], str]) -> Brief:
+def brief_of(subject: BriefSubject, root: Path, digest: Callable[[Implementation], str]) -> Brief:
     """The brief; `digest` tells an implementation's sources.
 
     Raises
@@ -201,7 +201,7 @@ def _start(agent: Agent, root: Path) -> str | None:
     return digest_bytes(path.read_bytes())
 
 
-def _exemplars(subject: Subject, digest: Callable[[Implementation], str]) -> Iterator[Exemplar]:
+def _exemplars(subject: BriefSubject, digest: Callable[[Implementation], str]) -> Iterator[Exemplar]:
     """Other kernels of the category, for the same backends, with sources in this repository."""
     backends = {each.backend for each in subject.implementations.values()}
     for name, kernel in sorted(subject.kernels.items()):

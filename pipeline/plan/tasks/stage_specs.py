@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from pipeline.plan.config.options import Settings
-from pipeline.plan.identity.stage_builds import Builds
-from pipeline.plan.memoize import Once
+from pipeline.plan.config.options import ExperimentSettings
+from pipeline.plan.identity.stage_builds import StageBuilds
+from pipeline.plan.memoize import Memoized
 from pipeline.plan.spec_files import SpecFile, spec_file
 from pipeline.plan.tasks.resolution import limits_named
 from pipeline.records.brief import Brief
@@ -44,7 +44,7 @@ from pipeline.verify.mutation.mutant_generation import LANGUAGES
 R = TypeVar("R", bound=Record)
 
 
-class Task(Record, frozen=True, kw_only=True):
+class TaskInputs(Record, frozen=True, kw_only=True):
     """Everything that a task's specs are made of."""
 
     kernel: Kernel
@@ -76,7 +76,7 @@ class Specs(Record, frozen=True, kw_only=True):
     profile: ProfileSpec
 
 
-class Chain(Record, frozen=True, kw_only=True):
+class StageChain(Record, frozen=True, kw_only=True):
     """The specs of one task, and their files."""
 
     specs: Specs
@@ -87,18 +87,20 @@ class Chain(Record, frozen=True, kw_only=True):
 class SpecMaker:
     """Makes the specs of tasks; each is encoded once, and what tasks share is made once."""
 
-    def __init__(self, builds: Builds) -> None:
+    def __init__(self, builds: StageBuilds) -> None:
         self._builds = builds
-        self._named = Once(limits_named)
-        self._spaces = Once(lambda several: {name: _space_of(each) for name, each in several.items()})
-        self._callables = Once(lambda several: {name: _callable_of(each) for name, each in several.items()})
-        self._build = Once(self._builds_of)
-        self._vendors = Once(_vendors)
-        self._unnamed = Once(_unnamed)
-        self._undescribed = Once(_undescribed)
-        self._tolerance = Once(_tolerance)
+        self._named = Memoized(limits_named)
+        self._spaces = Memoized(lambda several: {name: _space_of(each) for name, each in several.items()})
+        self._callables = Memoized(
+            lambda several: {name: _callable_of(each) for name, each in several.items()}
+        )
+        self._build = Memoized(self._builds_of)
+        self._vendors = Memoized(_vendors)
+        self._unnamed = Memoized(_unnamed)
+        self._undescribed = Memoized(_undescribed)
+        self._tolerance = Memoized(_tolerance)
 
-    def of(self, task: Task) -> Chain:
+    def of(self, task: TaskInputs) -> StageChain:
         """The specs of a task, chained by their keys."""
         generate = self._generate(task)
         if task.search.rounds > 1:
@@ -108,7 +110,7 @@ class SpecMaker:
             generate = msgspec.structs.replace(generate, feedback=feedback)
         return self._chain(task, generate)
 
-    def _generate(self, task: Task) -> GenerateSpec:
+    def _generate(self, task: TaskInputs) -> GenerateSpec:
         named = self._named(task.implementations)
         return GenerateSpec(
             kernel=task.kernel.name,
@@ -127,7 +129,7 @@ class SpecMaker:
             target=task.target if _compiles_reference(task) else None,
         )
 
-    def _chain(self, task: Task, generate: GenerateSpec) -> Chain:
+    def _chain(self, task: TaskInputs, generate: GenerateSpec) -> StageChain:
         files = {"generate": spec_file(task.kernel.name, generate)}
         compiled = self._compile(task, files["generate"].key)
         files["compile"] = spec_file(task.kernel.name, compiled)
@@ -136,9 +138,9 @@ class SpecMaker:
         profiled = self._profile(task, files["verify"].key)
         files["profile"] = spec_file(task.kernel.name, profiled)
         specs = Specs(generate=generate, compile=compiled, verify=verified, profile=profiled)
-        return Chain(specs=specs, files=files)
+        return StageChain(specs=specs, files=files)
 
-    def _compile(self, task: Task, parent: str) -> CompileSpec:
+    def _compile(self, task: TaskInputs, parent: str) -> CompileSpec:
         return CompileSpec(
             parent=parent,
             problem=task.problem,
@@ -148,7 +150,7 @@ class SpecMaker:
             recorded=task.recorded,
         )
 
-    def _verify(self, task: Task, parent: str) -> VerifySpec:
+    def _verify(self, task: TaskInputs, parent: str) -> VerifySpec:
         kernel = task.kernel
         return VerifySpec(
             parent=parent,
@@ -170,7 +172,7 @@ class SpecMaker:
             recorded=task.recorded,
         )
 
-    def _profile(self, task: Task, parent: str) -> ProfileSpec:
+    def _profile(self, task: TaskInputs, parent: str) -> ProfileSpec:
         kernel = task.kernel
         vendors = self._vendors(kernel, task.profile, task.target)
         return ProfileSpec(
@@ -206,7 +208,7 @@ class SpecMaker:
         return {name: self._builds.of_backend(stage, name, target) for name in used}
 
 
-def _compiles_reference(task: Task) -> bool:
+def _compiles_reference(task: TaskInputs) -> bool:
     return task.search.strategy == "inductor" and task.kernel.gradient_of is None
 
 
@@ -260,7 +262,7 @@ SURVIVORS = "survivors.yaml"
 
 
 def mutate_specs(
-    tasks: Iterable[Specs], settings: Settings, presets: Mapping[str, Verify], builds: Builds
+    tasks: Iterable[Specs], settings: ExperimentSettings, presets: Mapping[str, Verify], builds: StageBuilds
 ) -> tuple[MutateSpec, ...]:
     """One spec per kernel and implementation; tasks that differ only in their target count once."""
     groups: dict[tuple[str, str], dict[str, Specs]] = {}
@@ -321,7 +323,7 @@ def _where(specs: Specs) -> str:
     return spec.target.architecture if spec.device_present else "absent"
 
 
-def _task(specs: Specs, name: str, builds: Builds) -> MutateTask:
+def _task(specs: Specs, name: str, builds: StageBuilds) -> MutateTask:
     spec = specs.verify
     implementation = spec.implementations[name]
     build = builds.of_backend("mutate", implementation.backend, spec.target)

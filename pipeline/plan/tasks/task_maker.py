@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.backends.source_digests import Sources
-from pipeline.plan.grid_cells import Cell
-from pipeline.plan.identity.stage_builds import Builds
+from pipeline.plan.grid_cells import GridCell
+from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import Machine, fingerprint
-from pipeline.plan.memoize import Once
-from pipeline.plan.plan_inputs import Material, kernel_file
+from pipeline.plan.memoize import Memoized
+from pipeline.plan.plan_inputs import PlanInputs, kernel_file
 from pipeline.plan.spec_files import SpecFiles
 from pipeline.plan.tasks.recorded_tasks import Replaying
 from pipeline.plan.tasks.resolution import (
@@ -24,8 +24,8 @@ from pipeline.plan.tasks.resolution import (
     problem_of,
     target_of,
 )
-from pipeline.plan.tasks.search_inputs import Subject, brief_of, files_of, starts
-from pipeline.plan.tasks.stage_specs import Chain, SpecMaker, Specs, Task
+from pipeline.plan.tasks.search_inputs import BriefSubject, brief_of, files_of, starts
+from pipeline.plan.tasks.stage_specs import SpecMaker, Specs, StageChain, TaskInputs
 from pipeline.records.brief import Brief
 from pipeline.records.errors import ConfigError
 from pipeline.records.formula import evaluate_number
@@ -46,7 +46,7 @@ NO_REFERENCE = "none"
 """Digest of the reference of a kernel that has none: it is known by recorded measurements alone."""
 
 
-class Made(Record, frozen=True, kw_only=True):
+class PlannedSpecs(Record, frozen=True, kw_only=True):
     """A task with the specs of its stages."""
 
     planned: PlannedTask
@@ -59,25 +59,25 @@ class TaskMaker:
     def __init__(self, machine: Machine, *, root: Path, store: Path) -> None:
         self._root = root
         self._files = SpecFiles(store)
-        self.builds = Builds(store)
+        self.builds = StageBuilds(store)
         self._specs = SpecMaker(self.builds)
         self._spaces = Spaces()
-        self._problem = Once(problem_of)
-        self._fitting = Once(lambda *chosen: self._shared(fitting(*chosen)))
-        self._target = Once(lambda *chosen: self._shared(target_of(*chosen)))
-        self._limits = Once(limits_of)
-        self._fingerprint = Once(lambda device: fingerprint(device, machine))
-        self._cost = Once(_cost)
-        self._of_source = Once(self._source_digests_of)
-        self._of_modules = Once(self._modules)
+        self._problem = Memoized(problem_of)
+        self._fitting = Memoized(lambda *chosen: self._shared(fitting(*chosen)))
+        self._target = Memoized(lambda *chosen: self._shared(target_of(*chosen)))
+        self._limits = Memoized(limits_of)
+        self._fingerprint = Memoized(lambda device: fingerprint(device, machine))
+        self._cost = Memoized(_cost)
+        self._of_source = Memoized(self._source_digests_of)
+        self._of_modules = Memoized(self._modules)
         self._sources = Sources(root)
         self._replaying = Replaying(root)
-        self._replayed = Once(self._replaying.task)
+        self._replayed = Memoized(self._replaying.task)
         self._equals: dict[tuple[type, bytes], Any] = {}
         self._source_digests: dict[str, str] = {}
         self._module_digests: dict[str, tuple[str, str | None]] = {}
 
-    def task(self, material: Material, cell: Cell) -> Made:
+    def task(self, material: PlanInputs, cell: GridCell) -> PlannedSpecs:
         """The task of a cell with its specs on disk; raises Impossible where there is none."""
         settings = material.settings
         kernel, device = material.kernels[cell.kernel], material.devices[cell.hardware]
@@ -97,7 +97,7 @@ class TaskMaker:
         ruled_by = f"kernel.space={kernel.space}" if kernel.space is not None else where
         counts = self._spaces.counts(implementations, optimization, constants, ruled_by)
         reference, vendors = self._of_modules(kernel, where)
-        task = Task(
+        task = TaskInputs(
             kernel=kernel,
             implementations=implementations,
             problem=problem,
@@ -128,10 +128,10 @@ class TaskMaker:
             variants=counts,
             proposed=total if budget is None else min(total, budget),
         )
-        return Made(planned=planned, specs=chain.specs)
+        return PlannedSpecs(planned=planned, specs=chain.specs)
 
     def _starts(
-        self, search: Search, implementations: dict[str, Implementation], cell: Cell, dtype: str
+        self, search: Search, implementations: dict[str, Implementation], cell: GridCell, dtype: str
     ) -> tuple[Start, ...]:
         """Winners that the search begins with; the files belong to what the plan was made from."""
         if search.strategy != "transfer" or search.transfer is None:
@@ -156,7 +156,7 @@ class TaskMaker:
         shared: T = self._equals.setdefault((type(value), msgspec.json.encode(value)), value)
         return shared
 
-    def _written(self, chain: Chain) -> dict[str, str]:
+    def _written(self, chain: StageChain) -> dict[str, str]:
         for stage, file in chain.files.items():
             self._files.put(stage, file)
         return {stage: file.key for stage, file in chain.files.items()}
@@ -171,7 +171,7 @@ class TaskMaker:
         return self._source_digests[key]
 
     def _brief(
-        self, material: Material, cell: Cell, implementations: dict[str, Implementation], reference: str
+        self, material: PlanInputs, cell: GridCell, implementations: dict[str, Implementation], reference: str
     ) -> Brief | None:
         """Where a language model is to write, or a search reads diagnoses."""
         agent, search = material.settings.search.agent, material.settings.search
@@ -179,7 +179,7 @@ class TaskMaker:
         known = kernel.cost.flops is not None and kernel.cost.bytes is not None
         if agent is None and (diagnosis(search.strategy) is None or not known):
             return None
-        subject = Subject(
+        subject = BriefSubject(
             agent=agent,
             kernel=kernel,
             implementations=implementations,
@@ -229,7 +229,7 @@ class TaskMaker:
             peaks=hardware.peaks,
         )
 
-    def _row(self, cell: Cell, task: Task, hardware: Hardware, keys: dict[str, str]) -> TaskRow:
+    def _row(self, cell: GridCell, task: TaskInputs, hardware: Hardware, keys: dict[str, str]) -> TaskRow:
         cost = self._cost(task.kernel, task.problem)
         return TaskRow(
             task=digest([cell, task.search.name, keys["profile"]]),

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 from pipeline.execution.bundle.archive import Bundle, read_bundle
-from pipeline.execution.bundle.manifest import Job
-from pipeline.execution.bundle.offline_run import Ran, Runner
-from pipeline.execution.bundle.writing import Request, Written, write
+from pipeline.execution.bundle.manifest import BundledJob
+from pipeline.execution.bundle.offline_run import OfflineResult, OfflineRunner
+from pipeline.execution.bundle.writing import BundleRequest, Written, write
 from pipeline.execution.chain.stage_commands import log_path
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.ceilings import Ceilings
@@ -36,7 +36,7 @@ class Run(Record, frozen=True, kw_only=True):
 
     root: str
     plan: Plan
-    ran: Ran
+    ran: OfflineResult
 
 
 def make_run(root: Path, *, created: str = EARLY, seconds: float = 1e-5) -> Run:
@@ -61,7 +61,7 @@ def make_run(root: Path, *, created: str = EARLY, seconds: float = 1e-5) -> Run:
         write_atomic(output_path(root, stage, output.key, 0), to_json(output))
         write_atomic(log_path(root, stage, output.key, 0), f"{Path.cwd()}/x: {stage} passed\n".encode())
     spec = read_record(spec_path(root, "aggregate", plan.aggregate), AggregateSpec)
-    return Run(root=str(root), plan=plan, ran=Runner(plan, root).run(spec))
+    return Run(root=str(root), plan=plan, ran=OfflineRunner(plan, root).run(spec))
 
 
 def _planned(root: Path) -> Plan:
@@ -83,7 +83,7 @@ def _specs() -> tuple[Plan, dict[str, bytes]]:
 
 def bundle_of(run: Run, path: Path, *, binaries: bool = False, limit: int = 1 << 24) -> Written:
     """Write its bundle."""
-    request = Request(overrides=LINES, binaries=binaries, limit=limit)
+    request = BundleRequest(overrides=LINES, binaries=binaries, limit=limit)
     return write(path, request, run.plan, run.ran, root=Path(run.root))
 
 
@@ -94,9 +94,9 @@ def read_made_up(root: Path, path: Path, *, binaries: bool = False, created: str
     return read_bundle(path)
 
 
-def job(stage: str) -> Job:
+def job(stage: str) -> BundledJob:
     """A job that ended well."""
-    return Job(stage=stage, key="k-1", round=0, seconds=1.0)
+    return BundledJob(stage=stage, key="k-1", round=0, seconds=1.0)
 
 
 class _Maker:

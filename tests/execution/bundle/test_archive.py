@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from pipeline.execution.bundle.archive import packed, read_bundle
-from pipeline.execution.bundle.manifest import MANIFEST, BundledFile, Manifest, sha256
+from pipeline.execution.bundle.manifest import MANIFEST, BundledFile, BundleManifest, sha256
 from pipeline.records.errors import BundleError
 from pipeline.records.record import to_json
 
 CONTENTS = {"generate/k-1/round0.json": b"{}", "logs/a/b.log": b"a line\n" * 500}
 
 
-def manifest(contents: dict[str, bytes] = CONTENTS) -> Manifest:
+def manifest(contents: dict[str, bytes] = CONTENTS) -> BundleManifest:
     """Of these contents."""
     files = tuple(BundledFile(name=n, sha256=sha256(c), size=len(c)) for n, c in contents.items())
-    return Manifest(
+    return BundleManifest(
         experiment="e",
         description="d",
         overrides=(),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.execution.bundle import bootstrap, packing
-from pipeline.execution.bundle.packing import Target, files_of, with_needs
+from pipeline.execution.bundle.packing import TargetPython, files_of, with_needs
 from pipeline.records.errors import BundleError
 from pipeline.store.provenance import REVISION, revision
 from tests.paths import ROOT
@@ -22,7 +22,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job for this Python, made without network."""
     path = tmp_path_factory.mktemp("job") / "job.pyz"
-    target = Target(python=HERE, machine=packing.platform.machine())
+    target = TargetPython(python=HERE, machine=packing.platform.machine())
     packing.pack(path, ("experiment=smoke",), target, extras=(), root=ROOT)
     return path
 
@@ -87,7 +87,7 @@ def test_it_plans_where_nothing_of_the_project_is_installed(job: Path, tmp_path:
 def test_equal_contents_give_equal_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packing twice, here with one library only."""
     monkeypatch.setattr(packing, "BROUGHT", ("simpleeval",))
-    target = Target(python=HERE, machine=packing.platform.machine())
+    target = TargetPython(python=HERE, machine=packing.platform.machine())
     jobs = [tmp_path / "a.pyz", tmp_path / "b.pyz"]
     for path in jobs:
         packing.pack(path, ("experiment=smoke",), target, extras=(), root=ROOT)
@@ -146,7 +146,7 @@ def test_not_installed() -> None:
 
 def test_pure_libraries_serve_every_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are copied; compiled ones are fetched for the other Python, or there is one line."""
-    other = Target(python="3.99", machine="x86_64")
+    other = TargetPython(python="3.99", machine="x86_64")
     version = with_needs(("omegaconf",))["omegaconf"]
     assert "omegaconf/__init__.py" in files_of("omegaconf", version, other)
     offline = subprocess.CompletedProcess([], 1, stdout="", stderr="ERROR: no network\n")
@@ -157,7 +157,7 @@ def test_pure_libraries_serve_every_python(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_not_a_checkout(tmp_path: Path) -> None:
     """Somewhere else than in the project."""
-    target = Target(python=HERE, machine="x86_64")
+    target = TargetPython(python=HERE, machine="x86_64")
     with pytest.raises(
         BundleError, match="not a checkout of the project: it has no conf, hydra_plugins, kernels, pipeline"
     ):

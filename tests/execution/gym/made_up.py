@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.execution.gym.evaluation import Judged
+from pipeline.execution.gym.evaluation import VariantEvaluation
 from pipeline.records.ceilings import Ceilings
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.outcome import Failure, Outcome
@@ -26,17 +26,19 @@ ROW = TaskRow(
 )  # fmt: skip
 
 
-def judged(stage: str, outcome: Outcome) -> Judged:
+def judged(stage: str, outcome: Outcome) -> VariantEvaluation:
     """A variant that failed there, after it had passed what comes before."""
     failure = Failure(outcome=outcome, reason="because")
     reached = STAGES[: STAGES.index(stage)]
-    return Judged(result=result(**{each: _passed(each) for each in reached}, **{stage: failure}), stage=stage)
+    return VariantEvaluation(
+        result=result(**{each: _passed(each) for each in reached}, **{stage: failure}), stage=stage
+    )
 
 
-def measured(*, low: float, value: float, high: float, seconds: float = 1e-5) -> Judged:
+def measured(*, low: float, value: float, high: float, seconds: float = 1e-5) -> VariantEvaluation:
     """A variant that passed everything, with that speed-up against eager."""
     records = {stage: _passed(stage) for stage in STAGES[:2]}
-    return Judged(
+    return VariantEvaluation(
         result=result(**records, profile=profiled(low=low, value=value, high=high, seconds=seconds)),
         stage="profile",
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.execution.gym.evaluation import Judged
+from pipeline.execution.gym.evaluation import VariantEvaluation
 from pipeline.execution.gym.reward import Rewards
 from pipeline.records.outcome import Failure, Outcome
 from tests.execution.gym.made_up import judged, measured
@@ -35,7 +35,7 @@ def test_a_step_that_was_cut_pays_nothing():
     """Even where the stages before had measured."""
     whole = measured(low=1.2, value=1.5, high=1.9)
     cut = Failure(outcome=Outcome.TIMEOUT, reason="too long")
-    assert Rewards().of(Judged(result=whole.result, cut=cut, stage="profile"), "eager") == 0
+    assert Rewards().of(VariantEvaluation(result=whole.result, cut=cut, stage="profile"), "eager") == 0
 
 
 @pytest.mark.parametrize("field", ["failed", "cheated"])

@@ -12,7 +12,7 @@ from hydra.core.utils import JobStatus
 from omegaconf import DictConfig, OmegaConf
 
 from hydra_plugins.kernelmill_launcher import KernelmillLauncher
-from pipeline.execution.snakemake_command import Ended
+from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.execution.sweep import dag_launcher
 from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped
 from pipeline.plan.identity import stage_builds
@@ -34,13 +34,13 @@ class Stage:
     def __init__(self, master: Callable[..., DictConfig], monkeypatch: pytest.MonkeyPatch) -> None:
         self._master = master
         self.calls: list[list[str]] = []
-        self.ended = Ended(code=0, interrupted=False)
+        self.ended = SnakemakeExit(code=0, interrupted=False)
         self.results: list[JobResult] = [REACHED, ABSENT]
         self.events: list[tuple[str, int, Any]] = []
         monkeypatch.setattr(dag_launcher, "run_snakemake", self._snakemake)
         monkeypatch.setattr(dag_launcher, "find_results", lambda _, jobs, **__: self.results[: len(jobs)])
 
-    def _snakemake(self, arguments: list[str]) -> Ended:
+    def _snakemake(self, arguments: list[str]) -> SnakemakeExit:
         self.calls.append(arguments)
         return self.ended
 
@@ -115,7 +115,7 @@ def test_a_sweeper_that_needs_numbers(stage: Stage) -> None:
 def test_a_job_that_failed(stage: Stage) -> None:
     """Its return is an error whatever the sweeper wants; the others have their values."""
     stage.results = [REACHED, Unfinished(reason="compile did not come to its end")]
-    stage.ended = Ended(code=1, interrupted=False)
+    stage.ended = SnakemakeExit(code=1, interrupted=False)
     launcher = stage.launcher()
     returns = launcher.launch(JOBS, 0)
     assert returns[0].return_value == 0.5
@@ -126,7 +126,7 @@ def test_a_job_that_failed(stage: Stage) -> None:
 
 def test_what_comes_after_the_jobs_failed(stage: Stage) -> None:
     """Each job has its value, but the sweep has no tables: that is an error."""
-    stage.ended = Ended(code=3, interrupted=False)
+    stage.ended = SnakemakeExit(code=3, interrupted=False)
     with pytest.raises(SweepStopped, match="exit code 3: all jobs came to their end, but not the tables"):
         stage.launcher().launch(JOBS, 0)
 
@@ -156,7 +156,7 @@ def test_callbacks(stage: Stage) -> None:
 
 def test_interrupted(stage: Stage) -> None:
     """Ctrl-C ends the sweep once Snakemake has ended."""
-    stage.ended = Ended(code=1, interrupted=True)
+    stage.ended = SnakemakeExit(code=1, interrupted=True)
     with pytest.raises(KeyboardInterrupt):
         stage.launcher().launch(JOBS, 0)
 
@@ -214,6 +214,6 @@ def test_a_mistake_stops_before_anything_runs(
 
 def test_arguments_that_snakemake_does_not_take(stage: Stage) -> None:
     """A typo in a profile or after `--`: nothing has run, so nothing is said of jobs."""
-    stage.ended = Ended(code=2, interrupted=False)
+    stage.ended = SnakemakeExit(code=2, interrupted=False)
     with pytest.raises(SweepStopped, match="not take these arguments or this profile .* nothing has run"):
         stage.launcher().launch(JOBS, 0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline.execution.sweep import job_folders
-from pipeline.execution.sweep.job_folders import Texts, list_text
+from pipeline.execution.sweep.job_folders import YamlTexts, list_text
 from pipeline.plan.config import plain_yaml
 
 STRINGS = (
@@ -105,7 +105,7 @@ def whole_text(value: Any) -> str:
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_as_of_the_whole(value: Any) -> None:
     """As a value at every depth, twice by the same maker; as a key where it can be one."""
-    maker = Texts()
+    maker = YamlTexts()
     for whole in ({"k": value}, {"outer": {"k": value, "last": 1}}, {"a": {"b": {"c": value}}}, {"k": value}):
         assert maker.mapping(whole.items()) == whole_text(whole)
     if isinstance(value, str | bool):
@@ -130,7 +130,7 @@ def test_what_jobs_share_is_dumped_once(monkeypatch: pytest.MonkeyPatch) -> None
     real = plain_yaml.dump
     monkeypatch.setattr(job_folders, "dump", lambda value: dumped.append(value) or real(value))
     shared, text = {"sizes": [1, 2, 4], "off": 1}, "more than one word"
-    maker = Texts()
+    maker = YamlTexts()
     for number in range(1000):
         plain = {"kernel": {"shared": shared, "text": text, "number": number}, "name": f"job{number}"}
         made = maker.mapping(plain.items())

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.execution.sweep.optuna_sweeper import explore
-from pipeline.execution.sweep.sweeper_settings import Limits
+from pipeline.execution.sweep.sweeper_settings import SweepLimits
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.study import Failed, Measured
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic
@@ -27,9 +27,9 @@ class Launcher:
         ]
 
 
-def limits(trials: int = 10, batch: int = 4, rate: float = 0.5, timeout: float | None = None) -> Limits:
+def limits(trials: int = 10, batch: int = 4, rate: float = 0.5, timeout: float | None = None) -> SweepLimits:
     """Limits of a sweep."""
-    return Limits(trials=trials, batch=batch, max_failure_rate=rate, timeout_seconds=timeout)
+    return SweepLimits(trials=trials, batch=batch, max_failure_rate=rate, timeout_seconds=timeout)
 
 
 def test_batches() -> None:

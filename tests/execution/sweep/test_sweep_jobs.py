@@ -11,8 +11,8 @@ from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from pipeline.execution.sweep.grid_sweeper import JobFailed
-from pipeline.execution.sweep.job_folders import Folders
-from pipeline.execution.sweep.sweep_jobs import Returned, SweepJob, SweepJobs
+from pipeline.execution.sweep.job_folders import JobFolders
+from pipeline.execution.sweep.sweep_jobs import LazyJobReturn, SweepJob, SweepJobs
 from pipeline.plan.config.overrides import read_override
 from tests.paths import ROOT
 
@@ -68,7 +68,7 @@ def test_files_as_hydra_writes_them(master: Callable[..., DictConfig], tmp_path:
     """Read back with OmegaConf, the three files say what the configuration says."""
     whole = master()
     sweep, jobs = make(whole, *JOBS)
-    folders = Folders(sweep)
+    folders = JobFolders(sweep)
     for job in jobs:
         folders.write(job)
         folder = tmp_path / "sweep" / str(job.number) / ".hydra"
@@ -88,7 +88,7 @@ def test_no_files_where_hydra_is_told_to_write_none(
 ) -> None:
     """`hydra.output_subdir=null`: the job's folder is there, and empty."""
     sweep, (job,) = make(master("hydra.output_subdir=null"), JOBS[0])
-    Folders(sweep).write(job)
+    JobFolders(sweep).write(job)
     assert list((tmp_path / "sweep" / "0").iterdir()) == []
 
 
@@ -125,7 +125,7 @@ def test_override_dirname_follows_its_settings(master: Callable[..., DictConfig]
 def test_return(master: Callable[..., DictConfig]) -> None:
     """A sweeper gets what Hydra's launchers give; configurations are made when looked at."""
     sweep, (job,) = make(master(), JOBS[0])
-    returned = Returned(job, sweep.config, "__main__")
+    returned = LazyJobReturn(job, sweep.config, "__main__")
     assert returned.status is JobStatus.UNKNOWN
     returned.completed(0.25)
     assert (returned.return_value, returned.status) == (0.25, JobStatus.COMPLETED)
@@ -141,7 +141,7 @@ def test_return(master: Callable[..., DictConfig]) -> None:
 def test_failed_return_raises(master: Callable[..., DictConfig], capsys: pytest.CaptureFixture[str]) -> None:
     """On access, as Hydra's users expect."""
     sweep, (job,) = make(master(), JOBS[0])
-    returned = Returned(job, sweep.config, "__main__")
+    returned = LazyJobReturn(job, sweep.config, "__main__")
     returned.failed(JobFailed("error: job 0: device unavailable"))
     assert returned.status is JobStatus.FAILED
     with pytest.raises(JobFailed, match="device unavailable"):

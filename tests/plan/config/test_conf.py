@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import AXES, GROUPS, SETTINGS, options
-from pipeline.plan.config.options import Catalogue
+from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides, parse
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.planner import make_plan
@@ -33,7 +33,7 @@ def test_every_option_of_an_axis_is_right(group: str) -> None:
     """Schema and meaning of every kernel, workload, hardware target and optimization."""
     names = options(CONF, group)
     with composer(CONF) as hydra:
-        catalogue = Catalogue(hydra, NOTHING, ROOT)
+        catalogue = OptionLoader(hydra, NOTHING, ROOT)
         if group == "optimization":
             kernels = tuple(catalogue.kernels(options(CONF, "kernel")).values())
             found = list(catalogue.optimizations(names, kernels))
@@ -56,7 +56,7 @@ def test_every_option_of_the_settings_is_right(group: str, name: str) -> None:
     """Schema and meaning of every search, verify, profile, tracking and experiment."""
     given = [GIVEN[group, name]] if (group, name) in GIVEN else []
     with composer(CONF) as hydra:
-        settings = Catalogue(hydra, parse([f"{group}={name}", *given], CONF), ROOT).settings()
+        settings = OptionLoader(hydra, parse([f"{group}={name}", *given], CONF), ROOT).settings()
     assert getattr(settings, group).name == name
 
 
@@ -68,7 +68,7 @@ def test_what_must_be_given_is_named(group: str, name: str) -> None:
         composer(CONF) as hydra,
         pytest.raises(ConfigError, match=rf"^conf/{group}/{name}.yaml: {key}: missing value"),
     ):
-        Catalogue(hydra, parse([f"{group}={name}"], CONF), ROOT).settings()
+        OptionLoader(hydra, parse([f"{group}={name}"], CONF), ROOT).settings()
 
 
 @pytest.mark.parametrize("name", options(CONF, "experiment"))

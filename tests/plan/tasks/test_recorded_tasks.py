@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.plan.local_machine import read_machine
-from pipeline.plan.planner import Made, make_plan
+from pipeline.plan.planner import PlanResult, make_plan
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
 from pipeline.records.record import read_record
@@ -18,7 +18,7 @@ RECORDED = ("kernel=recorded", "workload=recorded", "optimization=full", "hardwa
 SOFTMAX = ("kernel=softmax", "workload=bert_base", "optimization=full", "hardware=recorded", "search=grid")
 
 
-def planned(tmp_path: Path, *lines: str) -> Made:
+def planned(tmp_path: Path, *lines: str) -> PlanResult:
     """The plan of one job."""
     return make_plan([lines], root=ROOT, store=tmp_path / "store", machine=read_machine())
 

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.chain import processes
-from pipeline.execution.chain.processes import TIME_IS_UP, Command, run_all
+from pipeline.execution.chain import stage_processes
+from pipeline.execution.chain.stage_processes import TIME_IS_UP, Command, run_all
 
 
 @pytest.fixture(autouse=True)
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs instead of stages."""
-    monkeypatch.setattr(processes, "launcher", lambda command: [sys.executable, "-c", command.arguments[0]])
+    program = [sys.executable, "-c"]
+    monkeypatch.setattr(stage_processes, "launcher", lambda command: [*program, command.arguments[0]])
 
 
 def command(folder: Path, name: str, program: str, cores: int = 1) -> Command:

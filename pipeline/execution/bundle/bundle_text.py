@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.execution.bundle.contents import part_of
-from pipeline.execution.bundle.final_stages import Closed
-from pipeline.execution.bundle.manifest import Manifest, TaskEnd
+from pipeline.execution.bundle.final_stages import FinalOutputs
+from pipeline.execution.bundle.manifest import BundleManifest, TaskEnd
 from pipeline.performance.quantities import counted
 from pipeline.records.layout import STAGES
 from pipeline.records.record import read_record
@@ -19,12 +19,12 @@ MIB = 1 << 20
 _WHERE = {"new": "new", "known": "here already", "replaced": "replaced", "partial": "without binaries"}
 
 
-def contents(manifest: Manifest) -> str:
+def contents(manifest: BundleManifest) -> str:
     """Experiment, machine, tasks, outcomes, files."""
     return "\n".join([*_head(manifest), "", *_tasks(manifest), "", *_files(manifest)]) + "\n"
 
 
-def merged(manifest: Manifest, counts: Mapping[str, int]) -> str:
+def merged(manifest: BundleManifest, counts: Mapping[str, int]) -> str:
     """One line: what the store took, or that it had everything."""
     if set(counts) <= {"known"}:
         return f"bundle   {manifest.identity}: nothing new, everything in it was here already"
@@ -33,7 +33,7 @@ def merged(manifest: Manifest, counts: Mapping[str, int]) -> str:
     return f"bundle   {manifest.identity}: {', '.join(parts)}{aside if 'replaced' in counts else ''}"
 
 
-def results(closed: Closed) -> str:
+def results(closed: FinalOutputs) -> str:
     """The winners, and where to read on."""
     tracked = read_record(Path(closed.tracked), TrackOutput).result
     lines = [summary_text(read_record(Path(closed.summary), Summary)), f"report   {closed.report}"]
@@ -45,7 +45,7 @@ def results(closed: Closed) -> str:
     return "\n".join(lines)
 
 
-def print_unfinished(manifest: Manifest) -> bool:
+def print_unfinished(manifest: BundleManifest) -> bool:
     """Name the tasks that did not come to their end; whether there are any."""
     unfinished = [task for task in manifest.tasks if task.missing]
     for task in unfinished:
@@ -58,7 +58,7 @@ def _runs(counts: Counts) -> str:
     return " + ".join(f"{count} {name}" for name, count in named.items() if count) or "none"
 
 
-def _head(manifest: Manifest) -> Iterator[str]:
+def _head(manifest: BundleManifest) -> Iterator[str]:
     yield f"{manifest.experiment}: {manifest.description}"
     yield f"bundle       {manifest.identity} of {manifest.created}, schema {manifest.schema_version}"
     yield f"overrides    {' '.join(manifest.overrides) or 'none'}"
@@ -68,7 +68,7 @@ def _head(manifest: Manifest) -> Iterator[str]:
         yield f"  {name:<18} {value}"
 
 
-def _tasks(manifest: Manifest) -> Iterator[str]:
+def _tasks(manifest: BundleManifest) -> Iterator[str]:
     ran = sum(job.seconds for job in manifest.jobs)
     done = sum(task.missing is None for task in manifest.tasks)
     yield f"{counted(len(manifest.tasks), 'task')}, {done} to the end; {ran:.0f} s of stages"
@@ -88,7 +88,7 @@ def _outcomes(task: TaskEnd) -> str:
     return " · ".join(stages) or "nothing ran"
 
 
-def _files(manifest: Manifest) -> Iterator[str]:
+def _files(manifest: BundleManifest) -> Iterator[str]:
     total = sum(file.size for file in manifest.files)
     yield f"{counted(len(manifest.files), 'file')}, {total / MIB:.1f} MiB unpacked"
     for file in manifest.files:

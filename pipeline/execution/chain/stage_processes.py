@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.execution.bundle.manifest import Job
+from pipeline.execution.bundle.manifest import BundledJob
 from pipeline.records.record import Record
 from pipeline.sandbox.keeper import die_with_parent
 
@@ -63,21 +63,23 @@ class _Running:
             self.process.kill()
             self.process.wait()
 
-    def job(self, error: str | None) -> Job:
+    def job(self, error: str | None) -> BundledJob:
         command = self.command
         seconds = time.monotonic() - self.started
-        return Job(stage=command.stage, key=command.key, round=command.round, seconds=seconds, error=error)
+        return BundledJob(
+            stage=command.stage, key=command.key, round=command.round, seconds=seconds, error=error
+        )
 
 
 def run_all(
     commands: Sequence[Command], *, cores: int, deadline: float | None, say: Callable[[str], None]
-) -> list[Job]:
+) -> list[BundledJob]:
     """Run commands side by side, in their order, as far as the cores go; none is in the way of another.
 
     A command that fails is data. After `deadline` (of the monotonic clock) what runs is stopped, and what
     waits is not started; `say` gets a line for each that ended.
     """
-    waiting, running, jobs = list(commands), list[_Running](), list[Job]()
+    waiting, running, jobs = list(commands), list[_Running](), list[BundledJob]()
     try:
         while waiting or running:
             late = deadline is not None and time.monotonic() > deadline
@@ -102,12 +104,12 @@ def run_all(
     return jobs
 
 
-def found(command: Command) -> Job:
+def found(command: Command) -> BundledJob:
     """The job of a command whose output is there already."""
-    return Job(stage=command.stage, key=command.key, round=command.round, seconds=0.0)
+    return BundledJob(stage=command.stage, key=command.key, round=command.round, seconds=0.0)
 
 
-def _ended(each: _Running, *, late: bool) -> Job | None:
+def _ended(each: _Running, *, late: bool) -> BundledJob | None:
     code = each.process.poll()
     if code is None and not late:
         return None
@@ -123,9 +125,9 @@ def _ended(each: _Running, *, late: bool) -> Job | None:
     )
 
 
-def _not_started(command: Command) -> Job:
+def _not_started(command: Command) -> BundledJob:
     error = f"{TIME_IS_UP}: not started"
-    return Job(stage=command.stage, key=command.key, round=command.round, seconds=0.0, error=error)
+    return BundledJob(stage=command.stage, key=command.key, round=command.round, seconds=0.0, error=error)
 
 
 def _last_words(command: Command) -> str | None:
@@ -136,7 +138,7 @@ def _last_words(command: Command) -> str | None:
     return next((line for line in reversed(lines) if line), None)
 
 
-def _tell(say: Callable[[str], None], command: Command, job: Job) -> None:
+def _tell(say: Callable[[str], None], command: Command, job: BundledJob) -> None:
     line = f"{command.key}: {job.error}" if job.error else _last_words(command)
     if line:
         say(line)
