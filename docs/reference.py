@@ -69,7 +69,7 @@ def _describe(schema: type[msgspec.Struct]) -> list[str]:
     meanings = _field_texts(schema)
     lines = [_summary(schema), "", "| key | type | default | meaning |", "|---|---|---|---|"]
     for field in msgspec.structs.fields(schema):
-        meaning = _cell(meanings.get(field.name, ""))
+        meaning = re.sub(r"\bNone\b", "null", _cell(meanings.get(field.name, "")))
         lines.append(f"| `{field.encode_name}` | {_type(field.type)} | {_default(field)} | {meaning} |")
     return lines
 

@@ -7,14 +7,21 @@ class Selection(Record, frozen=True, kw_only=True):
     """A grid: the product of these names."""
 
     kernel: tuple[str, ...]
+    """Options of `conf/kernel`."""
     workload: tuple[str, ...]
+    """Options of `conf/workload`."""
     hardware: tuple[str, ...]
+    """Options of `conf/hardware`."""
     optimization: tuple[str, ...]
+    """Options of `conf/optimization`."""
 
 
 class Experiment(Record, frozen=True, kw_only=True):
-    """The union of its grids, duplicates once."""
+    """The union of its grids, without duplicates."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     select: tuple[Selection, ...]
+    """The grids."""

@@ -5,25 +5,31 @@ from typing import Literal
 from pipeline.records.record import Record
 
 BackendKind = Literal["cpu", "cuda", "hip", "recorded"]
-"""`recorded`: whatever device a file of recorded measurements is of; nothing is compiled for it."""
+"""`recorded`: the device of a file of recorded measurements; nothing is compiled for it."""
 
 
 class Quantity(Record, frozen=True, kw_only=True):
-    """A number that means something."""
+    """A number with its unit and source."""
 
     value: float
+    """The number."""
     unit: str
+    """Its unit, for example `B/s`."""
     source: str
+    """Datasheet, manual or paper."""
 
 
 class Hardware(Record, frozen=True, kw_only=True):
     """A hardware target, as `conf/hardware/<name>.yaml` declares it (CPU facts are read from the machine)."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     kind: BackendKind
+    """Kind of device."""
     architecture: str
-    """`sm_90`, `gfx942`; for the CPU the digest-stable name of its instruction set."""
+    """For example `sm_90` or `gfx942`; for a CPU a stable name of its instruction set."""
     limits: dict[str, Quantity]
     """Integers that generate and compile read: warp_size, shared_memory_per_block, registers_per_sm, …"""
     peaks: dict[str, Quantity] = {}
@@ -31,7 +37,7 @@ class Hardware(Record, frozen=True, kw_only=True):
     features: tuple[str, ...] = ()
     """Instruction-set features that the compiler may use (CPU)."""
     recorded: str | None = None
-    """File of recorded measurements (T4, a cache file, …) that is replayed; its path from the project."""
+    """File of recorded measurements to replay; the path is relative to the project."""
     facts: dict[str, str] = {}
     """What was read from the machine: model name, governor, …"""
 

@@ -17,6 +17,7 @@ class Tensor(Record, frozen=True, kw_only=True):
     """One tensor argument; the C ABI has inputs first, then outputs, each in declared order."""
 
     role: Literal["input", "output"]
+    """Whether the kernel reads or writes it."""
     shape: tuple[str, ...]
     """Names of the kernel's dimensions, outermost first."""
     dtype: str = "element"
@@ -24,35 +25,40 @@ class Tensor(Record, frozen=True, kw_only=True):
     layout: Literal["contiguous", "row_strided"] = "contiguous"
     """`row_strided`: the last axis is contiguous, the one before it may be padded (its stride is passed)."""
     below: str | None = None
-    """Integer inputs only: the dimension that they index; without it their values are 0 and 1."""
+    """For integer inputs: the dimension that they index. Without it, the values are 0 and 1."""
 
 
 class Tunable(Record, frozen=True, kw_only=True):
     """A named axis of an implementation."""
 
     values: tuple[TunableValue, ...]
+    """All values that a search may choose."""
     default: TunableValue
+    """The value if the tunable is not free."""
     technique: str | None = None
     """The optimization technique that this axis expresses, for example `vectorization`."""
     off: TunableValue | None = None
     """The value that switches the technique off."""
     description: str = ""
+    """What the tunable does."""
 
 
 class Constraint(Record, frozen=True, kw_only=True):
     """A condition between tunables, dimensions, attributes and hardware limits."""
 
     rule: str
+    """Expression that a valid point satisfies."""
     reason: str
+    """Why other points are invalid."""
 
 
 class Given(Record, frozen=True, kw_only=True):
     """An argument of a call that is neither a name nor a number: exactly one of the two."""
 
     literal: str | None = None
-    """A string that names nothing, for example `gemma`."""
+    """A string literal, for example `gemma`."""
     copy: str | None = None
-    """A tensor that the callable overwrites: it gets a copy, whose making counts as the call's."""
+    """A tensor that the callable overwrites: it gets a copy, and copying counts as part of the call."""
 
     def __post_init__(self) -> None:
         """One of them, or nobody knows what is meant."""
@@ -80,21 +86,24 @@ class Call(Record, frozen=True, kw_only=True):
     function: str
     """`module:function`, or `module:Class.apply` of a `torch.autograd.Function`."""
     arguments: tuple[Argument, ...]
+    """Positional arguments: names of tensors, scalars, attributes or tunables, or literals."""
     keywords: dict[str, Argument] = {}
+    """Keyword arguments, likewise."""
     results: tuple[str | None, ...]
-    """The output that each returned tensor is; null for one that nobody wants, what follows is dropped."""
+    """The output for each returned tensor; null to ignore one. Further tensors are ignored."""
     gradients: Gradients | None = None
+    """For a backward kernel: which gradients the call returns."""
     package: str
     """The distribution to install, as `pip` calls it."""
     extra: str | None = None
-    """The extra of this project that brings it."""
+    """The extra of this project that installs it."""
 
 
 class Launch(Record, frozen=True, kw_only=True):
-    """How many threads a CUDA C++ source is started with: formulas with the names that constraints know."""
+    """Launch geometry of a CUDA C++ source: formulas over the same names as constraints."""
 
     grid: tuple[int | str, ...]
-    """Blocks along x, y, z; one to three. Nothing is launched where one of them is 0."""
+    """Blocks along x, y, z (one to three). If one of them is 0, nothing is launched."""
     block: tuple[int | str, ...]
     """Threads of a block, likewise."""
     shared_memory: int | str = 0
@@ -107,21 +116,25 @@ class Implementation(Record, frozen=True, kw_only=True):
     """One way to compute the kernel: a source of this repository, or a call of an installed package."""
 
     backend: str
-    """A name of `pipeline.backends`."""
+    """Name of the backend: `cpp`, `triton`, `cuda`, …"""
     source: str = ""
     """Path of the source from the repository's root."""
     entry: str = ""
     """The function to call in it."""
     call: Call | None = None
-    """In place of source and entry."""
+    """A function of an installed package, instead of `source` and `entry`."""
     launch: Launch | None = None
-    """With the backend `cuda`: its geometry."""
+    """Launch geometry, for the backend `cuda`."""
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that compute a part of it (`aten::sum`); any other one is `tampered`."""
     tunables: dict[str, Tunable] = {}
+    """Tunable name -> its values."""
     constraints: tuple[Constraint, ...] = ()
+    """Rules that valid points satisfy."""
     origin: str
+    """Where the source is from: a URL, or `this project`."""
     licence: str
+    """SPDX identifier."""
 
     @property
     def called(self) -> str | Call | tuple[str, Launch]:
@@ -135,6 +148,7 @@ class Cost(Record, frozen=True, kw_only=True):
     """Formulas over dimensions and `itemsize` (bytes of the element type)."""
 
     flops: str | None
+    """Operations of a call."""
     bytes: str | None
     """Compulsory traffic: every input read once, every output written once."""
     unit: Literal["matrix", "vector"] = "vector"
@@ -149,8 +163,9 @@ class Vendor(Record, frozen=True, kw_only=True):
     set_up: str | None = None
     """`module:function`, called once in the baseline's process: chooses the library."""
     kinds: tuple[BackendKind, ...]
-    """Targets that have it."""
+    """Kinds of target that have it."""
     description: str
+    """The library and the operator."""
 
 
 class Tolerance(Record, frozen=True, kw_only=True):
@@ -160,19 +175,20 @@ class Tolerance(Record, frozen=True, kw_only=True):
     """`module:function`, called like the reference in float64: the magnitudes that entered each output. Or
     `derived`: the bound is sampled from the rounding errors of the reference's own operations."""
     reduction: str = "1"
-    """Formula: how many terms are accumulated into one output; a derived bound finds it itself."""
+    """Formula for the number of terms that are accumulated into one output; not used if `derived`."""
     accumulate: str = "float32"
     """Type in which terms are accumulated."""
     factor: float = 1.0
-    """Documented widening beyond the derived bound; `reason` says why where it is not 1."""
+    """Widening of the derived bound; if it is not 1, `reason` says why."""
     reason: str
+    """Why the bound is right."""
 
 
 class GradientOf(Record, frozen=True, kw_only=True):
     """Which gradients a backward kernel returns; its reference is autograd of the other kernel's."""
 
     kernel: str
-    """The forward kernel, whose reference is named as `reference` of the backward one as well."""
+    """The forward kernel; both kernels name the same `reference`."""
     inputs: tuple[str, ...]
     """Inputs of the forward kernel, one for each output, in the order of the outputs."""
     upstream: tuple[str, ...]
@@ -183,30 +199,37 @@ class Kernel(Record, frozen=True, kw_only=True):
     """An operator, as `conf/kernel/<name>.yaml` declares it."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     category: str
+    """Kind of operator, for example `reduction`; language models get examples of the same category."""
     dimensions: dict[str, str]
     """Dimension name -> expression over the workload's dimensions."""
     tensors: dict[str, Tensor]
+    """Tensor name -> its role, shape and layout; the order is that of the arguments."""
     scalars: dict[str, float] = {}
     """Constants passed at run time, for example `eps`."""
     attributes: dict[str, TunableValue] = {}
     """Choices fixed at compile time that change what is computed, for example `epilogue`."""
     reference: str
-    """`module:function`: tensors in declared order (inputs only) and scalars, attributes by keyword."""
+    """`module:function` in PyTorch: takes the inputs in declared order; scalars and attributes by keyword."""
     gradient_of: GradientOf | None = None
-    """This kernel is another one's backward: the reference is the other one's, and is differentiated."""
+    """For a backward kernel: the forward kernel whose reference is differentiated."""
     deterministic: bool = True
     """Whether the kernel claims equal bits on equal inputs."""
     special_values: bool = True
     """Whether NaN and infinity propagate as in the reference."""
     linear: bool = False
-    """Whether outputs are sums of products of inputs and nothing else: exact on small integers."""
+    """Whether the outputs are only sums of products of inputs, so that small integers must be exact."""
     cost: Cost
+    """Operations and memory traffic of a call."""
     tolerance: Tolerance
+    """What the error bound is derived from."""
     implementations: dict[str, Implementation]
+    """Implementation name -> its source, tunables and constraints."""
     space: str | None = None
-    """Of a kernel that is known by recorded measurements alone, in place of reference, tensors and
-    implementations: path of a T1 file with its space, or `recorded` for the space of the measurements."""
+    """For recorded measurements, instead of reference, tensors and implementations: path of a T1 file with
+    the space, or `recorded` for the values that occur in the measurements."""
     vendors: dict[str, Vendor] = {}
-    """Baselines by name, beside the reference."""
+    """Baseline name -> operator of a vendor's library."""

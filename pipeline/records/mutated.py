@@ -18,18 +18,20 @@ class Mutation(Record, frozen=True, kw_only=True):
     """How many mutants are made, and what they are tried on (`conf/mutation/`)."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     report: bool
-    """Whether the experiment's report waits for the mutation score; else it is made when asked for."""
+    """Whether the experiment's report includes the mutation score."""
     per_operator: int
-    """Mutants of one operator in one implementation that the gate judges, spread over its sources; up to
-    `EFFORT` times as many are made where some do not compile or change no machine code."""
+    """Verified mutants per mutation operator and implementation. More are made if some do not compile or do
+    not change the machine code."""
     variants_at_most: int
-    """Variants that a mutant is tried on, of all tasks together; they differ in as much as they can."""
+    """Maximum number of variants on which a mutant is tried, over all tasks."""
     presets: tuple[str, ...]
-    """Presets of verify by which the mutants are judged; the first one decides, others stand beside it."""
+    """Presets of `verify`; the first one determines the score, the others are reported as well."""
     time_limit: float
-    """Seconds of a mutant's own time before it gets all that the preset allows: most loops end sooner."""
+    """Seconds before a mutant is interrupted and tried again with the preset's full limit."""
 
     def __post_init__(self) -> None:
         """A score over nothing would be a perfect one."""

@@ -15,14 +15,16 @@ class Objective(Record, frozen=True, kw_only=True):
     """A quantity of the best verified variant (`conf/objective/`); of several tasks the geometric mean."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     quantity: Measured
-    """`time`: median seconds of a call; `speedup`: baseline's time over the variant's; `energy`: joules of a
-    call."""
+    """`time`: median seconds per call; `speedup`: the baseline's time over the variant's; `energy`: joules
+    per call."""
     direction: Direction
-    """Which way it is better; in the yaml, so that a sweeper's settings can name `${objective.direction}`."""
+    """Which direction is better; a sweeper's settings can refer to it as `${objective.direction}`."""
     baseline: str | None = None
-    """Of `speedup`: what the variant is compared with; one that `profile.baselines` measures."""
+    """For `speedup`: the baseline, one of `profile.baselines`."""
 
     def __post_init__(self) -> None:
         """The direction is the quantity's, and a speed-up has a baseline."""

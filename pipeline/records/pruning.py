@@ -6,21 +6,21 @@ from pipeline.records.record import Record
 
 
 class Prune(Record, frozen=True, kw_only=True):
-    """What is not worth measuring, by facts that compile read from the binary: it is never verified."""
+    """Rules that drop variants before they are verified, by facts of their binaries."""
 
     spills_at_most: int | None = None
-    """Bytes per thread."""
+    """Maximum spilled bytes per thread."""
     occupancy_at_least: float | None = None
-    """Share of the resident warps (an estimate)."""
+    """Minimum share of the resident warps (an estimate)."""
     local_memory_at_most: int | None = None
-    """Bytes per thread."""
+    """Maximum local memory in bytes per thread; on a CPU the largest stack frame."""
     bound_over_best_at_most: float | None = None
-    """Least time of a variant (an estimate) as a multiple of the best time that earlier rounds measured: what
-    is above 1 cannot be the best, if the bound is right."""
+    """Maximum bound of a variant (an estimate) as a multiple of the best measured time: above 1 it cannot be
+    the best."""
     bound_over_least_at_most: float | None = None
-    """The same as a multiple of the shortest least time among the round's variants: estimates both."""
+    """Maximum bound of a variant as a multiple of the smallest bound in the round (both are estimates)."""
     measured_anyway: float = 0.2
-    """Share of what would be dropped that is measured all the same: the report says what dropping loses."""
+    """Share of the dropped variants that is measured anyway, so that the report shows the loss."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a share that is none, a size below none, a multiple that drops everything."""

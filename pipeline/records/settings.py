@@ -27,32 +27,35 @@ class Verify(Record, frozen=True, kw_only=True):
     """How strictly a variant is judged (`conf/verify/`)."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     seeds: int
     """Fresh random inputs per distribution; the seeds are drawn at run time, unknown to the candidate."""
     distributions: tuple[Distribution, ...]
+    """How the inputs are drawn."""
     edge_shapes: int
-    """How many derived shapes beside the workload's own."""
+    """Number of derived shapes in addition to the workload's own."""
     inputs_per_shape: int
-    """How many inputs each derived shape meets."""
+    """Number of inputs per derived shape."""
     elements_at_most: int
-    """Shapes are scaled down to at most this many elements in the largest tensor (device present)."""
+    """Shapes are scaled down to at most this many elements in the largest tensor, on the device."""
     interpreter_elements_at_most: int
-    """The same where the interpreter stands in for an absent device."""
+    """The same in the interpreter or emulator."""
     repetitions: int
-    """Calls on equal inputs at equal addresses, the first one included: they show races and kept results."""
+    """Calls on equal inputs at equal addresses, including the first; they reveal races and cached results."""
     elsewhere: Literal["first", "every"]
-    """Which cases are called once more at other addresses, after other work."""
+    """Which cases are repeated at other addresses, after other work."""
     protect: Literal["first", "every"]
-    """Which cases are called once more with inputs that cannot be written (on the CPU)."""
+    """Which cases are repeated with read-only inputs (CPU)."""
     settle_seconds: float
-    """How long after the first call the outputs must stay what they are."""
+    """Seconds after the first call during which the outputs must not change."""
     time_limit: float
-    """Seconds for one process of a variant, start included."""
+    """Seconds per process of a variant, including its start."""
     memory_limit: int
-    """Bytes that the candidate's process may add to what its parent has."""
+    """Bytes that the candidate's process may use in addition to its parent's."""
     output_limit: int
-    """Bytes that it may print or write."""
+    """Bytes that the process may print or write."""
 
     def __post_init__(self) -> None:
         """No preset may let everything pass: it must call each variant on some inputs, and end."""
@@ -81,47 +84,49 @@ class Profile(Record, frozen=True, kw_only=True):
     """How long and how precisely a variant is measured (`conf/profile/`)."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     baselines: tuple[str, ...]
-    """`eager`, `compile`, `compile_max_autotune`: the reference in PyTorch; `vendor`: all that the kernel
-    declares of vendors' libraries; `implementation:<name>`: the default variant of one of its
-    implementations."""
+    """`eager`, `compile`, `compile_max_autotune`: the reference in PyTorch; `vendor`: all vendor operators
+    that the kernel declares; `implementation:<name>`: the default variant of another implementation."""
     seconds_per_variant: float
-    """Budget of timed seconds for one variant with its baselines."""
+    """Budget of timed seconds for a variant with its baselines."""
     batches_at_least: int
+    """Minimum number of rounds."""
     batches_at_most: int
+    """Maximum number of rounds."""
     batch_seconds: float
-    """A batch is long enough for the clock: at least this long."""
+    """Minimum duration of a batch in seconds, so that the clock's resolution does not matter."""
     processes_at_least: int
-    """How many processes of its own each callable is timed in, one after the other, whatever comes out. These
-    share the budget and the batches; each further one has as much as one of them. Where a process's pages lie
-    makes up to some per cents for as long as it lives, which only further processes average out, and only
-    they show how much it is."""
+    """Number of processes in which each callable is timed, one after the other. They share the budget and the
+    batches; each further process gets the same amount as one of them. The memory placement of a process
+    changes its times by up to a few percent, which only further processes average out."""
     processes_at_most: int
-    """How many there are where what was found would be a difference, yet a small one: so many then have to
-    show it before anything is called faster or slower."""
+    """Number of processes if a difference was found that is small: all of them must show it before the
+    verdict is faster or slower."""
     warmup_seconds: float
-    """Untimed calls before the first look at whether the time still drifts."""
+    """Seconds of untimed calls before the first test for drift."""
     warmup_seconds_at_most: float
-    """When to stop waiting for a time that drifts; the result says so."""
+    """Maximum seconds of warm-up while the time drifts; the result carries a note then."""
     relative_half_width: float
-    """Stop when the confidence interval of the speed-up is this narrow."""
+    """Stop when the confidence interval of the speed-up is this narrow, relative to the speed-up."""
     confidence: float
-    """Level of the intervals, for example 0.95."""
+    """Confidence level of the intervals, for example 0.95."""
     time_limit: float
-    """Seconds for one variant, start included."""
+    """Seconds per variant, including the start of its process."""
     flush_cache: bool
     """Evict the last-level cache before each timed call (GPU: L2)."""
     mode: Literal["offline", "server"]
-    """Back to back, or single calls after random idle gaps."""
+    """`offline`: calls back to back; `server`: single calls after random idle gaps."""
     idle_seconds: float
-    """Mean of the gaps of the mode `server`: exponentially distributed, as independent requests arrive."""
+    """Mean gap of the mode `server` in seconds; gaps are exponentially distributed."""
     cuda_graph: bool
     """Launch each call as a recorded graph (GPU)."""
     energy_seconds: float | None
-    """How long to watch the device's energy counter, where it has one; null: not at all."""
+    """Seconds to observe the device's energy counter; null: do not measure energy."""
     gpu_counters: bool
-    """Run each variant once more under Nsight Compute, where it is installed (GPU)."""
+    """Run each variant once more under Nsight Compute if it is installed (GPU)."""
 
     def __post_init__(self) -> None:
         """A baseline is a known one, or an implementation by its name."""
@@ -148,12 +153,15 @@ class Tracking(Record, frozen=True, kw_only=True):
     """Where results are logged (`conf/tracking/`)."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     enabled: bool
+    """Whether results are logged."""
     uri: str
     """MLflow tracking URI; `embedded` is SQLite under artifacts/."""
     experiment: str
-    """MLflow experiment of the variants; the sweeps go to `<experiment>-sweeps`."""
+    """MLflow experiment for variants; sweeps go to `<experiment>-sweeps`."""
     artifacts: str | None = None
-    """Where new experiments keep their artifacts, a path or a URL that all who log can reach; None: under
-    artifacts/, or where the tracking server decides."""
+    """Path or URL for the artifacts of new experiments, reachable by everybody who logs; null: under
+    artifacts/, or as the tracking server decides."""
