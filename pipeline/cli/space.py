@@ -172,7 +172,7 @@ def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
 
 def _export(arguments: Sequence[str]) -> Iterator[str]:
     from pipeline.interop.formats.kernelmill_results import own_results
-    from pipeline.interop.formats.t4_writing import write_t4
+    from pipeline.interop.formats.t4 import write_t4
     from pipeline.performance.quantities import counted
 
     parser = argparse.ArgumentParser(

@@ -87,9 +87,9 @@ class RecordedSpace(Record, frozen=True, kw_only=True):
     source: str
     """Name of the file."""
     format: str
-    """`T1`, `T4`, `cache`."""
-    kernel: str | None
-    device: str | None
+    """Name of the format: `T1`, `T4`, `cache`, ..."""
+    kernel: str | None = None
+    device: str | None = None
     """As the file names it; T4 and T1 do not say."""
     language: str | None = None
     problem: tuple[int, ...] = ()

@@ -23,7 +23,7 @@ import msgspec
 from pipeline.backends.backend import CompileJob, Sharing
 from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.registry import backend
-from pipeline.interop.replay.replayed_rounds import compile_records
+from pipeline.interop.replay import compile_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.interop.replay.replayed_rounds import profile_records
+from pipeline.interop.replay import profile_records
 from pipeline.measure import screening
 from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of

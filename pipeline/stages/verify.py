@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.interop.replay.replayed_rounds import verify_records
+from pipeline.interop.replay import verify_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome

@@ -42,7 +42,7 @@ def run_shell(checkout: Checkout, script: str) -> str:
     return ended.stdout
 
 
-TOUCHED = {"metric": 1}
+TOUCHED = {"metric": 1, "format": 2}
 """Recipe -> how many files it may touch."""
 
 
@@ -77,7 +77,8 @@ def test_recipe(checkout: Checkout, recipe: Path) -> None:
             assert not file.exists(), f"{path} is there already: the recipe would overwrite it"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
-    for stage in ("compile", "verify"):
+    replayed = recipe.stem == "format"  # verify stores nothing of what is replayed
+    for stage in ("compile",) if replayed else ("compile", "verify"):
         records = checkout.records(stage)
         assert records, f"{stage} made nothing"
         failed = [record["result"] for record in records if record["result"]["type"] != "passed"]

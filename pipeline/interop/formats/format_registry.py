@@ -1,44 +1,101 @@
-"""Read any file of the known kinds. In: a path; its content tells the kind. Out: a RecordedSpace."""
+"""Files with measurements or a search space, in the formats of other tools, read as a RecordedSpace.
 
+A format is a `Format` value, registered by an entry point of the group `kernelmill.formats`: our own in
+pyproject.toml, others in the metadata of their packages. The content of a file decides, not its name.
+"""
+
+import functools
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pipeline.interop.formats import json_files
-from pipeline.interop.formats.kernel_tuner_cache import mended, recorded_cache
-from pipeline.interop.formats.ktt import recorded_ktt
-from pipeline.interop.formats.t1 import recorded_t1
-from pipeline.interop.formats.t4 import recorded_t4
-from pipeline.records.errors import FormatError
+from pipeline.records.entry_points import entry_points
+from pipeline.records.errors import ConfigError, FormatError
+from pipeline.records.record import Record
 from pipeline.records.recorded import RecordedSpace
 
-KINDS = {
-    "ConfigurationSpace": "T1, a search space",
-    "results": "T4, results",
-    "cache": "a cache file of Kernel Tuner",
-    "Results": "output of KTT",
-}
-"""The key of the top level that tells it."""
+GROUP = "kernelmill.formats"
+
+
+class SourceFile:
+    """A file as text, and as JSON if it holds an object."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+
+    @functools.cached_property
+    def content(self) -> dict[str, Any] | None:
+        """The JSON object; None if the text is something else."""
+        try:
+            found = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def has(self, key: str) -> bool:
+        """Whether it is a JSON object with this key."""
+        return self.content is not None and key in self.content
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The JSON object.
+
+        Raises
+        ------
+        FormatError
+            The text is something else.
+        """
+        return json_files.parsed(self.text, self.path) if self.content is None else self.content
+
+
+class Format(Record, frozen=True, kw_only=True):
+    """A kind of file that can be read."""
+
+    name: str
+    description: str
+    """What such a file is: "results of a tuner"."""
+    recognizes: Callable[[SourceFile], bool]
+    read: Callable[[SourceFile], RecordedSpace]
+    """Raises FormatError if a part is missing or has another type: file, place, expected, got."""
+
+
+@functools.cache
+def formats() -> tuple[Format, ...]:
+    """Every registered format: our own, then those of other packages.
+
+    Raises
+    ------
+    ConfigError
+        An entry point is no Format.
+    """
+    found = []
+    for name, entry in entry_points(GROUP).items():
+        loaded = entry.load()
+        if not isinstance(loaded, Format):
+            raise ConfigError(
+                f"entry point {name} of {GROUP}: got {loaded!r}, expected a Format: "
+                "see docs/recipes/format.md"
+            )
+        found.append(loaded)
+    return tuple(found)
 
 
 def read_recorded(path: Path) -> RecordedSpace:
-    """A T1, T4, Kernel Tuner cache or KTT output file, plain or gzip.
+    """A file in any of the formats, plain or gzip.
 
     Raises
     ------
     FormatError
-        It cannot be read, or is none of these; one line: file, place, expected, got.
+        It cannot be read, or has none of these formats; one line: file, place, expected, got.
     """
-    text = json_files.read_text(path)
-    content, notes = mended(text, path)
-    json_files.whole_characters(text, content, path)
-    if "ConfigurationSpace" in content:
-        return recorded_t1(content, path)
-    if "results" in content:
-        return recorded_t4(content, path)
-    if "cache" in content:
-        return recorded_cache(content, path, notes)
-    if "Results" in content:
-        return recorded_ktt(content, path)
-    known = "; ".join(f"'{key}' ({kind})" for key, kind in KINDS.items())
-    raise FormatError(
-        f"{path}: top level: expected one of the keys {known}, got {json_files.listed(content)}"
-    )
+    file = SourceFile(path, json_files.read_text(path))
+    for candidate in formats():
+        if candidate.recognizes(file):
+            json_files.whole_characters(file.text, file.content, path)
+            return candidate.read(file)
+    known = ", ".join(f"{each.name} ({each.description})" for each in formats())
+    got = f"a JSON object with the keys {json_files.listed(file.json)}"
+    raise FormatError(f"{path}: top level: expected one of the formats {known}, got {got}")

@@ -1,4 +1,4 @@
-"""Kernel Tuner's cache files. In: their text. Out: a RecordedSpace.
+"""Kernel Tuner's cache files, read as a RecordedSpace.
 
 A cache grows while Kernel Tuner runs: a file whose run ended early lacks its last two brackets, or ends
 within an entry. Times are milliseconds. The layout: Kernel Tuner's documentation, `process_cache`.
@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.failure_codes import marked
+from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND
 from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
@@ -29,30 +30,7 @@ COSTS = {
 """What they are called there -> here."""
 
 
-def mended(text: str, path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object that a text holds, closed where the run that wrote it was cut off, and what was amended."""
-    try:
-        return json_files.mapping(json.loads(text), f"{path}: top level"), ()
-    except (ValueError, RecursionError):
-        pass
-    open_end = text.rstrip().removesuffix(",")
-    last = open_end.rfind("}")
-    attempts = (
-        (f"{open_end}}}}}", "the file was not closed: its run ended early"),
-        (
-            f"{open_end[: last + 1]}}}}}",
-            "the file ends within an entry, which is left out: its run ended early",
-        ),
-    )
-    for attempt, note in attempts if '"cache"' in text else ():
-        try:
-            return json_files.mapping(json.loads(attempt), f"{path}: top level"), (note,)
-        except (ValueError, RecursionError):
-            continue
-    return json_files.parsed(text, path), ()  # raises, with the place
-
-
-def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] = ()) -> RecordedSpace:
+def read_cache(file: SourceFile) -> RecordedSpace:
     """A cache file as a space with its results.
 
     Raises
@@ -60,6 +38,9 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
     FormatError
         A part is missing or is of another kind.
     """
+    path = file.path
+    content, notes = (file.content, ()) if file.content is not None else (_closed(file) or (file.json, ()))
+    json_files.whole_characters(file.text, content, path)
     entries = json_files.mapping(json_files.part(content, "cache", f"{path}: top level"), f"{path}: cache")
     names = _names(content, path)
     objective = content.get("objective", "time")
@@ -86,6 +67,25 @@ def recorded_cache(content: Mapping[str, Any], path: Path, notes: Sequence[str] 
         results=tuple(results),
         notes=(*notes, *(amended if declared else ())),
     )
+
+
+def _closed(file: SourceFile) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+    """The object of a file that was cut off, closed, and a note that says so; None if that does not help."""
+    open_end = file.text.rstrip().removesuffix(",")
+    last = open_end.rfind("}")
+    attempts = (
+        (f"{open_end}}}}}", "the file was not closed: its run ended early"),
+        (
+            f"{open_end[: last + 1]}}}}}",
+            "the file ends within an entry, which is left out: its run ended early",
+        ),
+    )
+    for attempt, note in attempts if '"cache"' in file.text else ():
+        try:
+            return json_files.mapping(json.loads(attempt), f"{file.path}: top level"), (note,)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def problem_size(value: object) -> tuple[int, ...]:
@@ -191,3 +191,11 @@ def _failure(entry: Mapping[str, Any], objective: str, place: str) -> tuple[Outc
 def _seconds(times: object, place: str) -> Iterable[float]:
     for value in json_files.sequence(times, place):
         yield json_files.seconds(value, place) / IN_A_SECOND
+
+
+FORMAT = Format(
+    name="cache",
+    description="a cache file of Kernel Tuner",
+    recognizes=lambda file: file.has("cache") or (file.content is None and _closed(file) is not None),
+    read=read_cache,
+)

@@ -1,13 +1,13 @@
-"""The output of KTT, the Kernel Tuning Toolkit. In: its JSON. Out: a RecordedSpace.
+"""The output of KTT, the Kernel Tuning Toolkit, read as a RecordedSpace.
 
 One duration for each configuration: KTT runs it once. Layout: KTT 2.1, `Metadata` and `Results`.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pipeline.interop.formats import json_files
+from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.kernel_tuner_cache import with_values
 from pipeline.interop.formats.time_units import PER_SECOND, unit_of_time
 from pipeline.records.errors import FormatError
@@ -24,7 +24,7 @@ STATUSES = {
 }
 
 
-def recorded_ktt(content: Mapping[str, Any], path: Path) -> RecordedSpace:
+def read_ktt(file: SourceFile) -> RecordedSpace:
     """A file of results; its tunables have the values that occur.
 
     Raises
@@ -32,6 +32,7 @@ def recorded_ktt(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     FormatError
         A part is missing or is of another kind.
     """
+    path, content = file.path, file.json
     metadata = json_files.mapping(
         json_files.part(content, "Metadata", f"{path}: top level"), f"{path}: Metadata"
     )
@@ -87,3 +88,11 @@ def _result(entry: Mapping[str, Any], per_second: float, place: str) -> Recorded
         median_seconds=seconds,
         framework_seconds=spent,
     )
+
+
+FORMAT = Format(
+    name="KTT",
+    description="output of the Kernel Tuning Toolkit",
+    recognizes=lambda file: file.has("Results"),
+    read=read_ktt,
+)

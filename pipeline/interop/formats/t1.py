@@ -1,17 +1,18 @@
-"""T1, the description of a search space and its kernel. In: its JSON. Out: a RecordedSpace without results.
+"""T1, the description of a search space and its kernel, read as a RecordedSpace without results.
 
 Schema: KernelTuner/kernel_tuner, `T1/1.0.0/input-schema.json`. Values are Python expressions there
-(`[2**i for i in range(6)]`), conditions too: both are evaluated by walking their syntax, never by Python.
+(`[2**i for i in range(6)]`), conditions too: both are evaluated on their syntax tree, never by Python.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+import simpleeval
+
 from pipeline.interop.formats import json_files
+from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.kernel_tuner_cache import problem_size
 from pipeline.interop.formats.time_units import unit_of_time
-from pipeline.interop.formats.value_lists import listed_values
 from pipeline.records.errors import FormatError, FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.kernel import Constraint, TunableValue
@@ -24,9 +25,18 @@ TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "string": (str,),
 }
+MOST = 10_000  # values of one tunable, and steps of one range
+
+CANNOT = (
+    *(simpleeval.InvalidExpression, ArithmeticError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
+)
+"""What evaluating an expression may end with."""
+
+_BITS = 63
 
 
-def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
+def read_t1(file: SourceFile) -> RecordedSpace:
     """A T1 file as a space.
 
     Raises
@@ -34,6 +44,7 @@ def recorded_t1(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     FormatError
         A part is missing or is of another kind, or an expression cannot be evaluated.
     """
+    path, content = file.path, file.json
     place = f"{path}: ConfigurationSpace"
     space = json_files.mapping(json_files.part(content, "ConfigurationSpace", f"{path}: top level"), place)
     tunables: dict[str, tuple[TunableValue, ...]] = {}
@@ -168,3 +179,54 @@ def _constraints(space: Mapping[str, Any], known: set[str], place: str) -> tuple
             raise FormatError(f"{where}.Expression: expected names of tunables ({names}), got '{unknown[0]}'")
         found.append(Constraint(rule=rule, reason=f"condition {number + 1} of the file"))
     return tuple(found)
+
+
+def listed_values(expression: str) -> list[object]:
+    """The values that an expression lists, in its order.
+
+    Raises
+    ------
+    FormulaError
+        Not such an expression, or not a list; the text names it.
+    """
+    evaluator = simpleeval.EvalWithCompoundTypes(functions=dict(FUNCTIONS), names={})
+    evaluator.functions = dict(FUNCTIONS)  # without `dict`, `set` and `tuple`, which it adds
+    try:
+        values = evaluator.eval(expression.strip())
+    except simpleeval.NameNotDefined as error:
+        raise FormulaError(f"`{expression}`: expected values, got the unknown name '{error.name}'") from None
+    except simpleeval.FunctionNotDefined as error:
+        known = ", ".join(sorted(FUNCTIONS))
+        raise FormulaError(f"`{expression}`: unknown function '{error.func_name}' (known: {known})") from None
+    except SyntaxError as error:
+        raise FormulaError(f"`{expression}`: not an expression: {error.msg}") from None
+    except CANNOT as error:
+        raise FormulaError(f"`{expression}`: cannot be evaluated: {error}") from None
+    if not isinstance(values, list | tuple | range):
+        raise FormulaError(f"`{expression}`: expected a list of values, got {values!r:.60}")
+    if len(values) > MOST:
+        raise FormulaError(f"`{expression}`: expected at most {MOST} values, got {len(values)}")
+    if any(isinstance(value, int) and value.bit_length() > _BITS for value in values):
+        raise FormulaError(f"`{expression}`: a value does not fit {_BITS + 1} bits")
+    return list(values)
+
+
+def _steps(*bounds: int) -> range:
+    steps = range(*bounds)
+    if len(steps) > MOST:
+        raise ValueError(f"range of more than {MOST} steps")
+    return steps
+
+
+FUNCTIONS = {
+    **{"range": _steps, "list": list, "len": len, "min": min, "max": max, "sum": sum, "sorted": sorted},
+    **{"abs": abs, "int": int, "float": float, "round": round, "bool": bool, "str": str},
+}
+
+
+FORMAT = Format(
+    name="T1",
+    description="a search space",
+    recognizes=lambda file: file.has("ConfigurationSpace"),
+    read=read_t1,
+)

@@ -1,21 +1,25 @@
-"""T4, the results of a tuner. In: its JSON. Out: a RecordedSpace; and the way back, for results of ours.
+"""T4, the results of a tuner, read as a RecordedSpace; and written, for results of ours.
 
 Schema: KernelTuner/kernel_tuner, `T4/1.0.0/results-schema.json`. Known quirks: `miliseconds` in old files;
 `times.compilation` where the schema says `compilation_time`; `correctness` 1 of what did not run.
 """
 
+import json
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.failure_codes import INVALIDITIES, invalidity_of, marked
+from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.kernel_tuner_cache import joules, median_of, problem_size, with_values
 from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND, unit_of_time
 from pipeline.records.errors import FormatError
 from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace
+from pipeline.store.atomic import write_atomic
 
 VERSION = "1.0.0"
 COSTS = {
@@ -29,7 +33,7 @@ COSTS = {
 """What they are called there -> here."""
 
 
-def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
+def read_t4(file: SourceFile) -> RecordedSpace:
     """A T4 file as a space whose tunables have the values that occur in the results.
 
     Raises
@@ -37,6 +41,7 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     FormatError
         A part is missing or is of another kind.
     """
+    path, content = file.path, file.json
     _check_version(content, path)
     unit, notes = _unit(content, path)
     entries = json_files.sequence(content["results"], f"{path}: results")
@@ -64,6 +69,21 @@ def recorded_t4(content: Mapping[str, Any], path: Path) -> RecordedSpace:
     )
 
 
+def write_t4(space: RecordedSpace, path: Path) -> None:
+    """Write the results of a space, whole or not at all.
+
+    Raises
+    ------
+    FormatError
+        They would not be T4.
+    StoreError
+        The file cannot be written.
+    """
+    content = t4_of(space)
+    check_t4(content, str(path))
+    write_atomic(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+
 def t4_of(space: RecordedSpace) -> dict[str, Any]:
     """The content of a T4 file, in milliseconds, as other tools of the kind read it.
 
@@ -77,6 +97,22 @@ def t4_of(space: RecordedSpace) -> dict[str, Any]:
         "metadata": {"timeunit": MILLISECONDS, **said},
         "results": [_entry(result, space.objective) for result in space.results],
     }
+
+
+def check_t4(content: dict[str, Any], name: str) -> None:
+    """Compare with the published schema.
+
+    Raises
+    ------
+    FormatError
+        The first thing that it does not allow.
+    """
+    import jsonschema
+
+    schema = resources.files("pipeline.interop.formats").joinpath(f"schemas/T4-{VERSION}-results.json")
+    validator = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
+    for error in validator.iter_errors(content):
+        raise FormatError(f"{name}: {error.json_path}: not T4 {VERSION}: {error.message:.100}")
 
 
 def _check_version(content: Mapping[str, Any], path: Path) -> None:
@@ -215,3 +251,11 @@ def _entry(result: RecordedResult, objective: str) -> dict[str, Any]:
     if result.timestamp is not None:
         entry["timestamp"] = result.timestamp
     return entry
+
+
+FORMAT = Format(
+    name="T4",
+    description="results of a tuner",
+    recognizes=lambda file: file.has("results"),
+    read=read_t4,
+)

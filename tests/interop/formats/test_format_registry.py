@@ -1,11 +1,14 @@
 """Any file: known by its content, and refused in one line where it is none of the kinds."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.records.errors import FormatError
+from pipeline.interop.formats import format_registry
+from pipeline.interop.formats.format_registry import Format, read_recorded
+from pipeline.records.errors import ConfigError, FormatError
+from pipeline.records.recorded import RecordedSpace
 from tests.interop.formats.files import CACHE, T1, T4, written
 from tests.interop.formats.recorded import recorded
 
@@ -51,7 +54,7 @@ def test_the_content_tells_the_kind(tmp_path: Path) -> None:
         (
             {"a": 1},
             "f",
-            "top level: expected one of the keys 'ConfigurationSpace' (T1, a search space); 'results'",
+            "top level: expected one of the formats T1 (a search space), T4 (results of a tuner), ",
         ),
         ([1], "f", "top level: expected an object, got [1]"),
         ("", "f", "line 1 column 1: expected JSON, got an error: Expecting value"),
@@ -91,3 +94,49 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(FormatError, match=text):
             read_recorded(tmp_path / name)
+
+
+WORDS = Format(
+    name="words",
+    description="a line of words",
+    recognizes=lambda file: file.text.startswith("words"),
+    read=lambda file: RecordedSpace(source=file.path.name, format="words", tunables={}),
+)
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch):
+    """Register an entry point of another package beside our own."""
+    ours = format_registry.entry_points(format_registry.GROUP)
+
+    def register(value: str) -> None:
+        other = EntryPoint(name="other", value=value, group=format_registry.GROUP)
+        monkeypatch.setattr(format_registry, "entry_points", lambda group: {**ours, "other": other})
+        format_registry.formats.cache_clear()
+
+    yield register
+    format_registry.formats.cache_clear()
+
+
+def test_our_formats_are_registered() -> None:
+    """Each module of the folder that declares one has its entry point."""
+    folder = Path(format_registry.__file__).parent
+    declared = {path.stem for path in folder.glob("*.py") if "\nFORMAT = Format(" in path.read_text()}
+    entries = format_registry.entry_points(format_registry.GROUP).values()
+    assert declared == {entry.module.rpartition(".")[2] for entry in entries}
+    assert [each.name for each in format_registry.formats()] == ["T1", "T4", "cache", "KTT"]
+
+
+def test_a_format_of_another_package(registered, tmp_path: Path) -> None:
+    """It is found like our own, and named where a file is of none."""
+    registered(f"{__name__}:WORDS")
+    assert read_recorded(written(tmp_path, "words and more", "f")).format == "words"
+    with pytest.raises(FormatError, match=r"words \(a line of words\)"):
+        read_recorded(written(tmp_path, {"a": 1}, "g"))
+
+
+def test_an_entry_point_that_is_no_format(registered) -> None:
+    """One line that names it."""
+    registered("math:pi")
+    with pytest.raises(ConfigError, match="entry point other of kernelmill.formats: got 3.14"):
+        format_registry.formats()

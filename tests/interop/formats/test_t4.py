@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.interop.formats.t4 import t4_of
-from pipeline.interop.formats.t4_writing import check_t4, write_t4
+from pipeline.interop.formats.t4 import check_t4, t4_of, write_t4
 from pipeline.records.errors import FormatError, StoreError
 from pipeline.records.outcome import Outcome
 from pipeline.records.recorded import RecordedResult, RecordedSpace

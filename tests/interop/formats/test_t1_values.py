@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.interop.formats.value_lists import listed_values
+from pipeline.interop.formats.t1 import listed_values
 from pipeline.records.errors import FormulaError
 
 

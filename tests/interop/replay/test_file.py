@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.interop.replay.recorded_file import replay
+from pipeline.interop.replay import replay
 from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome
 from pipeline.records.variant import Variant

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.interop.replay import recorded_answers
+from pipeline.interop import replay
 from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.profiled import Profiled
@@ -45,9 +45,9 @@ def test_a_failure_stands_at_the_stage_that_finds_it(outcome: Outcome, stage: st
     """The stages before it pass, and the reason is the file's."""
     found = failed(outcome)
     results = {
-        "compile": recorded_answers.compiled(found, FILE, tmp_path),
-        "verify": recorded_answers.verified(found),
-        "profile": recorded_answers.profiled(found, FILE, 0.95),
+        "compile": replay.compiled(found, FILE, tmp_path),
+        "verify": replay.verified(found),
+        "profile": replay.profiled(found, FILE, 0.95),
     }
     before = list(results)[: list(results).index(stage)]
     assert all(isinstance(results[each], Compiled | Verified) for each in before)
@@ -56,25 +56,25 @@ def test_a_failure_stands_at_the_stage_that_finds_it(outcome: Outcome, stage: st
 
 def test_a_variant_without_a_record_has_an_outcome_of_its_own(tmp_path: Path) -> None:
     """And no number; so has one that passed without a time."""
-    missing = recorded_answers.compiled(None, FILE, tmp_path)
+    missing = replay.compiled(None, FILE, tmp_path)
     assert missing == Failure(outcome=Outcome.NOT_RECORDED, reason=f"no result of this variant: {LINE}")
-    timeless = recorded_answers.profiled(RecordedResult(tunables={}, outcome=Outcome.PASSED), FILE, 0.95)
+    timeless = replay.profiled(RecordedResult(tunables={}, outcome=Outcome.PASSED), FILE, 0.95)
     assert isinstance(timeless, Failure) and timeless.outcome is Outcome.NOT_RECORDED
 
 
 def test_all_samples_are_there() -> None:
     """Their median and its interval are those of our own measurements; the same at every look."""
-    found = recorded_answers.profiled(PASSED, FILE, 0.95)
+    found = replay.profiled(PASSED, FILE, 0.95)
     assert isinstance(found, Profiled)
     assert found.timing.samples == PASSED.samples
     assert found.timing.median.value == statistics.median(PASSED.samples)
     assert 1.0 <= found.timing.median.low < found.timing.median.high <= 2.0
-    assert found == recorded_answers.profiled(PASSED, FILE, 0.95)
+    assert found == replay.profiled(PASSED, FILE, 0.95)
 
 
 def test_what_the_file_does_not_say_is_absent() -> None:
     """No baseline, so no speed-up; no ceiling, so no share of it; and it says whose measurement it is."""
-    found = recorded_answers.profiled(PASSED, FILE, 0.95)
+    found = replay.profiled(PASSED, FILE, 0.95)
     assert isinstance(found, Profiled)
     assert found.comparisons == () and found.absent == ()
     assert found.ceilings is None and found.roofline_share is None and found.bound is None
@@ -86,7 +86,7 @@ def test_what_the_file_does_not_say_is_absent() -> None:
 
 def test_a_single_time_has_no_interval() -> None:
     """KTT's output has one duration: nobody knows how far to trust it."""
-    found = recorded_answers.profiled(
+    found = replay.profiled(
         RecordedResult(tunables={}, outcome=Outcome.PASSED, seconds=2.0, median_seconds=2.0), FILE, 0.95
     )
     assert isinstance(found, Profiled)
@@ -96,14 +96,14 @@ def test_a_single_time_has_no_interval() -> None:
 
 def test_a_brief_measurement_has_the_first_samples() -> None:
     """As a search that screens would have seen them, for a share of the cost."""
-    found = recorded_answers.profiled(PASSED, FILE, 0.95, share=0.5)
+    found = replay.profiled(PASSED, FILE, 0.95, share=0.5)
     assert isinstance(found, Profiled) and found.timing.samples == (2.0, 1.0)
-    assert recorded_answers.spent_measuring(PASSED, 0.5) == 3.0
-    assert recorded_answers.spent_measuring(PASSED) == 5.0
+    assert replay.spent_measuring(PASSED, 0.5) == 3.0
+    assert replay.spent_measuring(PASSED) == 5.0
 
 
 def test_the_artifact_is_the_record(tmp_path: Path) -> None:
     """Whoever looks for the binary finds what stands for it."""
-    found = recorded_answers.compiled(PASSED, FILE, tmp_path)
+    found = replay.compiled(PASSED, FILE, tmp_path)
     assert isinstance(found, Compiled) and found.facts.code_bytes is None
     assert '"median_seconds": 1.375' in (tmp_path / found.artifact).read_text()

@@ -1,1 +1,0 @@
-"""Replay: what compile, verify and profile say of a variant, looked up in a file of recorded measurements."""
