@@ -6,12 +6,14 @@ import importlib
 import inspect
 import re
 import textwrap
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import click
 import msgspec
 import yaml
 from mkdocs.config.defaults import MkDocsConfig
@@ -287,14 +289,49 @@ def hardware() -> str:
 
 
 def commands() -> str:
-    """The commands with their options."""
-    return "# Commands\n"
+    """The commands with their options, from the console script."""
+    lines = [
+        "# Commands",
+        "",
+        "`kernelmill COMMAND --help` prints the same. `python -m pipeline` is the same command.",
+        "",
+    ]
+    script = _project().get("scripts", {}).get("kernelmill")
+    if script:
+        module, _, attribute = script.partition(":")
+        lines += _command(getattr(importlib.import_module(module), attribute), None, "kernelmill")
+    return "\n".join(lines)
+
+
+def _command(command: Any, parent: Any, name: str) -> list[str]:
+    """Usage, help and options of a command, and of its subcommands."""
+    context = click.Context(command, parent=parent, info_name=name)
+    path = context.command_path
+    lines = [f"{'#' * (2 if parent is None else len(path.split()))} {path}", ""]
+    lines += ["```text", command.get_usage(context), "```", "", inspect.cleandoc(command.help or ""), ""]
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    if options:
+        lines += ["| option | meaning |", "|---|---|"]
+        for each in options:
+            names = ", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts))
+            lines.append(f"| {names} | {_cell(each.help or '')} |")
+        lines += [""]
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
+            if found is not None and not found.hidden:
+                lines += _command(found, context, each)
+    return lines
+
+
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    return project
 
 
 def errors() -> str:
     """Exit codes, and the errors that a user can fix."""
     module = importlib.import_module("pipeline.records.errors")
-    tree = (module.__doc__ or "").split("\n\n")[1]
     lines = [
         "# Exit codes and errors",
         "",
@@ -303,11 +340,14 @@ def errors() -> str:
         *(f"| {code} | {text} |" for code, text in EXIT_CODES.items()),
         "",
         "Error messages are one line on standard error: what is wrong, what was found, what was",
-        "expected, and what to do next. A traceback is a bug in Kernelmill.",
+        "expected, and what to do next. A traceback is a bug in Kernelmill. The exceptions in Python:",
         "",
-        "```text",
-        tree,
-        "```",
+        "| class | meaning |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {_cell(text)} |"
+            for name, text in re.findall(r"── (\w+) +(.*)", module.__doc__ or "")
+        ),
         "",
         "Failures of kernels are not errors: they are [outcomes](outcomes.md).",
     ]
