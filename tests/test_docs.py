@@ -1,5 +1,7 @@
 """The documentation: its site builds without a dead link, its commands exist, its English is plain."""
 
+import ast
+import importlib
 import importlib.util
 import re
 import shlex
@@ -17,6 +19,7 @@ from tests.paths import ROOT
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 COMMANDS = [page for page in PAGES if "results" not in page.parts and page.name != "CHANGELOG.md"]
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 AVOIDED = re.compile(
     r"\b(told|beside|per cents?|what comes? of|what came of|whoever|mend(ed|ing)?|not told apart)\b",
@@ -80,6 +83,17 @@ def test_subcommands_exist() -> None:
         for problem in problems_of_kernelmill(root, words[1:])
     ]
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("page", [page for page in COMMANDS if PYTHON.search(page.read_text())], ids=name)
+def test_imports_exist(page: Path) -> None:
+    """What the Python examples of a page import from this project."""
+    for block in PYTHON.findall(page.read_text()):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline"):
+                module = importlib.import_module(node.module or "")
+                missing = [each.name for each in node.names if not hasattr(module, each.name)]
+                assert not missing, f"{node.module} has no {', '.join(missing)}"
 
 
 def commands(page: Path) -> Iterator[list[str]]:

@@ -107,7 +107,7 @@ def compile_all(tasks: list[Task], parts: Parts) -> dict[str, Path]:
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
         facts = sum(pool.map(compile_one, jobs, folders))
     parts.add("compile", time.perf_counter() - started)
-    parts.add("(of it static facts, on one core)", facts)
+    parts.add("(including static facts, on one core)", facts)
     return {identity(job): place for job, place in zip(jobs, folders, strict=True)}
 
 
@@ -163,8 +163,8 @@ def _batch(call: Call, batch: dict[str, Any], parts: Parts, *, alone: bool) -> N
     one, calls = batch["seconds"] / batch["calls"], batch["calls"]
     settle = settle_seconds(one, alone=alone)
     if settle is not None:
-        parts.timed("settling", lambda: _for(call, settle))
-        parts.timed("settling", lambda: _times(call, max(1, round(LEAD_SHARE * calls))))
+        parts.timed("stabilizing", lambda: _for(call, settle))
+        parts.timed("stabilizing", lambda: _times(call, max(1, round(LEAD_SHARE * calls))))
     parts.timed("timed calls", lambda: _times(call, calls))
 
 

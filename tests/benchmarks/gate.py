@@ -75,7 +75,7 @@ def _measure(kernel: str, target: str, options: argparse.Namespace, store: Path)
 
 def _totals(rows: list[Row]) -> Iterator[str]:
     """The first variant pays for the expected values, which the further ones share."""
-    yield "| kernel | where | calls | naive check | first variant | each further one | ratio |"
+    yield "| kernel | where | calls | naive check | first variant | further variants | ratio |"
     yield "|---|---|---:|---:|---:|---:|---:|"
     for row in rows:
         passed = [record for record in row.records if isinstance(record.result, Verified)]

@@ -38,7 +38,7 @@ VARIANTS = 32
 ITERATIONS = 7  # Kernel Tuner's default
 AIM = 1.5
 THEIR_PARTS = ("imports", "compile", "verify", "profile")
-REST = "the rest"
+REST = "other"
 OVERRIDES = (
     "kernel=softmax workload=bert_base hardware=cpu optimization=full tracking=disabled "
     "profile=quick profile.baselines=[] search=random"
@@ -66,15 +66,15 @@ def measure(packages: Path, repeats: int, variants: int) -> Section:
     cold = [turn.theirs.seconds / turn.ours.seconds for turn in turns]
     known = [turn.theirs.seconds / (turn.ours.seconds - turn.parts.get(CEILINGS, 0.0)) for turn in turns]
     equal = [turn.as_many.seconds / turn.ours.seconds for turn in turns]
-    title = f"Kernel Tuner's wall time over ours, {first.variants} variants of the C++ softmax"
+    title = f"Kernel Tuner's wall time relative to ours, {first.variants} variants of the C++ softmax"
     return Section(
         name=NAME,
-        title="Kernel Tuner on the same work",
+        title="Comparison with Kernel Tuner",
         command=" ".join(["python -m tests.benchmarks.peer", *sys.argv[1:]]),
         measured=f"{measured()} Kernel Tuner {_version(packages)}.",
         figures=(
             _figure(title, cold),
-            _figure(f"{title}, the device's ceilings left out", known),
+            _figure(f"{title}, without ceilings", known),
             _figure(f"{title}, with as many timed calls as ours", equal),
         ),
         tables=(
@@ -87,13 +87,13 @@ def _rows(turns: list[Turn]) -> list[tuple[str, ...]]:
     """Medians of the turns; parts in parentheses lie within the part above."""
     rows = [
         ("all", _median([turn.ours for turn in turns]), _median([turn.theirs for turn in turns])),
-        ("all, as many timed calls", "", _median([turn.as_many for turn in turns])),
+        ("all, with as many timed calls", "", _median([turn.as_many for turn in turns])),
         (
-            "CPU time of the machine meanwhile",
+            "CPU time of the machine",
             seconds(statistics.median(turn.ours.cpu_seconds for turn in turns)),
             seconds(statistics.median(turn.theirs.cpu_seconds for turn in turns)),
         ),
-        ("timed calls of a variant, at least", str(min(turn.calls for turn in turns)), str(ITERATIONS)),
+        ("timed calls per variant, at least", str(min(turn.calls for turn in turns)), str(ITERATIONS)),
     ]
     ours, theirs = [turn.parts for turn in turns], [turn.their_parts for turn in turns]
     rows += [

@@ -143,11 +143,11 @@ def section(runs: dict[Sweep, list[Run]], command: str) -> Section:
         figures.append(_figure(title, sweep, [run.pipeline / run.bare for run in each]))
         known = [(run.pipeline - run.pipeline_parts.get(CEILINGS, 0.0)) / run.bare for run in each]
         if any(CEILINGS in run.pipeline_parts for run in each):
-            figures.append(_figure(f"{title}, the device's ceilings left out", sweep, known))
+            figures.append(_figure(f"{title}, without ceilings", sweep, known))
         tables.append(Table(title=title, heading=("part", "pipeline", "bare loop"), rows=_rows(each)))
     return Section(
         name=NAME,
-        title="Cold sweeps against the bare loop",
+        title="Cold sweeps compared with a bare loop",
         command=command,
         measured=measured(),
         figures=tuple(figures),
@@ -159,7 +159,7 @@ def _figure(title: str, sweep: Sweep, ratios: list[float]) -> Figure:
     ratio = statistics.median(ratios)
     spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
     return Figure(
-        what=f"Cold sweep over bare loop, {title}",
+        what=f"Cold sweep relative to the bare loop, {title}",
         found=f"{ratio:.2f}{spread}",
         aim=f"at most {sweep.aim:.2f}",
         met=ratio <= sweep.aim,
@@ -175,7 +175,7 @@ def _rows(runs: list[Run]) -> tuple[tuple[str, ...], ...]:
     rows = [
         ("all", median([run.pipeline for run in runs]), median([run.bare for run in runs])),
         (
-            "CPU time of the machine meanwhile",
+            "CPU time of the machine",
             median([run.pipeline_cpu for run in runs]),
             median([run.bare_cpu for run in runs]),
         ),
@@ -193,7 +193,7 @@ def _rows(runs: list[Run]) -> tuple[tuple[str, ...], ...]:
         sum(value for part, value in run.pipeline_parts.items() if not part.startswith("(")) for run in runs
     ]
     fixed = [run.pipeline - spent for run, spent in zip(runs, known, strict=True)]
-    rows.append(("start of Python and Snakemake, plan, warm worker, jobs", median(fixed), ""))
+    rows.append(("start-up: Python, Snakemake, plan, warm worker, jobs", median(fixed), ""))
     return tuple(rows)
 
 

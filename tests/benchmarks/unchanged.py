@@ -113,14 +113,14 @@ def _section(
         tables=(
             Table(
                 title="Runs",
-                heading=("", "wall time", "CPU time of the machine meanwhile"),
+                heading=("", "wall time", "CPU time of the machine"),
                 rows=(
                     ("`snakemake --version`", seconds(start), _cpu(version)),
                     ("nothing to do", seconds(idle), _cpu(nothing)),
                     ("one more variant", seconds(more.seconds), _cpu([more])),
-                    ("of it the variant's own: compile, verify, profile", seconds(own), ""),
+                    ("the variant's own part: compile, verify, profile", seconds(own), ""),
                     (
-                        "all variants found in the store, all outputs made",
+                        "all variants found in the store, all outputs written",
                         seconds(first.seconds),
                         _cpu([first]),
                     ),
