@@ -17,6 +17,7 @@ from pipeline.plan.cluster_nodes import with_nodes
 from pipeline.plan.identity.tool_versions import Toolchain, all_library_versions, find_tools
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.spec_files import are_whole
+from pipeline.records.entry_points import PYPROJECT
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES
 from pipeline.records.plan import Plan, Sweep
@@ -149,6 +150,7 @@ def _still_holds(kept: _Kept, store: Path) -> bool:
 
 def _contents(root: Path) -> Iterator[tuple[str, str]]:
     """Every file that a plan may read, with the digest of its content."""
+    yield str(PYPROJECT), _file_digest(PYPROJECT)  # the entry points
     for top in (root / "conf", root / "kernels", _code_folder()):
         for parent, folders, names in os.walk(top):
             folders[:] = sorted(name for name in folders if name != "__pycache__")

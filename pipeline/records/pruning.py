@@ -55,6 +55,17 @@ class Scale(Record, frozen=True, kw_only=True):
     """None where no ceilings were measured."""
 
 
+class PruningReasons(Record, frozen=True, kw_only=True):
+    """What the rules of a search say of the variants of a round."""
+
+    unwanted: dict[str, str]
+    """Variant -> why it is not worth measuring."""
+    undecided: dict[str, str]
+    """Variant -> why a rule cannot decide about it."""
+    measured_anyway: frozenset[str] = frozenset()
+    """Variants that are verified and measured whatever the rules say, to show what pruning loses."""
+
+
 class Bounded(Record, frozen=True, kw_only=True):
     """What the bounds of a task's variants rest on, beside their binaries."""
 

@@ -86,6 +86,8 @@ class VerifySpec(Record, frozen=True, kw_only=True):
     settings: Verify
     prune: Prune | None = None
     """What the search does not have verified and measured, by the facts of its binary."""
+    pruning: str | None = None
+    """Digest of the code that decides it; verdicts do not depend on it."""
     bounded: Bounded | None = None
     """Where the analytic bound is among the grounds."""
     builds: dict[str, Build]

@@ -12,22 +12,13 @@ from pipeline.performance.bound.of_variant import Device, launch_of, reachable_f
 from pipeline.performance.roofline import latency_seconds, peak_rates
 from pipeline.records.compiled import Compiled, CompileRecord
 from pipeline.records.profiled import Profiled, ProfileOutput
-from pipeline.records.pruning import Bounded, Prune, Reach, Scale
-from pipeline.records.record import Record, read_record
+from pipeline.records.pruning import Bounded, Prune, PruningReasons, Reach, Scale
+from pipeline.records.record import read_record
 from pipeline.records.specs import VerifySpec
 
 NO_FORMULA = "the kernel has no formula for its operations or its bytes"
 NO_RATES = "the target declares no peak for it, and no ceiling was measured in an earlier round"
 NOTHING_MEASURED = "no earlier round measured a variant that its bound could be held against"
-
-
-class Grounds(Record, frozen=True, kw_only=True):
-    """What the rules about bounds say of a round's variants."""
-
-    unwanted: dict[str, str]
-    """Variant -> why it is not worth measuring."""
-    undecided: dict[str, str]
-    """Variant -> why a rule cannot say it of this one."""
 
 
 def scale_of(outputs: Sequence[Path]) -> Scale:
@@ -53,11 +44,11 @@ def scale_of(outputs: Sequence[Path]) -> Scale:
     )
 
 
-def grounds(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | None) -> Grounds:
+def grounds(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | None) -> PruningReasons:
     """For every variant that compiled: the first rule that does not want it, or why that cannot be said."""
     prune, bounded, scale = spec.prune, spec.bounded, scale or Scale()
     if prune is None or bounded is None or not prune.by_bound:
-        return Grounds(unwanted={}, undecided={})
+        return PruningReasons(unwanted={}, undecided={})
     compiled = {each.variant.id: each.result for each in records if isinstance(each.result, Compiled)}
     seconds: dict[str, float] = {}
     undecided: dict[str, str] = {}
@@ -71,7 +62,7 @@ def grounds(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | N
     told = {identity: _reason(value, prune, least, scale.seconds) for identity, value in seconds.items()}
     if prune.bound_over_best_at_most is not None and scale.seconds is None:
         undecided |= {identity: NOTHING_MEASURED for identity, why in told.items() if why is None}
-    return Grounds(
+    return PruningReasons(
         unwanted={identity: why for identity, why in told.items() if why is not None}, undecided=undecided
     )
 

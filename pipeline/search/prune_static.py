@@ -7,18 +7,18 @@ wrong, so a share of what it would drop is measured all the same: what it loses 
 from collections.abc import Iterator, Sequence
 
 from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.pruning import Prune, Scale
+from pipeline.records.pruning import Prune, PruningReasons, Scale
 from pipeline.records.specs import VerifySpec
 from pipeline.records.variant import Variant
-from pipeline.search.prune_bound import Grounds, grounds
+from pipeline.search.prune_bound import grounds
 
 _DIGITS = 8  # hexadecimal, of a variant's id: its share of the whole is as good as drawn at random
 
 
-def judge(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | None) -> Grounds:
+def judge(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | None) -> PruningReasons:
     """What all rules of the task say of a round's variants, those that are measured anyway included."""
     if spec.prune is None:
-        return Grounds(unwanted={}, undecided={})
+        return PruningReasons(unwanted={}, undecided={})
     found = grounds(spec, records, scale)
     unwanted = dict(found.unwanted)
     for each in records:
@@ -26,7 +26,7 @@ def judge(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | Non
         if why is not None:
             unwanted[each.variant.id] = why
     undecided = {identity: why for identity, why in found.undecided.items() if identity not in unwanted}
-    return Grounds(unwanted=unwanted, undecided=undecided)
+    return PruningReasons(unwanted=unwanted, undecided=undecided)
 
 
 def reason(facts: StaticFacts, prune: Prune) -> str | None:

@@ -23,7 +23,6 @@ import msgspec
 from pipeline.backends.backend import CompileJob, Sharing
 from pipeline.backends.machine_code.identity import binary_digest
 from pipeline.backends.registry import backend
-from pipeline.interop.replay import compile_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest, read_record
@@ -32,6 +31,7 @@ from pipeline.records.variant import Generated, Variant
 from pipeline.sandbox import command, resources
 from pipeline.sandbox.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
 from pipeline.sandbox.untrusted import UntrustedCompiler, answer
+from pipeline.stages import optional
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
@@ -92,7 +92,7 @@ def compile_round(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, CompileSpec)
     generated = read_record(options.variants, Generated)
     if spec.recorded is not None:
-        records, cached = compile_records(spec, spec.recorded, generated.variants, options.root), 0
+        records, cached = optional.replay_compile(spec, spec.recorded, generated.variants, options.root), 0
     else:
         records, cached = _records(spec, generated, options)
     output = CompileOutput(

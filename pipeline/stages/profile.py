@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.interop.replay import profile_records
 from pipeline.measure import screening
 from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
@@ -30,6 +29,7 @@ from pipeline.records.settings import IMPLEMENTATION
 from pipeline.records.specs import ProfileSpec
 from pipeline.records.verified import Verified, VerifyOutput
 from pipeline.sandbox import command, resources
+from pipeline.stages import optional
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.outputs import put_output
 from pipeline.store.owners import scratch_folder
@@ -94,7 +94,7 @@ def profile_round(options: argparse.Namespace) -> None:
     compiled = read_record(options.compiled, CompileOutput)
     share = screening.share_of(spec.screening, verified.round)
     if spec.recorded is not None:
-        records, cached = profile_records(spec, spec.recorded, verified.records, share), 0
+        records, cached = optional.replay_profile(spec, spec.recorded, verified.records, share), 0
     else:
         records, cached = _round(spec, verified, compiled, options)
     output = ProfileOutput(key=options.spec.stem, round=verified.round, records=records)

@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.interop.replay import verify_records
 from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.pruning import PruningReasons
 from pipeline.records.record import Record, read_record
 from pipeline.records.specs import VerifySpec
 from pipeline.records.verified import VerifyOutput, VerifyRecord
 from pipeline.sandbox import command, resources
 from pipeline.sandbox.sandbox import ForkServer
-from pipeline.search.prune_bound import Grounds
-from pipeline.search.prune_static import is_measured_anyway, judge
+from pipeline.stages import optional
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.outputs import put_output
 from pipeline.store.provenance import provenance
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 
 
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
-NO_GROUNDS = Grounds(unwanted={}, undecided={})
+NOT_PRUNED = PruningReasons(unwanted={}, undecided={})
 
 
 class _Plan(Record, frozen=True, kw_only=True):
@@ -85,11 +84,11 @@ def verify_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, VerifySpec)
     compiled = read_record(options.compiled, CompileOutput)
-    pruned = NO_GROUNDS
+    pruned = NOT_PRUNED
     if spec.recorded is not None:
-        records, cached = verify_records(spec, spec.recorded, compiled.records), 0
+        records, cached = optional.replay_verify(spec, spec.recorded, compiled.records), 0
     else:
-        pruned = judge(spec, compiled.records, compiled.scale)
+        pruned = optional.prune(spec, compiled.records, compiled.scale)
         records, cached = _records(spec, compiled, pruned, options)
     output = VerifyOutput(
         key=options.spec.stem,
@@ -110,11 +109,11 @@ def verify_round(options: argparse.Namespace) -> None:
 
 
 def _records(
-    spec: VerifySpec, compiled: CompileOutput, pruned: Grounds, options: argparse.Namespace
+    spec: VerifySpec, compiled: CompileOutput, pruned: PruningReasons, options: argparse.Namespace
 ) -> tuple[tuple[VerifyRecord, ...], int]:
     """The records of all that compiled, and how many of them were in the store."""
     every = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
-    dropped = {plan.entry: why for plan in every if (why := _dropped(spec, plan, pruned)) is not None}
+    dropped = {plan.entry: why for plan in every if (why := _dropped(plan, pruned)) is not None}
     plans = [plan for plan in every if plan.entry not in dropped]
     bring_entries(options.root, "verify", (plan.entry for plan in plans))
     found = {plan.entry: find_entry(options.root, "verify", plan.entry, VerifyRecord) for plan in plans}
@@ -132,12 +131,10 @@ def _records(
     return records, len(plans) - len(missing)
 
 
-def _dropped(spec: VerifySpec, plan: _Plan, pruned: Grounds) -> str | None:
+def _dropped(plan: _Plan, pruned: PruningReasons) -> str | None:
     """Why the search does not want a variant measured, unless it is among those that show what this loses."""
     variant = plan.compiled.variant
-    if spec.prune is None or is_measured_anyway(variant, spec.prune):
-        return None
-    return pruned.unwanted.get(variant.id)
+    return None if variant.id in pruned.measured_anyway else pruned.unwanted.get(variant.id)
 
 
 def _not_judged(spec: VerifySpec, plan: _Plan, reason: str) -> VerifyRecord:

@@ -20,8 +20,8 @@ from pipeline.records.record import Record, digest_bytes, digest_parts, read_rec
 from pipeline.store.atomic import write_atomic
 
 PACKAGE = "pipeline"
-REGISTRIES = frozenset({"pipeline.backends.registry", "pipeline.search.registry"})
-"""Each picks one of its members by name: a task depends on the member that it names, not on the others."""
+REGISTRIES = frozenset({"pipeline.backends.registry", "pipeline.search.registry", "pipeline.stages.optional"})
+"""Modules that reach others by name: a task depends on the member that it names, not on the others."""
 
 
 class Code:

@@ -1,6 +1,7 @@
 """What a stage's results depend on beside its inputs: code and toolchain, as `Build` records."""
 
 import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pipeline
@@ -8,11 +9,18 @@ from pipeline.backends.registry import backend
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions
 from pipeline.plan.memoize import Memoized
+from pipeline.records.entry_points import entry_points
 from pipeline.records.hardware import Target
 from pipeline.records.record import digest
 from pipeline.records.search import Search
 from pipeline.records.specs import Build
 from pipeline.search.registry import OF_OPTUNA, members, module
+
+REPLAY = "pipeline.interop.replay"
+PRUNING = "pipeline.search.prune_static"
+"""What `pipeline.stages.optional` imports: only the tasks that replay or prune depend on it."""
+FORMATS = "kernelmill.formats"
+"""Entry points of those that read recorded measurements."""
 
 
 class StageBuilds:
@@ -53,7 +61,12 @@ class StageBuilds:
 
     def replayed(self, stage: str) -> Build:
         """Of compile, verify or profile where recorded measurements are replayed: no backend takes part."""
-        return Build(code=self._code(f"pipeline.stages.{stage}"), toolchain=library_versions("generate"))
+        code = self._code(f"pipeline.stages.{stage}", REPLAY, *_formats())
+        return Build(code=code, toolchain=library_versions("generate"))
+
+    def pruning(self) -> str:
+        """Digest of the code that decides which compiled variants a search does not want verified."""
+        return self._code(PRUNING)
 
     def judge(self, target: Target) -> Build:
         """Of judge: candidates may be Triton's or come with C++ that is compiled here."""
@@ -66,3 +79,10 @@ class StageBuilds:
         """Of aggregate, report and track together: they share one spec."""
         stages = (f"pipeline.stages.{stage}" for stage in ("aggregate", "report", "track"))
         return Build(code=self._code(*stages), toolchain=library_versions("aggregate"))
+
+
+def _formats() -> Iterator[str]:
+    """The modules of the project's own formats."""
+    for entry in entry_points(FORMATS).values():
+        if entry.module.startswith("pipeline."):
+            yield entry.module

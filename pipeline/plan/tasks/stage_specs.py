@@ -167,6 +167,7 @@ class SpecMaker:
             device_present=task.device_present,
             settings=self._undescribed(task.verify),
             prune=task.search.prune,
+            pruning=None if task.search.prune is None else self._builds.pruning(),
             bounded=task.bounded,
             builds=self._build("verify", task.implementations, task.target, task.recorded),
             recorded=task.recorded,
@@ -328,7 +329,11 @@ def _task(specs: Specs, name: str, builds: StageBuilds) -> MutateTask:
     implementation = spec.implementations[name]
     build = builds.of_backend("mutate", implementation.backend, spec.target)
     verify = msgspec.structs.replace(
-        spec, parent="", implementations={name: implementation}, builds={implementation.backend: build}
+        spec,
+        parent="",
+        pruning=None,
+        implementations={name: implementation},
+        builds={implementation.backend: build},
     )
     space = specs.generate.implementations[name]
     return MutateTask(space=space, limits=specs.generate.limits, verify=verify)

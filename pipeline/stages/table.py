@@ -1,0 +1,235 @@
+"""STAGES: one row per stage, which the rules, bundles, recovery, the environment and the warm worker read.
+
+A row says what a stage reads, what it writes and where, its command line, what it needs, and on which rooms
+its results may depend. To add a stage: a module here, a row, and a rule file in workflows/rules
+(docs/recipes/stage.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pipeline.records.compiled import CompileOutput, CompileRecord
+from pipeline.records.judged import JudgeOutput, JudgeSpec, VerdictsSpec
+from pipeline.records.layout import spec_path
+from pipeline.records.mutated import MutateOutput
+from pipeline.records.profiled import ProfileOutput, ProfileRecord
+from pipeline.records.record import Record
+from pipeline.records.specs import (
+    AggregateSpec,
+    CompileSpec,
+    GenerateSpec,
+    MutateSpec,
+    ProfileSpec,
+    VerifySpec,
+)
+from pipeline.records.summary import Summary
+from pipeline.records.tracked import TrackOutput
+from pipeline.records.variant import Generated
+from pipeline.records.verified import VerifyOutput, VerifyRecord
+
+BASE = frozenset({"records", "backends", "sandbox", "store"})
+PER_ROUND = "{key}/round{round}.json"
+
+
+class Input(Record, frozen=True, kw_only=True):
+    """Outputs of other stages that a stage reads."""
+
+    name: str
+    """Its option on the command line, without the dashes."""
+    stages: tuple[str, ...]
+    """Whose outputs they are."""
+    rounds: Literal["this", "earlier"] = "this"
+    """`earlier`: those of all earlier rounds, round by round."""
+    folder: bool = False
+    """Whether the option takes the folder of the output instead of the file."""
+
+
+class Stage(Record, frozen=True, kw_only=True):
+    """A stage: files in, one file out."""
+
+    name: str
+    spec: type[Record]
+    output: type[Record] | None
+    """None: not a record, such as a page or a table."""
+    file: str = PER_ROUND
+    """Path of the output below the folder of the stage."""
+    inputs: tuple[Input, ...] = ()
+    entry: type[Record] | None = None
+    """What its store entries hold, one for each variant; None for a stage without entries."""
+    per_round: bool = False
+    """Whether it runs in every round of every task."""
+    plan_wide: bool = False
+    """Whether it runs once in a plan, on the spec of aggregate."""
+    cores: Literal["one", "variants", "all"] = "one"
+    """How many it can use: one, one for each variant, or all there are."""
+    workers: bool = False
+    """Whether it takes `--workers`."""
+    device: bool = False
+    """Whether it holds its device alone: a GPU, or on a CPU target the whole machine."""
+    worker: Literal["--warm", "--last", "--ahead"] | None = None
+    """How `pipeline.execution.workers.submit` prepares the process that it runs in."""
+    rooms: frozenset[str] = BASE
+    """Rooms whose code its results may depend on."""
+    preload: tuple[str, ...] = ()
+    """Modules that the warm worker imports beside the stage itself."""
+
+    def output_path(self, root: Path, key: str, number: int | str = 0) -> Path:
+        """Where it writes for a key and, if it runs per round, a round."""
+        return root / self.name / self.file.format(key=key, round=number)
+
+    def spec_path(self, root: Path, key: str) -> Path:
+        """Where the plan writes its spec; the plan-wide stages share that of aggregate."""
+        return spec_path(root, "aggregate" if self.plan_wide else self.name, key)
+
+    def log_path(self, root: Path, key: str, number: int | str = 0) -> Path:
+        """Where its process writes what it prints."""
+        folder = root / "logs" / self.name
+        return folder / key / f"round{number}.log" if self.per_round else folder / f"{key}.log"
+
+    def arguments(
+        self, *, spec: str, out: str, root: str, inputs: Mapping[str, Sequence[str]], **more: str
+    ) -> tuple[str, ...]:
+        """Its command line; `more` may have `round` and `workers`, which only some stages take."""
+        words = ["--spec", spec]
+        for each in self.inputs:
+            if each.name in inputs:
+                words += [f"--{each.name}", *inputs[each.name]]
+        words += ["--out", out, "--root", root]
+        if self.name == "generate":
+            words += ["--round", more["round"]]
+        if self.workers:
+            words += ["--workers", more["workers"]]
+        return tuple(words)
+
+
+_ROUNDS = ("generate", "compile", "verify", "profile")
+_REPORTING = BASE | {"measure", "performance", "search"}
+_ROWS = (
+    Stage(
+        name="generate",
+        spec=GenerateSpec,
+        output=Generated,
+        inputs=(Input(name="history", stages=("compile", "verify", "profile"), rounds="earlier"),),
+        per_round=True,
+        rooms=BASE | {"search", "performance"},
+        preload=("pipeline.search.grid", "pipeline.search.random"),
+    ),
+    Stage(
+        name="compile",
+        spec=CompileSpec,
+        output=CompileOutput,
+        inputs=(Input(name="variants", stages=("generate",)),),
+        entry=CompileRecord,
+        per_round=True,
+        cores="variants",
+        workers=True,
+        worker="--warm",
+        preload=("pipeline.backends.cpp",),
+    ),
+    Stage(
+        name="verify",
+        spec=VerifySpec,
+        output=VerifyOutput,
+        inputs=(Input(name="compiled", stages=("compile",)),),
+        entry=VerifyRecord,
+        per_round=True,
+        cores="variants",
+        workers=True,
+        rooms=BASE | {"verify"},
+        preload=("pipeline.verify.harness.in_place.process", "pipeline.verify.harness.in_place.trial"),
+    ),
+    Stage(
+        name="profile",
+        spec=ProfileSpec,
+        output=ProfileOutput,
+        inputs=(Input(name="compiled", stages=("compile",)), Input(name="verified", stages=("verify",))),
+        entry=ProfileRecord,
+        per_round=True,
+        device=True,
+        rooms=BASE | {"measure", "performance"},
+        preload=("pipeline.measure.bench", "pipeline.measure.child"),
+    ),
+    Stage(
+        name="mutate",
+        spec=MutateSpec,
+        output=MutateOutput,
+        file="{key}.json",
+        cores="all",
+        workers=True,
+        rooms=BASE | {"verify", "search"},
+    ),
+    Stage(
+        name="judge",
+        spec=JudgeSpec,
+        output=JudgeOutput,
+        file="{key}.json",
+        cores="variants",
+        workers=True,
+        rooms=BASE | {"verify"},
+    ),
+    Stage(
+        name="verdicts",
+        spec=VerdictsSpec,
+        output=None,
+        file="{key}.csv",
+        inputs=(Input(name="judged", stages=("judge",), folder=True),),
+        rooms=BASE | {"verify"},
+    ),
+    Stage(
+        name="aggregate",
+        spec=AggregateSpec,
+        output=Summary,
+        file="{key}/summary.json",
+        plan_wide=True,
+        worker="--ahead",
+        rooms=_REPORTING | {"report"},
+    ),
+    Stage(
+        name="track",
+        spec=AggregateSpec,
+        output=TrackOutput,
+        file="{key}/tracked.json",
+        inputs=(Input(name="aggregate", stages=("aggregate",), folder=True),),
+        plan_wide=True,
+        worker="--last",
+        rooms=_REPORTING | {"report", "track"},
+    ),
+    Stage(
+        name="report",
+        spec=AggregateSpec,
+        output=None,
+        file="{key}/report.html",
+        inputs=(
+            Input(name="aggregate", stages=("aggregate",), folder=True),
+            Input(name="tracked", stages=("track",)),
+        ),
+        plan_wide=True,
+        worker="--last",
+        rooms=_REPORTING | {"report"},
+    ),
+)
+STAGES: dict[str, Stage] = {row.name: row for row in _ROWS}
+"""All stages by name, each after those that it reads."""
+
+
+def rounds() -> tuple[Stage, ...]:
+    """The stages of one round of a task, in order."""
+    return tuple(stage for stage in STAGES.values() if stage.per_round)
+
+
+def final() -> tuple[Stage, ...]:
+    """The stages that run once in a plan, in order."""
+    return tuple(stage for stage in STAGES.values() if stage.plan_wide)
+
+
+def later(stage: str) -> tuple[str, ...]:
+    """The stages of a round that come after one."""
+    names = [each.name for each in rounds()]
+    return tuple(names[names.index(stage) + 1 :])
+
+
+def preload() -> tuple[str, ...]:
+    """What the warm worker imports: the stages that most jobs need, and what they import late."""
+    wanted = [stage for stage in STAGES.values() if stage.per_round or stage.plan_wide]
+    return tuple(name for stage in wanted for name in (f"pipeline.stages.{stage.name}", *stage.preload))
