@@ -15,7 +15,7 @@ help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
-	@python -m pipeline experiment=default
+	@kernelmill run experiment=default
 
 # What runs alone comes first: it measures the machine's ceilings undisturbed, and the others find them. Only files
 # that say `alone` are collected for it. The processes that tests start take compiled sources from one another.
@@ -55,14 +55,14 @@ format: $(VENV)/.dev  ## let the formatters write
 	snakefmt Snakefile workflows
 
 ui: $(VENV)/.run  ## the MLflow UI on loopback
-	@python -m pipeline.cli.ui
+	@kernelmill ui
 
 report: $(VENV)/.run  ## (re)make the report of the default experiment
 	@snakemake --cores $(CORES) report
 
 machine-code: $(VENV)/.run  ## docs/results/machine_code.md afresh: one matmul's code for every target
 	@snakemake --cores $(CORES) compile --config overrides=experiment=machine_code
-	@python -m pipeline.cli.machine_code report kernel=matmul workload=llama3_8b_prefill default=true \
+	@kernelmill code report kernel=matmul workload=llama3_8b_prefill default=true \
 		--diff "hardware=h200 $(MATMUL) num_stages=1" "hardware=h200 $(MATMUL) num_stages=3" \
 		--made-by "make machine-code" --out docs/results/machine_code.md
 

@@ -3,8 +3,8 @@
 snakemake --cores all                                       the default experiment
 snakemake --cores all verify                                up to a stage
 snakemake --cores all --config experiment=smoke             another experiment
-snakemake --cores all --config overrides="kernel=softmax"   a part of it; `python -m pipeline --help` explains
-snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `python -m pipeline.cli.judge`
+snakemake --cores all --config overrides="kernel=softmax"   a part of it; `kernelmill run --help` explains
+snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `kernelmill judge`
 """
 
 from pipeline.execution.snakemake_internals import ends_soon, start_at_once
@@ -27,7 +27,7 @@ onerror:
 
 if "problems" in config:
     # Here, because it brings the composing of configurations, which a plan that is kept does not need.
-    from pipeline.cli.judge import open_judging
+    from pipeline.execution.judging_run import open_judging
 
     judging = open_judging(config, **asked)
 

@@ -293,7 +293,7 @@ def commands() -> str:
     lines = [
         "# Commands",
         "",
-        "`kernelmill COMMAND --help` prints the same. `python -m pipeline` is the same command.",
+        "`kernelmill COMMAND --help` prints the same. `kernelmill run` is the same command.",
         "",
     ]
     script = _project().get("scripts", {}).get("kernelmill")

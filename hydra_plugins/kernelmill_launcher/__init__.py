@@ -1,4 +1,4 @@
-"""Hydra finds here what `python -m pipeline -m` runs with: a launcher, a sweeper and where jobs' folders go.
+"""Hydra finds here what `kernelmill sweep` runs with: a launcher, a sweeper and where jobs' folders go.
 
 Hydra executes this module at each start, and takes only classes that are defined in it: the work is done in
 `pipeline.execution.sweep`, imported when there is something to do. No `from __future__ import annotations`

@@ -1,184 +1,35 @@
-"""A/A test: how often is a kernel called faster or slower than itself? Overrides in, a table out.
+"""`kernelmill aa`: A/A test of the measurement on this machine."""
 
-python -m pipeline.cli.aa kernel=softmax workload=bert_base hardware=cpu profile=standard --comparisons 200
-
-Each comparison starts both processes afresh, as two runs of a sweep would. One variant of each implementation
-(its default one, where that verified) is compared with itself; whatever is called faster or slower is a false
-alarm.
-Exit code 0: all comparisons were made; 1: something could not be measured.
-"""
-
-import argparse
-import math
-import subprocess
-import sys
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.execution.workflow import ROOT
-from pipeline.measure.bench import Bench
-from pipeline.measure.member import MemberGone
-from pipeline.measure.statistics import proportion
-from pipeline.measure.summary import Unstable
-from pipeline.plan.plan_cache import current_plan
-from pipeline.records.compiled import CompileOutput
-from pipeline.records.errors import KernelmillError
-from pipeline.records.layout import output_path, spec_path
-from pipeline.records.outcome import Outcome
-from pipeline.records.plan import PlannedTask
-from pipeline.records.profiled import Comparison, Verdict
-from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.verified import VerifyOutput
-from pipeline.stages.profile import ProfileSubject, subjects
-from pipeline.store.atomic import write_atomic
+import click
 
-TAIL = 0.025
+from pipeline.cli.exit_codes import ExitCode
+from pipeline.cli.overrides import overrides_argument
 
 
-class Row(Record, frozen=True, kw_only=True):
-    """All comparisons of one variant with itself."""
+@click.command("aa")
+@overrides_argument
+@click.option("--comparisons", default=200, show_default=True, help="Of each variant.")
+@click.option("--out", type=click.Path(path_type=Path), help="All comparisons as JSON, with raw samples.")
+def command(overrides: tuple[str, ...], comparisons: int, out: Path | None) -> int:
+    """Measure how often a kernel is called faster or slower than itself.
 
-    kernel: str
-    workload: str
-    implementation: str
-    comparisons: tuple[Comparison, ...]
-    failures: dict[str, int]
-    """Outcome -> how many comparisons ended so."""
+    Each comparison starts both processes afresh, as two runs of a sweep would. The default variant of each
+    implementation is compared with itself; every verdict other than indistinguishable is a false alarm.
+    Exit code 1: something could not be measured.
 
-    @property
-    def alarms(self) -> int:
-        """Verdicts other than `indistinguishable`."""
-        return sum(each.verdict != "indistinguishable" for each in self.comparisons)
+    \b
+    Examples:
+      kernelmill aa kernel=softmax workload=bert_base hardware=cpu
+      kernelmill aa kernel=softmax workload=bert_base hardware=cpu profile=standard --comparisons 50
+    """
+    from pipeline.execution.aa_test import compare_all, table
+    from pipeline.records.record import to_json
+    from pipeline.store.atomic import write_atomic
 
-
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.aa", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="as for python -m pipeline")
-    parser.add_argument("--comparisons", type=int, default=200, help="of each variant (default: 200)")
-    parser.add_argument("--out", type=Path, help="all comparisons as JSON, raw samples included")
-    options = parser.parse_args(list(arguments))
-    try:
-        rows = [row for task in _tasks(options.overrides) for row in compare(task, options.comparisons)]
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    if options.out is not None:
-        write_atomic(options.out, to_json(rows))
+    rows = compare_all(overrides, comparisons)
+    if out is not None:
+        write_atomic(out, to_json(rows))
     print("\n".join(table(rows)))
-    return int(any(row.failures for row in rows))
-
-
-def compare(task: PlannedTask, count: int) -> Iterator[Row]:
-    """Compare each implementation's default variant with itself."""
-    row = task.row
-    spec = read_record(spec_path(ROOT, "profile", row.profile), ProfileSpec)
-    verified = read_record(output_path(ROOT, "verify", row.verify, 0), VerifyOutput)
-    compiled = read_record(output_path(ROOT, "compile", row.compile, 0), CompileOutput)
-    found = subjects(spec, verified, compiled, ROOT)
-    if not found:
-        raise KernelmillError(f"{row.kernel} on {row.workload}: no variant verified, so none can be measured")
-    for subject in found:
-        yield _row(spec, subject, task, count)
-
-
-def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Markdown: false alarms with their 95 % interval, and how precise the comparisons were."""
-    yield "| kernel | workload | implementation | comparisons | faster | slower | false alarms | interval |"
-    yield "|---|---|---|---:|---:|---:|---:|---|"
-    total = Counter[Verdict]()
-    for row in rows:
-        said = Counter(each.verdict for each in row.comparisons)
-        total.update(said)
-        names = f"| {row.kernel} | {row.workload} | {row.implementation} "
-        yield names + _counts(said)
-    if len(rows) > 1:
-        yield "| all | | " + _counts(total)
-    widths = sorted(each.minimum_detectable or math.nan for row in rows for each in row.comparisons)
-    if widths:
-        yield ""
-        yield f"Median of the minimum detectable effect: {widths[len(widths) // 2]:.1%}."
-        again = sum(len(each.timing.processes) > 1 for row in rows for each in row.comparisons)
-        number = sum(len(row.comparisons) for row in rows)
-        yield f"{again} of {number} were made in several processes: one saw a difference, or all are."
-        yield _balance([each.speedup.value for row in rows for each in row.comparisons])
-    for row in rows:
-        for outcome, number in row.failures.items():
-            yield f"{row.kernel} ({row.implementation}): {number} comparisons ended as {outcome}."
-
-
-def _balance(speedups: Sequence[float]) -> str:
-    """Whether the process that starts first, the one compared with, has an advantage: a sign test."""
-    above = sum(each > 1 for each in speedups) + sum(each == 1 for each in speedups) // 2
-    low, high = fair_coin(len(speedups))
-    median = sorted(speedups)[len(speedups) // 2]
-    judged = "it shows no advantage" if low <= above <= high else "that is more than chance"
-    return (
-        f"Time of the process that starts first over the other's: median {median:.4f}, {above} of "
-        f"{len(speedups)} above 1, {low} to {high} for a fair coin (95 %): {judged}."
-    )
-
-
-def fair_coin(tosses: int) -> tuple[int, int]:
-    """Numbers of heads of which all others have less than 5 % together, half of that on either side."""
-    known, low = 0.0, 0
-    while (known := known + math.comb(tosses, low) / 2**tosses) <= TAIL:
-        low += 1
-    return low, tosses - low
-
-
-def _counts(said: Counter[Verdict]) -> str:
-    number = sum(said.values())
-    alarms = number - said["indistinguishable"]
-    if not number:
-        return "| 0 | 0 | 0 | – | – |"
-    low, high = proportion(alarms, number)
-    share = f"{alarms / number:.1%} | {low:.1%} to {high:.1%} |"
-    return f"| {number} | {said['faster']} | {said['slower']} | {share}"
-
-
-def _tasks(overrides: Sequence[str]) -> list[PlannedTask]:
-    """The tasks whose device is here, verified."""
-    plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT)
-    tasks = [task for task in plan.tasks if task.row.device_present]
-    if not tasks:
-        raise KernelmillError("no task of this plan has its device in this machine: nothing can be measured")
-    files = [str(output_path(ROOT, "verify", task.row.verify, 0)) for task in tasks]
-    config = [f"overrides={' '.join(overrides)}"] if overrides else []
-    command = ["--cores", "all", *files, *(["--config", *config] if config else [])]
-    if subprocess.run([sys.executable, "-m", "snakemake", *command], check=False).returncode != 0:
-        raise KernelmillError("verify did not end: see above")
-    return tasks
-
-
-def _row(spec: ProfileSpec, subject: ProfileSubject, task: PlannedTask, count: int) -> Row:
-    comparisons: list[Comparison] = []
-    failures = Counter[str]()
-    with (
-        tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
-        Bench(spec, subject.work, ROOT, Path(scratch), {}) as bench,
-    ):
-        for _ in range(count):
-            try:
-                measured = bench.against(subject.candidate, subject.candidate, Path(scratch))
-                comparisons += measured.comparisons
-            except MemberGone as gone:
-                failures[gone.outcome] += 1
-            except Unstable:
-                failures[Outcome.UNSTABLE_TIMING] += 1
-    return Row(
-        kernel=task.row.kernel,
-        workload=task.row.workload,
-        implementation=subject.implementation,
-        comparisons=tuple(comparisons),
-        failures=dict(failures),
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return ExitCode.FAILED if any(row.failures for row in rows) else ExitCode.OK

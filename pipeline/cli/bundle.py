@@ -1,106 +1,143 @@
-"""Run an experiment on a machine without network and bring its results home as one file.
+"""`kernelmill bundle`: run where there is no network, and bring the results home as one file."""
 
-python -m pipeline.cli.bundle pack experiment=gpu        here: project and libraries as one file, job.pyz
-python3 job.pyz run                                  there: run it, and write results.kmb
-python -m pipeline.cli.bundle show results.kmb           what it holds
-python -m pipeline.cli.bundle ingest results.kmb  here: into the store, the tables, the report and MLflow
-
-`python -m pipeline.cli.bundle run …` does the same as `job.pyz run` in a complete checkout.
-"""
-
-import argparse
 import errno
-import sys
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec
 
+import click
+
+from pipeline.cli.overrides import overrides_argument
 from pipeline.execution.bundle import requirements
-from pipeline.records.errors import KernelmillError
+from pipeline.records.errors import BundleError
 
 ROOT = Path("artifacts")
 _FIXABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of the system that say something of the user's disk, not of a bug."""
+"""Errors of the system that concern the user's disk, not a bug."""
+_files = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, exists=False)
+)
+P = ParamSpec("P")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code: 1 where nothing came of it, 3 where some tasks did not end."""
-    options = _parser().parse_args(arguments)
-    try:
-        requirements.check(requirements.RECORDS | (requirements.STAGES if options.command == "run" else {}))
-        return _run(options)
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        if error.errno not in _FIXABLE:
-            raise
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror} (started again, it goes on where it was)", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped: started again, it goes on where it was", file=sys.stderr)
-        return 130
+def _checked(modules: dict[str, str]) -> Callable[[Callable[P, int]], Callable[P, int]]:
+    """Look for the libraries first; an error of the disk is one line."""
+
+    def wrap(function: Callable[P, int]) -> Callable[P, int]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> int:
+            requirements.check(modules)
+            try:
+                return function(*args, **kwargs)
+            except OSError as error:
+                if error.errno not in _FIXABLE:
+                    raise
+                where = f"{error.filename}: " if error.filename else ""
+                raise BundleError(f"{where}{error.strerror} (the same command continues)") from error
+
+        return call
+
+    return wrap
 
 
-def _run(options: argparse.Namespace) -> int:
+@click.group("bundle")
+def command() -> None:
+    """Run an experiment on a machine without network and bring its results home.
+
+    \b
+    kernelmill bundle pack experiment=gpu      here: project and libraries as one file, job.pyz
+    python3 job.pyz run                        there: run it, and write results.kmb
+    kernelmill bundle ingest results.kmb       here: into the store, the tables, the report and MLflow
+    """
+
+
+@command.command("pack")
+@overrides_argument
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="job.pyz", show_default=True, help="File to write."
+)
+@click.option("--python", default="3.12", show_default=True, help="Python of the machine where it runs.")
+@click.option("--machine", type=click.Choice(["x86_64", "aarch64"]), help="Its processor; default: as here.")
+@click.option(
+    "--with",
+    "extras",
+    multiple=True,
+    metavar="LIBRARY",
+    help="One more library, used only if that machine lacks it.",
+)
+@_checked(requirements.RECORDS)
+def pack(
+    overrides: tuple[str, ...], out: Path, python: str, machine: str | None, extras: tuple[str, ...]
+) -> int:
+    """Write project and libraries as one file to run there.
+
+    \b
+    Examples:
+      kernelmill bundle pack experiment=gpu
+      kernelmill bundle pack experiment=smoke --python 3.11 --out smoke.pyz
+    """
     from pipeline.execution.bundle import operations
 
-    match options.command:
-        case "pack":
-            return operations.pack(options)
-        case "run":
-            return operations.run(options, ROOT)
-        case "show":
-            return operations.show(options.files)
-        case _:
-            return operations.ingest(options, ROOT)
+    return operations.pack(overrides, out, python=python, machine=machine, extras=extras)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.bundle",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="pack | run | show | ingest")
-    _add_pack(subparsers.add_parser("pack", help="project and libraries as one file to run there"))
-    _add_run(subparsers.add_parser("run", help="run an experiment without Snakemake, write its bundle"))
-    show = subparsers.add_parser("show", help="what a bundle holds")
-    show.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    _add_ingest(subparsers.add_parser("ingest", help="merge bundles into store, tables, report, MLflow"))
-    return parser
+@command.command("run")
+@overrides_argument
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="results.kmb", show_default=True, help="File to write."
+)
+@click.option("--minutes", type=float, help="Stop then, and write what is finished.")
+@click.option("--with-binaries", is_flag=True, help="As far as the size allows.")
+@click.option("--limit", type=float, default=16.0, show_default=True, help="Size of the file, in MiB.")
+@_checked(requirements.RECORDS | requirements.STAGES)
+def run(
+    overrides: tuple[str, ...], out: Path, minutes: float | None, with_binaries: bool, limit: float
+) -> int:
+    """Run an experiment without Snakemake, and write its bundle; job.pyz run does the same.
+
+    Exit code 3: the bundle was written, but some tasks did not finish.
+
+    \b
+    Examples:
+      kernelmill bundle run experiment=smoke
+      kernelmill bundle run experiment=gpu --minutes 8 --out results.kmb
+    """
+    from pipeline.execution.bundle import operations
+
+    limits = operations.Limits(minutes=minutes, mebibytes=limit, binaries=with_binaries)
+    return operations.run(overrides, out, limits, root=ROOT)
 
 
-def _add_pack(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="as for python -m pipeline")
-    parser.add_argument("--out", type=Path, default=Path("job.pyz"), help="default: %(default)s")
-    parser.add_argument("--python", default="3.12", help="of the machine where it runs; default: %(default)s")
-    parser.add_argument("--machine", choices=("x86_64", "aarch64"), help="of its processor; default: as here")
-    parser.add_argument(
-        "--with",
-        dest="extras",
-        action="append",
-        default=[],
-        metavar="LIBRARY",
-        help="one more library, used only where that machine lacks it (cuda-core, …)",
-    )
+@command.command("show")
+@_files
+@_checked(requirements.RECORDS)
+def show(files: tuple[Path, ...]) -> int:
+    """Print what bundles hold.
+
+    \b
+    Examples:
+      kernelmill bundle show results.kmb
+      kernelmill bundle show first.kmb second.kmb
+    """
+    from pipeline.execution.bundle import operations
+
+    return operations.show(files)
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="as for python -m pipeline")
-    parser.add_argument("--out", type=Path, default=Path("results.kmb"), help="default: %(default)s")
-    parser.add_argument("--minutes", type=float, help="stop then, and write what came to its end")
-    parser.add_argument("--with-binaries", action="store_true", help="as far as the size allows")
-    parser.add_argument("--limit", type=float, default=16.0, help="of the file, in MiB; default: %(default)g")
+@command.command("ingest")
+@_files
+@click.option("--tracking", help="Option of conf/tracking; default: that of conf/config.yaml.")
+@click.option("--replace", is_flag=True, help="Take the bundle's results even if the store has later ones.")
+@_checked(requirements.RECORDS)
+def ingest(files: tuple[Path, ...], tracking: str | None, replace: bool) -> int:
+    """Merge bundles into the store, the tables, the report and MLflow.
 
+    \b
+    Examples:
+      kernelmill bundle ingest results.kmb
+      kernelmill bundle ingest results.kmb --tracking disabled
+    """
+    from pipeline.execution.bundle import operations
 
-def _add_ingest(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--tracking", help="option of conf/tracking; default: that of conf/config.yaml")
-    parser.add_argument(
-        "--replace", action="store_true", help="take the bundle's results where the store has later ones"
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return operations.ingest(files, ROOT, tracking=tracking, replace=replace)

@@ -1,68 +1,67 @@
-"""Export what was found out as a data set, for those who train models: reference, kernel, feedback and trace.
+"""`kernelmill export`: results as a data set for training models."""
 
-python -m pipeline.cli.export --out dataset                            what verified, in JSON Lines
-python -m pipeline.cli.export --out dataset --format parquet           the same in Parquet
-python -m pipeline.cli.export --out dataset --failures                 with what did not verify, and why
-python -m pipeline.cli.export --out dataset --experiment smoke         one experiment, by its name or key
-python -m pipeline.cli.export --out dataset --declare llm=CC0-1.0      your licence for what you had written
-
-The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and a
-card (README.md). A text without a licence is left out unless --unlicensed is given.
-See docs/guide/data_export.md.
-"""
-
-import argparse
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
-from pipeline.interop.dataset.dataset_export import Wanted, export
-from pipeline.interop.dataset.source_texts import Licensing
-from pipeline.interop.dataset.table_files import FORMATS
-from pipeline.performance.quantities import counted
-from pipeline.plan.config.compose import composer
-from pipeline.plan.config.options import OptionLoader
-from pipeline.records.errors import ConfigError, KernelmillError
-from pipeline.records.kernel import Kernel
-from pipeline.records.written import Writer
+import click
+
+from pipeline.cli.overrides import root_option
+from pipeline.records.errors import ConfigError
+
+Form = Literal["jsonl", "parquet"]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.export",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
+@click.command("export")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FOLDER", help="Folder to write."
+)
+@root_option
+@click.option("--experiment", metavar="NAME", help="One experiment, by name or key (default: all).")
+@click.option("--format", "form", type=click.Choice(get_args(Form)), default="jsonl", show_default=True)
+@click.option("--failures", is_flag=True, help="With variants that did not verify, and the reasons.")
+@click.option("--unlicensed", is_flag=True, help="With texts whose licence is unknown.")
+@click.option(
+    "--declare", multiple=True, metavar="WRITER=LICENCE", help="Licence of the sources of a search."
+)
+def command(  # noqa: PLR0913, PLR0917  (one for each option)
+    out: Path,
+    root: Path,
+    experiment: str | None,
+    form: Form,
+    failures: bool,
+    unlicensed: bool,
+    declare: tuple[str, ...],
+) -> None:
+    """Write reference, kernel, feedback and trace of every verified variant as a data set.
+
+    The folder holds rows, pairs (one problem on two platforms), files (what sources include), schema.json and
+    a card (README.md). A text without a licence is left out unless --unlicensed is given. See
+    docs/guide/data_export.md.
+
+    \b
+    Examples:
+      kernelmill export --out dataset
+      kernelmill export --out dataset --format parquet --failures
+    """
+    from pipeline.cli.main import command_line
+    from pipeline.interop.dataset.dataset_export import Wanted, export
+    from pipeline.interop.dataset.source_texts import Licensing
+    from pipeline.performance.quantities import counted
+    from pipeline.plan.config.declared import declared_kernels
+
+    wanted = Wanted(
+        root=str(root),
+        out=str(out),
+        experiment=experiment,
+        form=form,
+        failures=failures,
+        licensing=Licensing(unlicensed=unlicensed, declared=_declared(declare)),
+        command=command_line(),
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write")
-    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
-    parser.add_argument("--experiment", metavar="NAME", help="one experiment (default: all)")
-    parser.add_argument("--format", choices=FORMATS, default="jsonl", help="default: jsonl")
-    parser.add_argument("--failures", action="store_true", help="with variants that did not verify")
-    parser.add_argument("--unlicensed", action="store_true", help="with texts whose licence nobody knows")
-    parser.add_argument(
-        "--declare", action="append", default=[], metavar="WRITER=LICENCE", help="for sources of a search"
-    )
-    options = parser.parse_args(list(arguments))
-    try:
-        licensing = Licensing(unlicensed=options.unlicensed, declared=_declared(options.declare))
-        wanted = Wanted(
-            root=str(options.root),
-            out=str(options.out),
-            experiment=options.experiment,
-            form=options.format,
-            failures=options.failures,
-            licensing=licensing,
-            command=shlex.join(["python", "-m", "pipeline.cli.export", *arguments]),
-        )
-        tables = export(wanted, declared_kernels(Path.cwd()), Path.cwd())
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    tables = export(wanted, declared_kernels(Path.cwd() / "conf"), Path.cwd())
     made = {"row": tables.rows, "pair": tables.pairs, "file": tables.files}
-    print(f"{options.out}: {', '.join(counted(count, what) for what, count in made.items())}")
+    print(f"{out}: {', '.join(counted(count, what) for what, count in made.items())}")
     left_out = {
         "that did not verify": counted(tables.left_out, "variant"),
         "that were recorded elsewhere": counted(tables.replayed, "variant"),
@@ -70,23 +69,12 @@ def main(arguments: Sequence[str]) -> int:
         "without an end": counted(tables.unfinished, "task"),
     }
     print(f"left out  {', '.join(f'{count} {what}' for what, count in left_out.items())}")
-    print(f"card      {options.out / 'README.md'}")
-    return 0
-
-
-def declared_kernels(folder: Path) -> dict[str, Kernel]:
-    """Every kernel of a checkout, with origin and licence of its implementations.
-
-    Raises
-    ------
-    ConfigError
-        A yaml is wrong.
-    """
-    with composer(folder / "conf") as hydra:
-        return OptionLoader(hydra, hydra.reader.read(()), folder).all_kernels()
+    print(f"card      {out / 'README.md'}")
 
 
 def _declared(lines: Sequence[str]) -> dict[str, str]:
+    from pipeline.records.written import Writer
+
     found = {}
     for line in lines:
         name, separator, licence = line.partition("=")
@@ -95,7 +83,3 @@ def _declared(lines: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--declare {line}: expected WRITER=LICENCE, the writer one of {known}")
         found[name] = licence
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,184 +1,52 @@
-"""Judge candidates from anywhere: a folder of problems in, `verdicts.csv` out; Snakemake does the work.
+"""`kernelmill judge`: candidates from anywhere in, `verdicts.csv` out; Snakemake does the work."""
 
-python -m pipeline.cli.judge DIR                            verdicts.csv here
-python -m pipeline.cli.judge DIR --out FILE --hardware h200 --verify paranoid
-snakemake --cores all judge --config problems=DIR       the same, the table under artifacts/verdicts/
-
-DIR may be a data set of flashinfer-bench as well (definitions/, workloads/, solutions/); its traces are
-written beside the table.
-
-DIR/<problem>/problem.py has `Model`, `get_inputs` and `get_init_inputs`; DIR/<problem>/solutions/*.py have
-`ModelNew` (docs/guide/judge.md). Exit code 0: all were judged, whatever the verdicts; 1: something could not
-be judged; 2: the command line is wrong.
-"""
-
-import argparse
-import contextlib
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING
 
-from pipeline.execution.snakemake_internals import only_progress
-from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
-from pipeline.plan.judging import Judging, plan_judging
-from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
-from pipeline.records.errors import ConfigError, KernelmillError, StoreError
-from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
-from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import read_record
-from pipeline.store.lock import take_lock
-from pipeline.verify.candidates.flashinfer.data_set import is_data_set
-from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
-from pipeline.verify.candidates.verdict_table import summary, write_table
+import click
 
-CONFIG_KEYS = ("problems", "hardware", "verify", "store")
-OUT = Path("verdicts.csv")
-_HARDWARE, _VERIFY = "local", "standard"
+from pipeline.cli.overrides import options_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.judge",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of problems")
-    parser.add_argument("--out", type=Path, default=OUT, help=f"the table to write (default: {OUT})")
-    parser.add_argument("--hardware", default=_HARDWARE, help="option of conf/hardware (default: local)")
-    parser.add_argument("--verify", default=_VERIFY, help="option of conf/verify (default: standard)")
-    parser.add_argument("--cores", default="all", help="as for Snakemake (default: all)")
-    options = parser.parse_args(list(arguments))
-    try:
-        return _judge(options)
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
+def _options(_: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    names = options_of(str(parameter.name))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def _judge(options: argparse.Namespace) -> int:
-    """Plan, run Snakemake, and tell what it left, however it ended."""
-    judging = plan_judging(
-        options.folder, hardware=options.hardware, verify=options.verify, root=Path.cwd(), store=ROOT
-    )
-    _check_writable(options.out)
-    for line in judging.complaints:
-        print(line, file=sys.stderr)
-    chosen = [f"problems={options.folder}", f"hardware={options.hardware}", f"verify={options.verify}"]
-    _forget_unjudged(judging)
-    # Every file is named after all that it depends on: where they are there, there is nothing to do.
-    there = all(_output(key).is_file() for key in judging.problems)
-    code = 0 if there else _snakemake(["--cores", options.cores, "judge", "--config", *chosen])
-    verdicts = collect(judging)
-    write_table(options.out, verdicts)
-    print(f"\n{summary(verdicts)}\nverdicts  {options.out}")
-    if is_data_set(options.folder):
-        traces = options.out.with_suffix(".jsonl")
-        write_traces(options.folder, verdicts, traces)
-        print(f"traces    {traces}")
-    if code not in (0, 1):  # interrupted
-        return code
-    return int(any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts))
+@click.command("judge")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="verdicts.csv",
+    show_default=True,
+    help="Table to write.",
+)
+@click.option(
+    "--hardware", default="local", show_default=True, shell_complete=_options, help="Option of conf/hardware."
+)
+@click.option(
+    "--verify", default="standard", show_default=True, shell_complete=_options, help="Option of conf/verify."
+)
+@click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
+def command(folder: Path, out: Path, hardware: str, verify: str, cores: str) -> int:
+    """Judge every candidate of a folder of problems: one verdict each.
 
+    DIR/<problem>/problem.py has Model, get_inputs and get_init_inputs; DIR/<problem>/solutions/*.py have
+    ModelNew (the format of KernelBench). DIR may also be a data set of flashinfer-bench; its traces are
+    written next to the table. Exit code 0: all were judged, whatever the verdicts; 1: something was
+    not.
 
-def _check_writable(path: Path) -> None:
-    """Before anything is run, not after."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise ConfigError(f"--out {path}: expected a file in a folder that exists")
-
-
-def _output(key: str) -> Path:
-    return ROOT / "judge" / f"{key}.json"
-
-
-def _forget_unjudged(judging: Judging) -> None:
-    """What the judge did not come to a verdict on is tried again; the verdicts of the others are kept."""
-    for key in judging.problems:
-        with contextlib.suppress(StoreError):
-            verdicts = read_record(_output(key), JudgeOutput).verdicts
-            if any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts):
-                _output(key).unlink()
-
-
-def collect(judging: Judging) -> list[Verdict]:
-    """The verdicts of all problems; those that a job did not come to are `not_judged`."""
-    verdicts: list[Verdict] = []
-    for key, problem in judging.problems.items():
-        try:
-            verdicts += read_record(_output(key), JudgeOutput).verdicts
-        except StoreError:
-            log = ROOT / "logs" / "judge" / f"{key}.log"
-            failure = Failure(outcome=Outcome.NOT_JUDGED, reason=f"the job did not end: {log}")
-            verdicts += [_failed(problem, each, failure) for each in problem.candidates]
-    return verdicts
-
-
-def _failed(problem: ProblemFolder, candidate: CandidateFile, otherwise: Failure) -> Verdict:
-    failure = problem.failure or candidate.failure or otherwise
-    return Verdict(
-        problem=problem.name, solution=candidate.name, outcome=failure.outcome, reason=failure.reason
-    )
-
-
-def _snakemake(arguments: Sequence[str]) -> int:
-    """Run Snakemake in the foreground; Ctrl-C reaches it directly, and its end is awaited."""
-    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
-    while True:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            continue
-        return code if code >= 0 else 128 - code
-
-
-def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "JudgingRun":
-    """Plan for Snakemake's `--config problems=DIR`; takes the checkout's lock where jobs will run.
-
-    An error that the user can fix is one line, and ends the process.
+    \b
+    Examples:
+      kernelmill judge problems --out verdicts.csv
+      kernelmill judge problems --hardware h200 --verify paranoid
     """
-    if main and not dryrun:
-        only_progress()
-    prefer_programs_in(Path(sys.executable).parent)
-    jobs_end_with_this()
-    try:
-        if "site" in config:
-            raise ConfigError("judge runs on one machine: leave the profile of the cluster out")
-        unknown = sorted(set(config) - set(CONFIG_KEYS))
-        if unknown:
-            raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
-        share(config)
-        lock = take_lock(LOCK) if main and not dryrun and not is_looking() else None
-        judging = plan_judging(
-            Path(str(config["problems"])),
-            hardware=str(config.get("hardware", _HARDWARE)),
-            verify=str(config.get("verify", _VERIFY)),
-            root=Path.cwd(),
-            store=ROOT,
-        )
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-    return JudgingRun(judging, lock)
+    from pipeline.execution.judging_run import Request, judge
 
-
-class JudgingRun:
-    """The files of a judging, as rules ask for them."""
-
-    def __init__(self, judging: Judging, lock: TextIO | None) -> None:
-        self._judging = judging
-        self._lock = lock  # held as long as this object lives
-        self.table = str(ROOT / "verdicts" / f"{judging.verdicts}.csv")
-
-    def judged(self, _wildcards: Any) -> list[str]:
-        """All problems' verdicts."""
-        return [str(ROOT / "judge" / f"{key}.json") for key in self._judging.problems]
-
-    def threads(self, wildcards: Any) -> int:
-        """One per candidate: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
-        return max(1, len(self._judging.problems[wildcards.key].candidates))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return judge(Request(folder=folder, hardware=hardware, verify=verify), out=out, cores=cores)

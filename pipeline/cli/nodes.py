@@ -1,105 +1,119 @@
-"""Nodes of a cluster that this checkout's plans count on: ask them what they are, list them, forget them.
+"""`kernelmill nodes`: nodes of a cluster that this checkout's plans count on."""
 
-python -m pipeline.cli.nodes probe [HARDWARE ...]     all targets of the site, or these
-python -m pipeline.cli.nodes list
-python -m pipeline.cli.nodes forget HARDWARE ...      plans take these from the machine at hand again
-
-A probe waits in the queue for a node of each target, with the options of its jobs: docs/guide/clusters.md.
-"""
-
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.execution.cluster.probing import describe, probe
-from pipeline.execution.cluster.site import read_site
-from pipeline.execution.workflow import ROOT
-from pipeline.plan.cluster_nodes import Node, forget_node, read_nodes, write_node
+import click
+
+from pipeline.cli.exit_codes import ExitCode
+from pipeline.cli.overrides import options_of
 from pipeline.records.errors import KernelmillError
-from pipeline.records.hardware import Hardware
-from pipeline.records.record import to_json
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PROFILE = Path("workflows/profiles/slurm")
+ROOT = Path("artifacts")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.nodes",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    probing = commands.add_parser("probe", help="ask a node of each target, through srun")
-    probing.add_argument("hardware", nargs="*", metavar="HARDWARE", help="default: all of the site")
-    probing.add_argument("--profile", type=Path, default=PROFILE, help=f"default: {PROFILE}")
-    commands.add_parser("list", help="what is known")
-    forgetting = commands.add_parser("forget", help="count on the machine at hand again")
-    forgetting.add_argument("hardware", nargs="+", metavar="HARDWARE")
-    describing = commands.add_parser("describe", help="print what this machine is (runs on the node)")
-    describing.add_argument("hardware", metavar="HARDWARE")
-    options = parser.parse_args(list(arguments))
-    try:
-        return _run(options)
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+def _targets(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in options_of("hardware") if name.startswith(incomplete)]
 
 
-def _run(options: argparse.Namespace) -> int:
-    if options.command == "probe":
-        return _probe(options)
-    if options.command == "describe":
-        print(to_json(describe(options.hardware)).decode())
-        return 0
-    if options.command == "forget":
-        missing = [name for name in options.hardware if not forget_node(ROOT, name)]
-        for name in missing:
-            print(f"{name}: was not known", file=sys.stderr)
-        return int(bool(missing))
-    known = read_nodes(ROOT)
-    for node in known.values():
-        print(_line(node))
-    if not known:
-        print("no node was asked yet: python -m pipeline.cli.nodes probe", file=sys.stderr)
-    return 0
+@click.group("nodes")
+def command() -> None:
+    """Ask the nodes of a cluster what they are, list them, forget them.
+
+    Plans then count on these nodes instead of this machine. See docs/guide/clusters.md.
+    """
 
 
-def _probe(options: argparse.Namespace) -> int:
-    """Each target on its own: one that cannot be asked keeps none of the others from it."""
-    site = read_site(options.profile)
-    declared = _declared(Path("conf"))
-    code = 0
-    for hardware in options.hardware or sorted(site.hardware):
+@command.command("probe")
+@click.argument("hardware", nargs=-1, shell_complete=_targets)
+@click.option(
+    "--profile", type=click.Path(path_type=Path), default=PROFILE, show_default=True, help="Of Snakemake."
+)
+def probe(hardware: tuple[str, ...], profile: Path) -> int:
+    """Ask a node of each target (default: all of the site), with the options of its jobs.
+
+    A probe waits in the queue. A target that cannot be asked does not keep the others from being asked.
+
+    \b
+    Examples:
+      kernelmill nodes probe
+      kernelmill nodes probe h200 --profile workflows/profiles/slurm
+    """
+    from pipeline.execution.cluster import probing
+    from pipeline.execution.cluster.site import read_site
+    from pipeline.plan.cluster_nodes import write_node
+    from pipeline.plan.config.declared import declared_hardware
+
+    site = read_site(profile)
+    declared = declared_hardware(Path("conf"))
+    code = ExitCode.OK
+    for name in hardware or sorted(site.hardware):
         try:
-            node = probe(hardware, site, declared)
+            node = probing.probe(name, site, declared)
             write_node(ROOT, node)
         except KernelmillError as error:
             print(f"error: {error}", file=sys.stderr)
-            code = 1
+            code = ExitCode.FAILED
         else:
-            print(_line(node), flush=True)
+            print(probing.line(node), flush=True)
     return code
 
 
-def _declared(conf: Path) -> dict[str, Hardware]:
-    from pipeline.plan.config.compose import composer
-    from pipeline.plan.config.options import OptionLoader
-    from pipeline.plan.config.overrides import Overrides
+@command.command("list")
+def listing() -> None:
+    """List the known nodes.
 
-    with composer(conf) as hydra:
-        return OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()
+    \b
+    Examples:
+      kernelmill nodes list
+      kernelmill nodes list | grep h200
+    """
+    from pipeline.execution.cluster.probing import line
+    from pipeline.plan.cluster_nodes import read_nodes
+
+    known = read_nodes(ROOT)
+    for node in known.values():
+        print(line(node))
+    if not known:
+        print("no node was asked yet: kernelmill nodes probe", file=sys.stderr)
 
 
-def _line(node: Node) -> str:
-    machine, facts = node.machine, node.machine.cpu.facts
-    gpu = f"{machine.gpu[2]} ({machine.gpu[1]}), " if machine.gpu else ""
-    return (
-        f"{node.hardware}: {gpu}{facts['model']}, {facts['threads']} threads, "
-        f"{int(facts['memory_bytes']) / 2**30:.0f} GiB, asked {node.created}"
-    )
+@command.command("forget")
+@click.argument("hardware", nargs=-1, required=True, shell_complete=_targets)
+def forget(hardware: tuple[str, ...]) -> int:
+    """Count on this machine again.
+
+    \b
+    Examples:
+      kernelmill nodes forget h200
+      kernelmill nodes forget h200 mi300x
+    """
+    from pipeline.plan.cluster_nodes import forget_node
+
+    missing = [name for name in hardware if not forget_node(ROOT, name)]
+    for name in missing:
+        print(f"{name}: was not known", file=sys.stderr)
+    return ExitCode.FAILED if missing else ExitCode.OK
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+@command.command("describe", hidden=True)
+@click.argument("hardware")
+def describe(hardware: str) -> None:
+    """Print what this machine is; `probe` runs it on the node.
+
+    \b
+    Examples:
+      kernelmill nodes describe h200
+      kernelmill nodes describe cpu
+    """
+    from pipeline.execution.cluster.probing import describe as described
+    from pipeline.records.record import to_json
+
+    print(to_json(described(hardware)).decode())

@@ -1,149 +1,29 @@
-"""List what would run: the tasks with their variants, and what was pruned and why. Nothing is executed.
+"""`kernelmill plan`: what would run. Nothing is executed."""
 
-python -m pipeline.cli.plan                                     the default experiment
-python -m pipeline.cli.plan kernel=softmax hardware=cpu         a part of it: as for python -m pipeline
-"""
+from typing import TYPE_CHECKING
 
-import argparse
-import sys
-from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from pathlib import Path
+import click
 
-from pipeline.cli.printing import print_lines
-from pipeline.plan.cluster_nodes import read_nodes
-from pipeline.plan.plan_cache import current_plan
-from pipeline.records.errors import KernelmillError
-from pipeline.records.layout import STAGES, output_path, spec_path
-from pipeline.records.plan import Plan, PlannedTask
-from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Generated
-from pipeline.stages.generate import generate
+from pipeline.cli.overrides import overrides_argument
 
-ROOT = Path("artifacts")
+if TYPE_CHECKING:
+    from pipeline.execution.plan_listing import View
 
 
-class Listing(Record, frozen=True, kw_only=True):
-    """A plan with the first round of its variants."""
+@click.command("plan")
+@overrides_argument
+@click.option("--variants", "view", flag_value="variants", help="List every variant.")
+@click.option("--paths", "view", flag_value="paths", help="List the files that Snakemake can be asked for.")
+@click.option("--json", "view", flag_value="json", help="Plan and variants as JSON.")
+def command(overrides: tuple[str, ...], view: "View | None") -> None:
+    """List the tasks with their variants, and what is pruned and why.
 
-    plan: Plan
-    generated: dict[str, Generated]
-    """By key of generate."""
+    \b
+    Examples:
+      kernelmill plan kernel=softmax hardware=cpu
+      kernelmill plan kernel=matmul hardware=h200 --variants
+    """
+    from pipeline.execution.plan_listing import lines
 
-
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.plan", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("overrides", nargs="*", metavar="OVERRIDE", help="as for python -m pipeline")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--variants", action="store_true", help="list every variant")
-    form.add_argument("--paths", action="store_true", help="list the files that Snakemake can be asked for")
-    form.add_argument("--json", action="store_true", help="plan and variants as JSON")
-    options = parser.parse_args(arguments)
-    try:
-        plan = current_plan(tuple(options.overrides), root=Path.cwd(), store=ROOT)
-        lines = _lines(plan, options)
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print_lines(lines)
-    return 0
-
-
-def _lines(plan: Plan, options: argparse.Namespace) -> list[str]:
-    if options.paths:
-        return list(_paths(plan))
-    listing = Listing(plan=plan, generated=_generated(plan))
-    if options.json:
-        return [to_json(listing).decode()]
-    if options.variants:
-        return list(_variants(listing))
-    return list(_summary(listing))
-
-
-def _generated(plan: Plan) -> dict[str, Generated]:
-    """What generate will propose in the first round."""
-    found = {}
-    for key in dict.fromkeys(task.row.generate for task in plan.tasks):
-        spec = read_record(spec_path(ROOT, "generate", key), GenerateSpec)
-        found[key] = generate(spec, [], key=key, round_number=0)
-    return found
-
-
-def _summary(listing: Listing) -> Iterator[str]:
-    plan, nodes = listing.plan, read_nodes(ROOT)
-    heading = ("kernel", "workload", "hardware", "optimization", "dtype", "variants", "space", "runs on")
-    yield from _table([heading, *(_row(task, listing, nodes) for task in plan.tasks)])
-    yield ""
-    points = _pruned_points(listing)
-    if points:
-        yield "Points left out by constraints (each rule counts what the rules before it left):"
-        yield from _table([(f"{count:,}", *names) for names, count in points.items()], indent=2)
-        yield ""
-    if plan.pruned:
-        yield "Cells left out:"
-        yield from (f"  {cell}" for cell in plan.pruned)
-        yield ""
-    variants = sum(len(listing.generated[task.row.generate].variants) for task in plan.tasks)
-    rounds = max(task.row.rounds for task in plan.tasks)
-    first = f" in the first of {rounds} rounds" if rounds > 1 else ""
-    left_out = f", {len(plan.pruned)} cells left out" if plan.pruned else ""
-    yield f"{plan.experiment}: {len(plan.tasks)} tasks, {variants:,} variants{first}{left_out}"
-
-
-def _row(task: PlannedTask, listing: Listing, nodes: Container[str]) -> tuple[str, ...]:
-    row, generated = task.row, listing.generated[task.row.generate]
-    here = "a node" if row.hardware in nodes else "this machine"
-    where = here if row.device_present else "absent: compiled and interpreted"
-    if row.recorded is not None:
-        where = f"replayed: {row.recorded}"
-    counts = f"{len(generated.variants):,}", f"{sum(generated.space.values()):,}"
-    return row.kernel, row.workload, row.hardware, row.optimization, row.dtype, *counts, where
-
-
-def _pruned_points(listing: Listing) -> Counter[tuple[str, str, str]]:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for task in listing.plan.tasks:
-        for pruned in listing.generated[task.row.generate].pruned:
-            name = f"{task.row.kernel}.{pruned.implementation}"
-            counts[name, pruned.reason, pruned.rule] += pruned.count or 0
-    return counts
-
-
-def _variants(listing: Listing) -> Iterator[str]:
-    for task in listing.plan.tasks:
-        row = task.row
-        yield f"{row.kernel} {row.workload} {row.hardware} {row.optimization}"
-        for variant in listing.generated[row.generate].variants:
-            values = " ".join(f"{name}={value}" for name, value in variant.tunables.items())
-            yield f"  {variant.id}  {variant.implementation}  {values}"
-
-
-def _paths(plan: Plan) -> Iterator[str]:
-    for stage in STAGES:
-        for key in dict.fromkeys(getattr(task.row, stage) for task in plan.tasks):
-            rounds = next(task.row.rounds for task in plan.tasks if getattr(task.row, stage) == key)
-            yield from (str(output_path(ROOT, stage, key, number)) for number in range(rounds))
-    yield from (str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations)
-    yield str(ROOT / "aggregate" / plan.aggregate / "summary.json")
-    yield str(ROOT / "report" / plan.aggregate / "report.html")
-    yield str(ROOT / "track" / plan.aggregate / "tracked.json")
-
-
-def _table(rows: Sequence[Sequence[str]], indent: int = 0) -> Iterator[str]:
-    """Columns aligned; numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    numeric = [all(row[column][:1].isdigit() for row in rows[1:] or rows) for column in range(len(widths))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ]
-        yield (" " * indent + "  ".join(cells)).rstrip()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for line in lines(overrides, view or "summary"):
+        print(line)

@@ -1,232 +1,51 @@
-"""Show a search space: its points, how many are valid, what the rules exclude, and what was measured there.
+"""`kernelmill space`: search spaces, declared here or recorded by other tools."""
 
-python -m pipeline.cli.space FILE…   T1, T4 or cache files of Kernel Tuner, plain or gzip;
-                                                      T1 and results together: what the results cover
-python -m pipeline.cli.space kernel=matmul hardware=cpu   our own spaces: as for python -m pipeline
-python -m pipeline.cli.space export --out FOLDER          our own results under artifacts/ as T4 files
-"""
-
-import argparse
-import sys
-import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.cli.printing import print_lines
-from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.interop.formats.space_merging import combined
-from pipeline.records.errors import (
-    ConfigError,
-    FormatError,
-    FormulaError,
-    KernelmillError,
-    StoreError,
-    one_line,
+import click
+
+from pipeline.cli.overrides import complete_override, root_option
+
+
+@click.group("space")
+def command() -> None:
+    """Show search spaces, and exchange them with other tools."""
+
+
+@command.command("show")
+@click.argument("what", nargs=-1, required=True, metavar="FILE|OVERRIDE...", shell_complete=complete_override)
+def show(what: tuple[str, ...]) -> None:
+    """Count the points of a space, what each rule excludes, and what was measured there.
+
+    FILE is a T1, T4 or cache file of Kernel Tuner, plain or gzip; given T1 and results together, it reports
+    how much of the space the results cover. OVERRIDE selects declared spaces, as for kernelmill run.
+
+    \b
+    Examples:
+      kernelmill space show kernel=matmul hardware=cpu
+      kernelmill space show hotspot.T1.json hotspot_A100.json.gz
+    """
+    from pipeline.execution.space_summary import describe
+
+    for line in describe(what):
+        print(line)
+
+
+@command.command("export")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FOLDER", help="Folder to write to."
 )
-from pipeline.records.layout import spec_path
-from pipeline.records.outcome import Outcome
-from pipeline.records.record import read_record
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.specs import AggregateSpec, GenerateSpec
-from pipeline.search.space import Subspace, recorded_space, space_of
+@click.option("--experiment", metavar="NAME", help="One experiment, by its name or key (default: all).")
+@root_option
+def export(out: Path, experiment: str | None, root: Path) -> None:
+    """Write own results as T4 files, the format of the auto-tuning benchmark hub.
 
-ROOT = Path("artifacts")
-WIDTH = 13  # of the first column
+    \b
+    Examples:
+      kernelmill space export --out t4
+      kernelmill space export --out t4 --experiment default
+    """
+    from pipeline.execution.space_summary import export_results
 
-
-def main(arguments: Sequence[str]) -> int:
-    """Command line; returns the exit code."""
-    try:
-        lines = _export(arguments[1:]) if list(arguments[:1]) == ["export"] else _show(arguments)
-        print_lines(map(one_line, lines))
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _show(arguments: Sequence[str]) -> Iterator[str]:
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.space",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    parser.add_argument("what", nargs="+", metavar="FILE|OVERRIDE")
-    what = parser.parse_args(arguments).what
-    overrides = [each for each in what if "=" in each and not Path(each).exists()]
-    if overrides and len(overrides) < len(what):
-        raise ConfigError(f"expected files or overrides, got both: {' '.join(what)}")
-    return _ours(tuple(overrides)) if overrides else _files([Path(each) for each in what])
-
-
-def _files(paths: Sequence[Path]) -> Iterator[str]:
-    spaces = [read_recorded(path) for path in paths]
-    for path, space in zip(paths, spaces, strict=True):
-        try:
-            yield from _recorded(space)
-        except FormulaError as error:
-            raise FormatError(f"{path}: ConfigurationSpace.Conditions: {error}") from None
-        yield ""
-    described = [space for space in spaces if space.constraints]
-    for one in described:
-        for other in spaces:
-            if other.results:
-                yield from _coverage(combined(one, other))
-
-
-def _recorded(space: RecordedSpace) -> Iterator[str]:
-    parts = [space.source, space.format, space.kernel, space.device]
-    yield " · ".join(part for part in parts if part)
-    if space.problem:
-        yield _line("problem", " x ".join(f"{size:,}" for size in space.problem))
-    counted = recorded_space(space)
-    yield from _tunables(counted)
-    if space.format == "T1":
-        yield from _counts(counted)
-    else:
-        yield _line("product", f"{counted.size:,} (of the values that the file has; it says no conditions)")
-    if space.results:
-        yield from _results(space)
-    for note in space.notes:
-        yield _line("note", note)
-
-
-def _tunables(space: Subspace) -> Iterator[str]:
-    for number, (name, values) in enumerate(space.values.items()):
-        listed = ", ".join(str(value) for value in values)
-        short = listed if len(listed) <= 60 else f"{listed[:59]}…"
-        yield _line("" if number else "tunables", f"{name}: {len(values)} ({short})")
-
-
-def _counts(space: Subspace) -> Iterator[str]:
-    yield _line("product", f"{space.size:,}")
-    started = time.perf_counter()
-    if space.solver.wide:
-        yield _line("wide", "rules over too many tunables: every point is visited, which may take long")
-    yield _line("valid", f"{space.count:,} (counted in {time.perf_counter() - started:.2f} s)")
-    excluded = {(each.rule, each.reason): each.count for each in space.pruned()}
-    for number, rule in enumerate(space.constraints):
-        count = excluded.get((rule.rule, rule.reason), 0)
-        reason = "" if rule.reason.startswith("condition ") else f"  ({rule.reason})"
-        shown = "not counted" if count is None else f"{count:,}"
-        yield _line("" if number else "excluded", f"{shown:>11}  {rule.rule}{reason}")
-    if len(space.constraints) > 1:
-        yield _line("", "             each of what the rules before it leave")
-
-
-def _results(space: RecordedSpace) -> Iterator[str]:
-    counts = Counter(result.outcome.value for result in space.results)
-    ended = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common())
-    yield _line("results", f"{len(space.results):,}: {ended}")
-    passed = [result for result in space.results if result.outcome is Outcome.PASSED]
-    timed = [result for result in passed if result.seconds is not None]
-    if (
-        space.objective != "time"
-        and all(space.objective in result.measurements for result in passed)
-        and passed
-    ):
-        yield from _best_by(space.objective, passed)
-    elif timed:
-        best = min(timed, key=lambda result: result.seconds or 0.0)
-        median = f", median of its samples {_time(best.median_seconds)}" if best.samples else ""
-        yield _line("best", f"{_time(best.seconds)}{median}: {_point(best)}")
-    costs = sum(result.cost_seconds for result in space.results)
-    if costs:
-        yield _line("cost", f"{costs / 3600:,.2f} h to compile and measure all of it, as recorded")
-
-
-def _best_by(objective: str, passed: Sequence[RecordedResult]) -> Iterator[str]:
-    ordered = sorted(passed, key=lambda result: result.measurements[objective])
-    for name, result in (("lowest", ordered[0]), ("highest", ordered[-1])):
-        yield _line(name, f"{objective} {result.measurements[objective]:g}: {_point(result)}")
-
-
-def _coverage(space: RecordedSpace) -> Iterator[str]:
-    """How many of the valid points have a result, and whether a result has no valid point."""
-    subspace = recorded_space(space)
-    inside = sum(subspace.contains(result.tunables) for result in space.results)
-    different = len({tuple(sorted(result.tunables.items())) for result in space.results})
-    yield f"{space.source}: {inside:,} of {subspace.count:,} valid points have a result"
-    if inside < len(space.results):
-        yield f"{len(space.results) - inside:,} results are of points that the conditions exclude"
-    if different < len(space.results):
-        yield f"{len(space.results) - different:,} results are of a point that had one already"
-
-
-def _ours(overrides: tuple[str, ...]) -> Iterator[str]:
-    from pipeline.plan.plan_cache import current_plan
-
-    plan = current_plan(overrides, root=Path.cwd(), store=ROOT)
-    for task in plan.tasks:
-        row = task.row
-        spec = read_record(spec_path(ROOT, "generate", row.generate), GenerateSpec)
-        for space in space_of(spec).subspaces:
-            names = (f"{row.kernel}.{space.implementation}", row.workload, row.hardware, row.optimization)
-            yield " · ".join(names)
-            yield from _tunables(space)
-            yield from _counts(space)
-            yield ""
-    yield from (f"left out: {cell}" for cell in plan.pruned)
-
-
-def _export(arguments: Sequence[str]) -> Iterator[str]:
-    from pipeline.interop.formats.kernelmill_results import own_results
-    from pipeline.interop.formats.t4 import write_t4
-    from pipeline.performance.quantities import counted
-
-    parser = argparse.ArgumentParser(
-        prog="python -m pipeline.cli.space export", description="Write our own results as T4 files."
-    )
-    parser.add_argument("--root", type=Path, default=ROOT, help="folder of artifacts (default: artifacts)")
-    parser.add_argument("--experiment", help="only that of this name, or of this key (default: all)")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    options = parser.parse_args(arguments)
-    written = 0
-    for key in _finished(options.root, options.experiment):
-        spec = read_record(spec_path(options.root, "aggregate", key), AggregateSpec)
-        try:
-            spaces = list(own_results(spec, options.root))
-        except StoreError as error:
-            if options.experiment is not None:
-                raise
-            yield f"left out: {key}: {error}"  # results of an older version, or removed since
-            continue
-        for space in spaces:
-            if not space.results:  # nobody reads a file without any
-                yield f"no file: {key}/{space.source}: {'; '.join(space.notes)}"
-                continue
-            path = options.out / key / f"{space.source}_T4.json"
-            write_t4(space, path)
-            written += 1
-            yield "; ".join((f"{path}: {counted(len(space.results), 'result')}", *space.notes))
-    if not written:
-        raise ConfigError(f"{options.root}: no results of an experiment that ran to its end")
-
-
-def _finished(root: Path, experiment: str | None) -> list[str]:
-    """Keys of the experiments whose tables are there, by name."""
-    keys = sorted(path.parent.name for path in root.glob("aggregate/*/summary.json"))
-    known = [key for key in keys if spec_path(root, "aggregate", key).is_file()]
-    chosen = [key for key in known if experiment in (None, key, key.rpartition("-")[0])]
-    if experiment is not None and not chosen:
-        raise ConfigError(
-            f"{root}: no finished experiment '{experiment}' (known: {', '.join(known) or 'none'})"
-        )
-    return chosen
-
-
-def _line(name: str, text: str) -> str:
-    return f"  {name:<{WIDTH}}{text}".rstrip()
-
-
-def _point(result: RecordedResult) -> str:
-    return " ".join(f"{name}={value}" for name, value in result.tunables.items())
-
-
-def _time(seconds: float | None) -> str:
-    return "absent" if seconds is None else f"{seconds * 1e3:.5f} ms"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for line in export_results(root, out, experiment):
+        print(line)

@@ -1,104 +1,27 @@
-"""Starts the MLflow UI over the embedded store, on loopback, and prints where to look.
+"""`kernelmill ui`: the MLflow UI."""
 
-    python -m pipeline.cli.ui [--port 5000] [--root artifacts]
-
-Where results went to an MLflow server, its own UI holds them: its address is printed, nothing is started.
-"""
-
-import argparse
-import os
-import socket
-import sys
 from pathlib import Path
-from typing import NoReturn
 
-from pipeline.records import environment
-from pipeline.records.errors import KernelmillError, TrackingError
-from pipeline.records.record import read_record
-from pipeline.records.tracked import Tracked, TrackOutput
-from pipeline.track.charts import ui_links
-from pipeline.track.stores.mlflow_store import EMBEDDED, backend_uri, is_server, make_embedded
+import click
 
-TASKS_SHOWN = 12
+from pipeline.cli.overrides import root_option
+
+PORT = 5000
 
 
-def main(arguments: list[str]) -> int:
-    """Command line; on success it becomes the server and does not return."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.cli.ui", description=__doc__)
-    parser.add_argument("--port", type=int, default=ui_links.PORT, help="port on loopback")
-    parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
-    options = parser.parse_args(arguments)
-    try:
-        tracked = latest(options.root)
-        if tracked and is_server(tracked.uri):
-            print(overview(tracked, tracked.uri))
-            return 0
-        require_free(options.port)
-        make_embedded(options.root)
-    except KernelmillError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    ui = f"http://{ui_links.HOST}:{options.port}"
-    print(f"MLflow UI at {ui} in about ten seconds; Ctrl-C ends it.\n{overview(tracked, ui)}", flush=True)
-    environment.mlflow_server_defaults()
-    return serve(server_command(options.root, options.port))
+@click.command("ui")
+@click.option("--port", default=PORT, show_default=True, help="Port on loopback.")
+@root_option
+def command(port: int, root: Path) -> None:
+    """Open the MLflow UI over the embedded store, on loopback, and print links to the views of the last run.
 
+    If results went to an MLflow server, its address is printed and nothing is started.
 
-def serve(command: list[str]) -> NoReturn:
-    """Become the server: Ctrl-C and signals reach it directly."""
-    os.execv(command[0], command)
+    \b
+    Examples:
+      kernelmill ui
+      kernelmill ui --port 5001
+    """
+    from pipeline.track.ui_server import start
 
-
-def server_command(root: Path, port: int) -> list[str]:
-    """The server: one worker, its own artifacts beside those of the runs, warnings only."""
-    uri, artifacts = backend_uri(EMBEDDED, root), (root / "mlflow" / "artifacts").resolve()
-    return [
-        *(sys.executable, "-m", "mlflow", "server", "--host", ui_links.HOST, "--port", str(port)),
-        *("--backend-store-uri", uri, "--registry-store-uri", uri, "--artifacts-destination", str(artifacts)),
-        *("--workers", "1", "--uvicorn-opts", "--log-level warning --no-access-log"),
-    ]
-
-
-def latest(root: Path) -> Tracked | None:
-    """What was tracked last."""
-    outputs = sorted(root.glob("track/*/tracked.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    results = (read_record(path, TrackOutput).result for path in outputs)
-    return next((result for result in results if isinstance(result, Tracked)), None)
-
-
-def overview(tracked: Tracked | None, ui: str) -> str:
-    """Links for the terminal."""
-    if tracked is None:
-        return "Nothing was tracked yet: `make run` does."
-    found = tracked.links
-    lines = [f"  winners              {found.charts}"]
-    if found.compiled:
-        lines.append(f"  facts by target      {found.compiled}")
-    if found.searches:
-        lines.append(f"  best so far by round {found.searches}")
-    lines += [f"  sweep and report     {found.sweep}", f"  models               {found.models}"]
-    if found.tasks:
-        matter = any(task.differ for task in found.tasks)
-        lines.append("Which tunables matter, task by task:" if matter else "Variants, task by task:")
-        width = max(len(task.title) for task in found.tasks)
-        lines += [f"  {task.title:{width}}  {task.charts}" for task in found.tasks[:TASKS_SHOWN]]
-        more = len(found.tasks) - TASKS_SHOWN
-        lines += [f"  … and {more} more in the report"] if more > 0 else []
-    return "\n".join(lines).replace(ui_links.base(tracked.uri), ui)
-
-
-def require_free(port: int) -> None:
-    """Say so in one line where something else listens."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ui_links.HOST, port))
-        except OSError as error:
-            raise TrackingError(
-                f"port {port} on {ui_links.HOST} is taken ({error.strerror}): "
-                f"end what listens there, or `python -m pipeline.cli.ui --port {port + 1}`"
-            ) from error
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    start(port=port, root=root)

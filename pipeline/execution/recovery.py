@@ -2,7 +2,7 @@
 
 In: a plan and the artifact store, whose lock is held. Out: the store without the files that are not what was
 written, one line for each. Every output of the plan is compared with its seal. Store entries are looked at
-where a later stage will use them; `python -m pipeline.cli.check` looks at all.
+where a later stage will use them; `kernelmill check` looks at all.
 """
 
 import os
@@ -205,3 +205,20 @@ def _with_subfolders(folder: Path, *, depth: int) -> Iterator[Path]:
         for name in names:
             if not name.startswith((".", SCRATCH)):
                 yield from _with_subfolders(folder / name, depth=depth - 1)
+
+
+def check_store(root: Path) -> tuple[int, int]:
+    """How many entries there are, and how many things were damaged or missing."""
+    bad = entries = 0
+    for folder in sorted((root / "store").glob("*/*/*")):
+        if folder.is_dir() and not folder.name.startswith("."):
+            entries += 1
+            bad += remove_damaged(root, folder.parent.parent.name, folder.name)
+    for stage in STAGES:
+        for path in sorted((root / stage).glob("*/round*.json")):
+            if is_damaged(path):
+                remove(path, "not what was written")
+                bad += 1
+            elif stage in OUTPUTS:
+                bad += recover_entries(root, stage, path)
+    return entries, bad

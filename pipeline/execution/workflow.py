@@ -279,7 +279,7 @@ class Workflow:
             return self._tasks[stage][wildcards.key]
         except KeyError:
             path = output_path(ROOT, stage, wildcards.key, int(wildcards.round))
-            hint = "python -m pipeline.cli.plan --paths lists those of this plan"
+            hint = "kernelmill plan --paths lists those of this plan"
             raise ConfigError(f"{path}: no task of this plan makes it ({hint})") from None
 
 

@@ -1,6 +1,6 @@
 """Nodes of a cluster that plans count on. In: what a node said of itself, by hardware target. Out: a Machine.
 
-`python -m pipeline.cli.nodes probe` asks a node and keeps its answer under artifacts/nodes/. From then on the
+`kernelmill nodes probe` asks a node and keeps its answer under artifacts/nodes/. From then on the
 plans of this checkout take the target's facts and its device from there instead of from the machine at hand.
 """
 

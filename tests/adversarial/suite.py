@@ -74,11 +74,11 @@ def stage(keys: Collection[Key], folder: Path) -> None:
 
 
 def judge(folder: Path, out: Path, *options: str) -> dict[Key, Verdict]:
-    """Run `python -m pipeline.cli.judge` over a folder; its verdict on every candidate.
+    """Run `kernelmill judge` over a folder; its verdict on every candidate.
 
     AssertionError with the end of its output when it does not exit with 0.
     """
-    command = [sys.executable, "-m", "pipeline.cli.judge", str(folder), "--out", str(out), *options]
+    command = [sys.executable, "-m", "pipeline", "judge", str(folder), "--out", str(out), *options]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, (ended.stdout + ended.stderr)[-4000:]
     return read(out)

@@ -94,7 +94,7 @@ def page(
     yield f"```sh\n{commands[1]}\n```\n"
     yield where(("torch", "optuna", "numpy")) + "\n"
     yield "It runs, in a copy of the project with an empty store:\n"
-    yield f"```sh\npython -m pipeline {commands[0]}\n```\n"
+    yield f"```sh\nkernelmill run {commands[0]}\n```\n"
     yield (
         f"Its report and `ablation.csv` contain this table without the last column. {last['variants']} variants in "
         f"{last['round'] + 1} rounds; the last round switched off the techniques of the best one:"

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.false_alarms [--comparisons 200] [--each 40] [--slowdowns 40]
 
-Runs `python -m pipeline.cli.aa` and `python -m tests.benchmarks.slowdown` and writes what they print.
+Runs `kernelmill aa` and `python -m tests.benchmarks.slowdown` and writes what they print.
 Run it on a quiet machine.
 """
 
@@ -16,10 +16,11 @@ from tests.benchmarks.machine import where
 from tests.paths import ROOT
 
 TARGET = ROOT / "docs" / "results" / "false_alarms.md"
-EQUALS = ("pipeline.cli.aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
+EQUALS = ("pipeline", "aa", "kernel=softmax", "workload=bert_base", "hardware=cpu", "profile=standard")
 KERNELS = "softmax,softmax_backward,rms_norm,rms_norm_backward,matmul,matmul_bias_gelu"
 EACH = (
-    "pipeline.cli.aa",
+    "pipeline",
+    "aa",
     f"kernel={KERNELS}",
     "workload=awkward,bert_base",
     "hardware=cpu",

@@ -173,7 +173,7 @@ def _grid(study: "Study") -> str:
 
 def _searches(study: "Study", shares: Sequence[Interval | None]) -> str:
     lines = [
-        f"Each is `python -m pipeline … {' '.join(study.searches[0].overrides[:-1])} search.seed=N`, a separate run that "
+        f"Each is `kernelmill run … {' '.join(study.searches[0].overrides[:-1])} search.seed=N`, a separate run that "
         "finds the binaries and verdicts of the grid in the store, but no times.",
         "",
         "| seed | measured | rounds | wall time | winner | of the best speed, side by side | 95 % |",
@@ -218,7 +218,7 @@ def _method(study: "Study") -> str:
     return f"""## How
 
 - **The space** is the kernel's own with more values, so that a search over a quarter of it is meaningful:
-  `python -m pipeline {task}`.
+  `kernelmill run {task}`.
 - **A measurement** is that of `profile=standard` without baselines: at least 8 batches, until the interval of the median
   is within 3 %, at most 0.4 s on a quiet machine.
 - **A search's winner** is the fastest by the search's own noisy times, as for a user. It is then compared with the grid's

@@ -15,16 +15,16 @@ Median of the minimum detectable effect: 5.1%.
 def test_the_page() -> None:
     """Without Snakemake's progress, each result below its command."""
     commands = [
-        ("pipeline.cli.aa", "--comparisons", "200"),
-        ("pipeline.cli.aa", "--comparisons", "40"),
+        ("pipeline", "aa", "--comparisons", "200"),
+        ("pipeline", "aa", "--comparisons", "40"),
         ("tests.benchmarks.slowdown", "--percent", "3"),
     ]
     said = [EQUALS, EQUALS.replace("softmax", "rms_norm"), "softmax: of 40 comparisons 40 slower\n"]
     text = "\n".join(page(commands, said, "Measured here."))
     assert "Measured here. Each comparison starts all processes anew." in text
     assert "steps (67%)" not in text
-    first, second = text.index("python -m pipeline.cli.aa --comparisons 200"), text.index("| softmax |")
+    first, second = text.index("kernelmill aa --comparisons 200"), text.index("| softmax |")
     third, last = text.index("python -m tests.benchmarks.slowdown --percent 3"), text.index("Softmax: of 40")
-    each, more = text.index("python -m pipeline.cli.aa --comparisons 40"), text.index("| rms_norm |")
+    each, more = text.index("kernelmill aa --comparisons 40"), text.index("| rms_norm |")
     assert first < second < each < more < third < last
     assert text.index("minimum detectable effect: 5.1%.") < each

@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.cli import aa
+from pipeline.cli.main import main
+from pipeline.execution import aa_test as aa
 from pipeline.records.profiled import Comparison, Interval, Timing, Verdict
 from tests.end_to_end.checkout import Checkout
 
@@ -98,7 +99,7 @@ def test_no_device(
 ) -> None:
     """One line where the plan holds nothing that could be timed here."""
     monkeypatch.chdir(checkout.folder)
-    assert aa.main(["kernel=softmax", "workload=awkward", "hardware=mi300x"]) == 1
+    assert main(["aa", "kernel=softmax", "workload=awkward", "hardware=mi300x"]) == 1
     assert "nothing can be measured" in capsys.readouterr().err
 
 
@@ -107,7 +108,7 @@ def test_as_a_user_runs_it(checkout: Checkout) -> None:
     """Compile, verify, compare; the samples are there to be looked at."""
     out = checkout.folder / "aa.json"
     overrides = "kernel=softmax workload=awkward hardware=cpu optimization=baseline verify=fast profile=quick"
-    printed = checkout.module("pipeline.cli.aa", *overrides.split(), "--comparisons", "2", "--out", str(out))
+    printed = checkout.module("pipeline", "aa", *overrides.split(), "--comparisons", "2", "--out", str(out))
     assert "| softmax | awkward | cpp | 2 |" in printed
     (found,) = json.loads(out.read_text())
     assert len(found["comparisons"]) == 2

@@ -1,4 +1,4 @@
-"""`python -m pipeline.cli.bundle`: its command line, and the way there and back as one would go it."""
+"""`kernelmill bundle`: its command line, and the way there and back as one would go it."""
 
 import errno
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import bundle
+from pipeline.cli.main import main
 from pipeline.execution.bundle import operations
 from tests.end_to_end.checkout import Checkout
 from tests.execution.bundle.made_up import bundle_of, make_run
@@ -22,9 +22,9 @@ SMOKE = ("experiment=smoke", "hardware=cpu", "kernel=softmax,matmul")
 
 
 def command(checkout: Checkout, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of `pipeline.cli.bundle` in a checkout."""
+    """A command of `kernelmill bundle` in a checkout."""
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.bundle", *arguments],
+        [sys.executable, "-m", "pipeline", "bundle", *arguments],
         cwd=checkout.folder,
         env=checkout.environment,
         capture_output=True,
@@ -37,7 +37,7 @@ def command(checkout: Checkout, *arguments: str) -> subprocess.CompletedProcess[
 def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Experiment, device, tasks with their outcomes, environment, and what stayed."""
     bundle_of(make_run(tmp_path / "artifacts"), tmp_path / "a.kmb")
-    assert bundle.main(["show", str(tmp_path / "a.kmb")]) == 0
+    assert main(["bundle", "show", str(tmp_path / "a.kmb")]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("smoke: One variant of each kernel")
     assert (
@@ -50,10 +50,10 @@ def test_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is no bundle, and overrides that do not exist."""
     (tmp_path / "a.kmb").write_bytes(b"hello")
-    assert bundle.main(["show", str(tmp_path / "a.kmb")]) == 1
+    assert main(["bundle", "show", str(tmp_path / "a.kmb")]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"error: {tmp_path}/a.kmb: not a bundle") and error.count("\n") == 1
-    assert bundle.main(["pack", "experiment=nothing", "--out", str(tmp_path / "job.pyz")]) == 1
+    assert main(["bundle", "pack", "experiment=nothing", "--out", str(tmp_path / "job.pyz")]) == 2
     assert "nothing" in capsys.readouterr().err
     assert not (tmp_path / "job.pyz").exists()
 
@@ -64,7 +64,7 @@ def test_where_no_project_is(
 ) -> None:
     """Said as such, not as an option that does not exist."""
     monkeypatch.chdir(tmp_path)
-    assert bundle.main(arguments) == 1
+    assert main(["bundle", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: {tmp_path}: no project is here") and error.count("\n") == 1
 
@@ -79,23 +79,20 @@ def test_a_full_disk_is_one_line(
 
     monkeypatch.setattr(operations, "show", failing)
     error = errno.ENOSPC
-    assert bundle.main(["show", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("error: No space left on device (started again, it goes on")
+    assert main(["bundle", "show", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("error: No space left on device (the same command continues")
     error = errno.EBADF
     with pytest.raises(OSError, match="Bad file descriptor"):
-        bundle.main(["show", str(tmp_path)])
+        main(["bundle", "show", str(tmp_path)])
 
 
-def test_libraries_that_are_missing_are_named(tmp_path: Path) -> None:
+def test_libraries_that_are_missing_are_named() -> None:
     """All at once, with the way out, by a Python that has none of them."""
-    command = [sys.executable, "-S", "-m", "pipeline.cli.bundle", "show", "a.kmb"]
+    command = [sys.executable, "-S", "-m", "pipeline", "bundle", "show", "a.kmb"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
-    assert ended.stderr.startswith("error: this environment lacks msgspec: ")
-    command[4:] = ["run", "--out", str(tmp_path / "a.kmb")]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert "lacks msgspec, grimp, hydra-core, numpy, omegaconf" in ended.stderr
-    assert "python -m pipeline.cli.bundle pack" in ended.stderr and ended.stderr.count("\n") == 1
+    assert ended.stderr.startswith("error: this environment lacks click, msgspec, grimp, hydra-core, numpy, ")
+    assert "kernelmill bundle pack" in ended.stderr and ended.stderr.count("\n") == 1
 
 
 def runs_of(checkout: Checkout) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import ceilings
+from pipeline.cli.main import main
 from pipeline.measure import ceilings as measuring
 from tests.measure.stand_ins import DEVICE
 from tests.paths import ROOT
@@ -41,7 +41,7 @@ class _NoServer:
 
 def run(*arguments: str) -> int:
     """The command on the project's own hardware files."""
-    return ceilings.main([*arguments, "--conf", str(ROOT / "conf")])
+    return main(["ceilings", *arguments, "--conf", str(ROOT / "conf")])
 
 
 def test_table(measured: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,14 +68,14 @@ def test_a_reader_that_has_seen_enough(
 
 def test_a_device_that_is_not_here(measured: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Its ceilings cannot be measured, and the text says what can."""
-    assert run("mi355x") == 1
+    assert run("mi355x") == 2
     error = capsys.readouterr().err
     assert error.startswith("error: mi355x: no gfx950 device on this machine (it has ")
-    assert "`python -m pipeline.cli.ceilings` measures what is here" in error
+    assert "`kernelmill ceilings` measures what is here" in error
     assert measured == []
 
 
 def test_an_unknown_device(capsys: pytest.CaptureFixture[str]) -> None:
     """The known ones are listed."""
-    assert run("h300") == 1
+    assert run("h300") == 2
     assert "known: a100" in capsys.readouterr().err

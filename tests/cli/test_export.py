@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import export
+from pipeline.cli.main import main
 from pipeline.performance.quantities import counted
 from tests.interop.dataset.made_up import ours, plain
 
@@ -14,21 +14,21 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ours(tmp_path / "artifacts")
     out = tmp_path / "out"
     arguments = ["--root", str(tmp_path / "artifacts"), "--out", str(out)]
-    assert export.main(arguments) == 0
+    assert main(["export", *arguments]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"{out}: {counted(len(plain(out)), 'row')}, 0 pairs, 1 file")
     assert said[-1] == f"card      {out / 'README.md'}"
     card = (out / "README.md").read_text()
-    assert "python -m pipeline.cli.export --root" in card
+    assert "kernelmill export --root" in card
     assert str(tmp_path) not in card
-    assert export.main(arguments) == 1
+    assert main(["export", *arguments]) == 1
     assert "is there already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("line", ["llm", "llm=", "nobody=MIT"])
 def test_a_declaration_that_says_nothing(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Got, expected, and the known names."""
-    assert export.main(["--out", "x", "--declare", line]) == 1
+    assert main(["export", "--out", "x", "--declare", line]) == 2
     said = capsys.readouterr().err
     assert f"--declare {line}: expected WRITER=LICENCE" in said
     assert "candidates, mutate, inductor, llm" in said

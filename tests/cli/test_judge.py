@@ -1,4 +1,4 @@
-"""`python -m pipeline.cli.judge`: folders in, verdicts out, through Snakemake and again from the store."""
+"""`kernelmill judge`: folders in, verdicts out, through Snakemake and again from the store."""
 
 import csv
 import subprocess
@@ -100,7 +100,7 @@ def problems(folder: Path) -> Path:
 def judge(checkout: Checkout, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command, in a checkout of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.judge", *arguments],
+        [sys.executable, "-m", "pipeline", "judge", *arguments],
         cwd=checkout.folder,
         env=checkout.environment,
         capture_output=True,
@@ -162,7 +162,8 @@ def test_wrong_command_line(arguments: list[str], line: str, tmp_path: Path) -> 
         [
             sys.executable,
             "-m",
-            "pipeline.cli.judge",
+            "pipeline",
+            "judge",
             *[str(folder) if part == "." else part for part in arguments],
         ],
         capture_output=True,

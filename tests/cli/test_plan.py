@@ -1,11 +1,11 @@
-"""`python -m pipeline.cli.plan` lists tasks, variants and what was left out, and runs nothing."""
+"""`kernelmill plan` lists tasks, variants and what was left out, and runs nothing."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from pipeline.cli import plan
+from pipeline.cli.main import main
 from tests.plan.project import Project
 
 
@@ -19,7 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     """What the command prints."""
-    assert plan.main(arguments) == 0
+    assert main(["plan", *arguments]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -76,6 +76,6 @@ def test_json(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_mistake_is_one_line(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1."""
-    assert plan.main(["workload=smal"]) == 1
+    assert main(["plan", "workload=smal"]) == 2
     expected = "error: workload=smal: unknown workload 'smal' (known: large, small); did you mean 'small'?\n"
     assert capsys.readouterr().err == expected

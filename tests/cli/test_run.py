@@ -1,4 +1,4 @@
-"""`python -m pipeline`: help, configuration and completion by Hydra; runs through Snakemake."""
+"""`kernelmill run`: arguments for Snakemake and Hydra, and errors in one line."""
 
 import subprocess
 import sys
@@ -6,31 +6,27 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.cli.run as front
-from pipeline.cli import completion
-from pipeline.execution.snakemake_command import SnakemakeExit
+from pipeline.cli.main import main
+from pipeline.execution import snakemake_command
+from pipeline.execution.snakemake_command import Ended
+from pipeline.plan import plan_cache
 from pipeline.records.plan import Plan
 from tests.paths import ROOT
 
 
-def ask(*arguments: str, line: str | None = None) -> str:
-    """What a command prints."""
-    import os
-
-    environment = {**os.environ} | ({"COMP_LINE": line} if line else {})
-    command = [sys.executable, "-m", "pipeline", *arguments]
-    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    return ended.stdout
+def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`kernelmill run` in a process of its own."""
+    command = [sys.executable, "-m", "pipeline", "run", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_help_names_commands_and_options() -> None:
-    """Usage, examples, every group with its options."""
-    text = ask("--help")
-    assert text.startswith("Kernelmill: ")
+def test_help_lists_the_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every group with the options that conf/ has."""
+    monkeypatch.chdir(ROOT)
+    assert main(["run", "--help"]) == 0
+    text = capsys.readouterr().out
     for word in (
-        "python -m pipeline.cli.plan",
         "kernel: liger_cross_entropy",
-        ", matmul, matmul_bias_gelu, ",
         "hardware: a100",
         "experiment: backward, default",
         "--cfg job",
@@ -40,30 +36,9 @@ def test_help_names_commands_and_options() -> None:
 
 def test_configuration() -> None:
     """`--cfg job` shows what the overrides give."""
-    text = ask("--cfg", "job", "kernel=softmax", "verify=standard")
+    text = ask("--cfg", "job", "kernel=softmax", "verify=standard").stdout
     assert "name: softmax" in text
     assert "name: standard" in text
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("python -m pipeline kern", ["kernel="]),
-        ("python -m pipeline kernel=so", ["kernel=softmax", "kernel=softmax_backward"]),
-        ("python -m pipeline experiment=smoke workload=bert", ["workload=bert_base"]),
-    ],
-)
-def test_completion(line: str, expected: list[str]) -> None:
-    """Groups and their options are completed."""
-    assert ask("-sc", "query=bash", line=line).split() == expected
-
-
-def test_completion_script_is_bash() -> None:
-    """The script that a shell evaluates."""
-    text = completion.script("install=bash")
-    assert text is not None
-    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
-    assert completion.script("query=bash") is None
 
 
 @pytest.mark.parametrize(
@@ -75,9 +50,8 @@ def test_completion_script_is_bash() -> None:
 )
 def test_asking_with_a_mistake(override: str, text: str) -> None:
     """A line, as in a run."""
-    command = [sys.executable, "-m", "pipeline", "--cfg", "job", override]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
+    ended = ask("--cfg", "job", override)
+    assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert line.startswith(text)
 
@@ -85,12 +59,12 @@ def test_asking_with_a_mistake(override: str, text: str) -> None:
 def test_asking_leaves_nothing_behind(tmp_path: Path) -> None:
     """Hydra writes no folder and no log of its own."""
     (tmp_path / "conf").symlink_to(ROOT / "conf")
-    command = [sys.executable, "-m", "pipeline", "--cfg", "job"]
+    command = [sys.executable, "-m", "pipeline", "run", "--cfg", "job"]
     subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["conf"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["-m", "kernel=softmax,matmul"]])
+@pytest.mark.parametrize("arguments", [["run"], ["run", "--cfg", "job"], ["sweep", "kernel=softmax,matmul"]])
 def test_somewhere_else(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -99,7 +73,7 @@ def test_somewhere_else(
 ) -> None:
     """Where no project is, a line says what one consists of."""
     monkeypatch.chdir(tmp_path)
-    assert front.main(arguments) == 1
+    assert main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {tmp_path}: no project is here (it has conf/, kernels/, ")
 
@@ -119,14 +93,15 @@ def test_snakemake_gets_the_same_overrides(
     """Overrides as Snakemake's configuration, the rest as it is; its exit code is ours."""
     calls: list[list[str]] = []
 
-    def snakemake(given: list[str]) -> SnakemakeExit:
+    def snakemake(given: list[str]) -> Ended:
         calls.append(list(given))
-        return SnakemakeExit(code=7, interrupted=False)
+        return Ended(code=7, interrupted=False)
 
     plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
-    monkeypatch.setattr(front, "current_plan", lambda *_, **__: plan)
-    monkeypatch.setattr(front, "run_snakemake", snakemake)
-    assert front.main(arguments) == 7
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(plan_cache, "current_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(snakemake_command, "run_snakemake", snakemake)
+    assert main(["run", *arguments]) == 7
     assert calls == [expected]
 
 
@@ -138,8 +113,9 @@ def test_an_interrupt_while_planning(
     def interrupted(*_: object, **__: object) -> Plan:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(front, "current_plan", interrupted)
-    assert front.run(["experiment=smoke"], ["--dry-run"]) == 130
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(plan_cache, "current_plan", interrupted)
+    assert main(["run", "experiment=smoke", "--", "--dry-run"]) == 130
     assert capsys.readouterr().err == (
         "error: interrupted while planning: run again, what was written is whole\n"
     )

@@ -1,4 +1,4 @@
-"""python -m pipeline.cli.space: files, our own spaces, and our results as T4."""
+"""kernelmill space show: files, our own spaces, and our results as T4."""
 
 import re
 import time
@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.cli import space
+from pipeline.cli.main import main
+from pipeline.execution import space_summary
 from pipeline.interop.formats import kernelmill_results
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.interop.formats.kernelmill_results import own_results
@@ -22,7 +23,7 @@ from tests.report.sample_run import write_run
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the command prints; it ends well."""
-    assert space.main(arguments) == 0
+    assert main(["space", *(() if arguments[0] == "export" else ("show",)), *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -81,7 +82,7 @@ def test_our_own_spaces(
 ) -> None:
     """Overrides as for python -m pipeline; the reasons of the yaml stand beside the rules."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(space, "ROOT", tmp_path)
+    monkeypatch.setattr(space_summary, "ROOT", tmp_path)
     text = shown(capsys, "kernel=matmul", "workload=bert_base", "hardware=h100")
     assert "matmul.triton · bert_base · h100 · " in text
     assert "<= shared_memory_per_block  (the tiles in flight must fit shared memory)" in text
@@ -93,7 +94,7 @@ def test_a_condition_that_cannot_be_evaluated(tmp_path: Path, capsys: pytest.Cap
     conditions = [{"Expression": "a % (a - 1) == 0", "Parameters": ["a"]}]
     content = {"ConfigurationSpace": {"TuningParameters": parameters, "Conditions": conditions}}
     file = written(tmp_path, content)
-    assert space.main([str(file)]) == 1
+    assert main(["space", "show", str(file)]) == 1
     text = (
         f"error: {file}: ConfigurationSpace.Conditions: `a % (a - 1) == 0`: cannot be evaluated: division by"
     )
@@ -101,26 +102,25 @@ def test_a_condition_that_cannot_be_evaluated(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("arguments", "code", "text"),
     [
-        (["missing.json"], "error: missing.json: No such file or directory\n"),
+        (["show", "missing.json"], 1, "error: missing.json: No such file or directory\n"),
         (
-            ["missing.json", "kernel=a"],
-            "error: expected files or overrides, got both: missing.json kernel=a\n",
+            ["show", "a.json", "kernel=a"],
+            2,
+            "error: expected files or overrides, got both: a.json kernel=a\n",
         ),
-        (
-            ["export", "--root", "nowhere", "--out", "x"],
-            "error: nowhere: no results of an experiment that ran",
-        ),
+        (["export", "--root", "nowhere", "--out", "x"], 2, "error: nowhere: no results of an experiment"),
         (
             ["export", "--root", "nowhere", "--out", "x", "--experiment", "e"],
+            2,
             "error: nowhere: no finished exp",
         ),
     ],
 )
-def test_errors(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, exit code 1."""
-    assert space.main(arguments) == 1
+def test_errors(arguments: list[str], code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line and the exit code."""
+    assert main(["space", *arguments]) == code
     assert capsys.readouterr().err.startswith(text)
 
 
@@ -144,11 +144,11 @@ def test_our_results_as_t4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert Outcome.DEVICE_UNAVAILABLE not in outcomes
     measured = [result for each in spaces for result in each.results if result.outcome is Outcome.PASSED]
     assert all(result.samples and result.seconds and "GFLOP/s" in result.measurements for result in measured)
-    assert space.main(["export", "--root", str(root), "--out", str(out), "--experiment", "other"]) == 1
+    assert main(["space", "export", "--root", str(root), "--out", str(out), "--experiment", "other"]) == 2
     assert "no finished experiment 'other' (known: made_up-123)" in capsys.readouterr().err
     (task, *_) = spec.tasks
     (root / "verify" / task.verify / "round0.json").unlink()
-    assert space.main(["export", "--root", str(root), "--out", str(out)]) == 1
+    assert main(["space", "export", "--root", str(root), "--out", str(out)]) == 2
     printed = capsys.readouterr()
     assert printed.out.startswith("left out: made_up-123: ")
     assert "no results of an experiment that ran to its end" in printed.err

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import ui
+from pipeline.cli.main import main
 from pipeline.records.record import to_json
 from pipeline.records.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
 from pipeline.store.atomic import write_atomic
+from pipeline.track import ui_server as ui
 from pipeline.track.charts import ui_links
 
 
@@ -89,7 +90,7 @@ def test_a_taken_port_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert ui.main(["--root", str(tmp_path), "--port", str(port)]) == 1
+        assert main(["ui", "--root", str(tmp_path), "--port", str(port)]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith(f"error: port {port} on 127.0.0.1 is taken")
@@ -99,6 +100,6 @@ def test_a_taken_port_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_results_on_a_server_are_looked_at_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is started."""
     _write(tmp_path, "a", _tracked("http://mlflow.example.org"))
-    assert ui.main(["--root", str(tmp_path)]) == 0
+    assert main(["ui", "--root", str(tmp_path)]) == 0
     assert "http://mlflow.example.org/#/charts" in capsys.readouterr().out
     assert not (tmp_path / "mlflow").exists()

@@ -44,7 +44,7 @@ def test_from_a_plain_source_to_a_faster_one(checkout: Checkout) -> None:
     checkout.environment["PYTHONPATH"] = os.pathsep.join(own)  # the extra may lie there
     port = free_port()
     command = (
-        *("kernel=softmax", "workload=awkward", "hardware=cpu", "optimization=defaults", "search=llm"),
+        *("run", "kernel=softmax", "workload=awkward", "hardware=cpu", "optimization=defaults", "search=llm"),
         *(
             "verify=fast",
             "profile=quick",

@@ -7,7 +7,7 @@ import pytest
 from tests.end_to_end.checkout import Checkout
 
 SWEEP = (
-    *("-m", "kernel=softmax", "workload=awkward", "hardware=cpu,h200", "optimization=baseline"),
+    *("sweep", "kernel=softmax", "workload=awkward", "hardware=cpu,h200", "optimization=baseline"),
     *("verify=fast", "profile=quick", "profile.baselines=[eager]", "tracking=disabled"),
     *("hydra.sweep.dir=sweep", "hydra.sweep.subdir=${hydra.runtime.choices.hardware}"),
 )
@@ -31,7 +31,7 @@ def test_a_sweep_is_one_dag(checkout: Checkout) -> None:
     assert "Nothing to be done" in checkout.module("pipeline", *SWEEP)
     (sweep,) = (checkout.folder / "artifacts" / "plan" / "sweeps").glob("*.json")
     assert "Nothing to be done" in checkout.snakemake("--config", f"sweep={sweep}")
-    assert "Nothing to be done" in checkout.module("pipeline", *SWEEP[1:9])
+    assert "Nothing to be done" in checkout.module("pipeline", "run", *SWEEP[1:9])
 
 
 @pytest.mark.slow

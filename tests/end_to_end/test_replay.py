@@ -30,16 +30,18 @@ def test_results_of_this_machine_replay(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path / "c")
     checkout.module(
         "pipeline",
+        "run",
         *(*SEARCH, "hardware=cpu", "search=random", "search.variants_per_round=4"),
         *("profile=quick", "profile.baselines=[]", "optimization.implementations=[cpp]"),
     )
     measured = medians(checkout, "cpu")
     assert len(measured) >= 3
-    checkout.module("pipeline.cli.space", "export", "--out", "t4")
+    checkout.module("pipeline", "space", "export", "--out", "t4")
     (path,) = (checkout.folder / "t4").rglob("softmax-cpp-*_T4.json")
     assert json.loads(path.read_text())["metadata"]["problem"] == [1536, 128]
     text = checkout.module(
         "pipeline",
+        "run",
         *SEARCH,
         "hardware=recorded",
         f"hardware.recorded={path.relative_to(checkout.folder)}",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import check
+from pipeline.cli.main import main
 from pipeline.execution.recovery import recover
 from pipeline.records.layout import output_path
 from pipeline.records.plan import Plan
@@ -93,13 +93,13 @@ def test_half_made_things_go(tmp_path: Path) -> None:
 def test_check_looks_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also at what no stage will use: what is damaged goes, and exit code 1 says so; then all is well."""
     finished(tmp_path)
-    assert check.main(["--root", str(tmp_path)]) == 0
+    assert main(["check", "--root", str(tmp_path)]) == 0
     capsys.readouterr()
     binary = next((tmp_path / "store" / "compile").rglob("kernel.so"))
     binary.write_bytes(b"flipped")
-    assert check.main(["--root", str(tmp_path)]) == 1
+    assert main(["check", "--root", str(tmp_path)]) == 1
     said = capsys.readouterr()
     assert "kernel.so is not what was written" in said.err and "damaged or missing; run again" in said.out
     assert not binary.exists()
-    assert check.main(["--root", str(tmp_path)]) == 0
+    assert main(["check", "--root", str(tmp_path)]) == 0
     assert not is_damaged(tmp_path / "nothing")

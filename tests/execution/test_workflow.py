@@ -113,7 +113,7 @@ def test_every_experiment_dry_runs(checkout: Checkout, name: str) -> None:
 def test_both_front_doors_have_one_plan(checkout: Checkout) -> None:
     """After one of them, the other one has nothing to do; and the other way round."""
     lines = ["kernel=softmax", "workload=awkward", "hardware=cpu", "optimization=baseline"]
-    first = run(checkout, "pipeline", *lines, "--", "generate")
+    first = run(checkout, "pipeline", "run", *lines, "--", "generate")
     assert first.returncode == 0, first.stderr
     assert "generate softmax: 1 variant" in first.stderr
     second = checkout.snakemake("generate", "--config", f"overrides={' '.join(lines)}")
@@ -122,7 +122,7 @@ def test_both_front_doors_have_one_plan(checkout: Checkout) -> None:
     lines[1] = "workload=bert_base"
     first_output = checkout.snakemake("generate", "--config", f"overrides={' '.join(lines)}")
     assert "generate softmax: 1 variant" in first_output
-    third = run(checkout, "pipeline", *lines, "--", "generate")
+    third = run(checkout, "pipeline", "run", *lines, "--", "generate")
     assert third.returncode == 0
     assert "Nothing to be done" in third.stderr
 
@@ -148,11 +148,11 @@ def test_a_file_of_another_plan_is_not_made(checkout: Checkout) -> None:
     ("command", "text"),
     [
         (
-            ["pipeline", "kernel=nope"],
+            ["pipeline", "run", "kernel=nope"],
             "error: kernel=nope: unknown kernel 'nope' (known: liger_",
         ),
         (
-            ["pipeline.cli.plan", "kernel=nope"],
+            ["pipeline", "plan", "kernel=nope"],
             "error: kernel=nope: unknown kernel 'nope' (known: liger_",
         ),
         (

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.cli import ui
 from pipeline.records import environment
+from pipeline.track import ui_server as ui
 from pipeline.track.charts.ui_links import HOST
 
 START_SECONDS = 120.0  # ten on a quiet machine

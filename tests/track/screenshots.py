@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.cli import ui
+from pipeline.track import ui_server as ui
 from pipeline.track.charts import ui_links
 from tests.track import browser
 from tests.track.mlflow_server import serving

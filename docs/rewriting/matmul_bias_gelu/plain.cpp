@@ -1,5 +1,5 @@
 // Matrix product, then bias and GELU in loops of their own, as one would write it first, to see it rewritten:
-// python -m pipeline search=mutate. Without a product (K = 0) the sums are 0. float32 only.
+// kernelmill run search=mutate. Without a product (K = 0) the sums are 0. float32 only.
 #ifndef ELEMENT_FLOAT32
 #error "plain.cpp is for float32"
 #endif

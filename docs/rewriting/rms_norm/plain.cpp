@@ -1,4 +1,4 @@
-// Root-mean-square normalisation as one would write it first, to see it rewritten: python -m pipeline search=mutate.
+// Root-mean-square normalisation as one would write it first, to see it rewritten: kernelmill run search=mutate.
 // The sum of squares is one chain of additions, which the compiler must not reorder. float32 only.
 #ifndef ELEMENT_FLOAT32
 #error "plain.cpp is for float32"

@@ -2,7 +2,7 @@
 
 Standard library only, in a Python that old interpreters read: it has to tell them that they are too old.
 
-python3 job.pyz run [--work FOLDER] [--out results.kmb] [further options of `pipeline.cli.bundle run`]
+python3 job.pyz run [--work FOLDER] [--out results.kmb] [further options of `kernelmill bundle run`]
 python3 job.pyz show FILE
 """
 
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
         rest = [*job["overrides"], *rest, "--out", str(Path(out).absolute())]
     else:
         rest = [name if name.startswith("-") else str(Path(name).absolute()) for name in rest]
-    return _become(folder, job, [sys.executable, "-m", "pipeline.cli.bundle", command, *rest])
+    return _become(folder, job, [sys.executable, "-m", "pipeline", "bundle", command, *rest])
 
 
 def base_folder() -> Path:
@@ -86,7 +86,7 @@ def _problem(job: dict[str, Any], arguments: list[str]) -> str | None:
     if have != job["python"]:
         return (
             f"made for Python {job['python']}, this is {have}: start it with another python3, "
-            f"or pack it anew: python -m pipeline.cli.bundle pack --python {have}"
+            f"or pack it anew: kernelmill bundle pack --python {have}"
         )
     if not arguments or arguments[0] not in ("run", "show"):
         return USAGE

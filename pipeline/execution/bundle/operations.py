@@ -1,10 +1,10 @@
-"""What the commands of `python -m pipeline.cli.bundle` do and print: parsed options in, an exit code out."""
+"""What `kernelmill bundle` does and prints: options in, an exit code out."""
 
-import argparse
 import importlib.util
 import platform
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.execution.bundle import bundle_text
 from pipeline.plan.spec_files import write_spec
@@ -20,32 +20,42 @@ UNFINISHED = 3
 """Exit code where a bundle was written, but not every task came to its end."""
 
 
-def pack(options: argparse.Namespace) -> int:
+class Limits(NamedTuple):
+    """Of a run and its bundle."""
+
+    minutes: float | None
+    """None: until the end."""
+    mebibytes: float
+    binaries: bool
+
+
+def pack(
+    overrides: tuple[str, ...], out: Path, *, python: str, machine: str | None, extras: Sequence[str]
+) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
     from pipeline.execution.bundle.packing import OF_BACKEND, TargetPython
     from pipeline.execution.bundle.packing import pack as pack_job
     from pipeline.plan.local_machine import read_machine
     from pipeline.plan.plan_inputs import gather_inputs
 
-    overrides = tuple(options.overrides)
     (material,) = gather_inputs((overrides,), Path.cwd(), read_machine())
     used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
-    extras = (*options.extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
-    target = TargetPython(python=options.python, machine=options.machine or platform.machine())
-    packed = pack_job(options.out, overrides, target, extras=tuple(dict.fromkeys(extras)), root=Path.cwd())
+    wanted = (*extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
+    target = TargetPython(python=python, machine=machine or platform.machine())
+    packed = pack_job(out, overrides, target, extras=tuple(dict.fromkeys(wanted)), root=Path.cwd())
     print(
-        f"{options.out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
+        f"{out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
         end=" ",
     )
     print(f"{target.python} on {target.machine}, with", end=" ")
     print(", ".join(f"{name} {version}" for name, version in packed.libraries.items()))
-    print(f"there:   python3 {options.out.name} run [--minutes N] [--with-binaries]")
-    print("here:    python -m pipeline.cli.bundle ingest results.kmb")
+    print(f"there:   python3 {out.name} run [--minutes N] [--with-binaries]")
+    print("here:    kernelmill bundle ingest results.kmb")
     return 0
 
 
-def run(options: argparse.Namespace, root: Path) -> int:
-    """Plan, run, write the bundle, say what came of it."""
+def run(overrides: tuple[str, ...], out: Path, limits: Limits, *, root: Path) -> int:
+    """Plan, run, write the bundle, and print the winners."""
     from pipeline.execution.bundle.offline_run import OfflineRunner
     from pipeline.execution.bundle.writing import BundleRequest, write
     from pipeline.plan.plan_cache import current_plan
@@ -53,44 +63,41 @@ def run(options: argparse.Namespace, root: Path) -> int:
 
     lock = take_lock(root / ".lock")
     try:
-        overrides = tuple(options.overrides)
         plan = current_plan(overrides, root=Path.cwd(), store=root)
         spec = read_record(spec_path(root, "aggregate", plan.aggregate), AggregateSpec)
-        ran = OfflineRunner(plan, root, minutes=options.minutes).run(spec)
+        ran = OfflineRunner(plan, root, minutes=limits.minutes).run(spec)
         request = BundleRequest(
-            overrides=overrides, binaries=options.with_binaries, limit=round(options.limit * MIB)
+            overrides=overrides, binaries=limits.binaries, limit=round(limits.mebibytes * MIB)
         )
-        written = write(options.out, request, plan, ran, root=root)
+        written = write(out, request, plan, ran, root=root)
     finally:
         lock.close()
     tables_here(ran.spec, root)
     if written.note:
         print(f"note     {written.note}")
-    print(f"bundle   {options.out} ({written.size / MIB:.2f} MiB, {written.manifest.identity})")
+    print(f"bundle   {out} ({written.size / MIB:.2f} MiB, {written.manifest.identity})")
     return UNFINISHED if bundle_text.print_unfinished(written.manifest) else 0
 
 
-def ingest(options: argparse.Namespace, root: Path) -> int:
+def ingest(files: Sequence[Path], root: Path, *, tracking: str | None, replace: bool) -> int:
     """Merge each bundle, make its tables and report, log it, and say what was new."""
     from pipeline.execution.bundle import final_stages, merging
     from pipeline.execution.bundle.archive import read_bundle
     from pipeline.execution.bundle.validation import check
     from pipeline.store.lock import take_lock
 
-    tracking = final_stages.tracking_of(options.tracking, Path.cwd())
-    for path in options.files:
+    settings = final_stages.tracking_of(tracking, Path.cwd())
+    for path in files:
         bundle = read_bundle(path)
         checked = check(bundle)
         if not checked.spec.tasks:
-            raise BundleError(
-                f"{path}: no task came to its end there: python -m pipeline.cli.bundle show {path}"
-            )
+            raise BundleError(f"{path}: no task finished there: kernelmill bundle show {path}")
         lock = take_lock(root / ".lock")
         try:
-            merge = merging.decide(bundle, checked, root, replace=options.replace)
+            merge = merging.decide(bundle, checked, root, replace=replace)
             merging.write(bundle, checked, merge, root)
             closed = final_stages.run_final_stages(
-                final_stages.spec_here(bundle, checked.spec, tracking), root
+                final_stages.spec_here(bundle, checked.spec, settings), root
             )
         finally:
             lock.close()

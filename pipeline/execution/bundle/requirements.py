@@ -4,7 +4,7 @@ import importlib.util
 
 from pipeline.records.errors import BundleError
 
-RECORDS = {"msgspec": "msgspec"}
+RECORDS = {"click": "click", "msgspec": "msgspec"}
 """Modules that every command imports, and the libraries that hold them."""
 STAGES = {
     "grimp": "grimp",
@@ -29,5 +29,5 @@ def check(modules: dict[str, str]) -> None:
     if missing:
         raise BundleError(
             f"this environment lacks {', '.join(missing)}: on a machine with network, "
-            "`python -m pipeline.cli.bundle pack` makes a job that brings what it needs"
+            "`kernelmill bundle pack` makes a job that brings what it needs"
         )

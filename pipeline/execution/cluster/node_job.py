@@ -112,7 +112,7 @@ def _device(spec: ProfileSpec) -> Iterator[str]:
 
 
 _ADVICE = (
-    "ask a node of this target with `python -m pipeline.cli.nodes probe`, "
+    "ask a node of this target with `kernelmill nodes probe`, "
     "and see partition, constraint and cpus in the profile's site.yaml"
 )
 

@@ -42,7 +42,7 @@ def check_run(plan: Plan, cluster: Cluster | None, store: Path) -> None:
     for name in cluster.unknown(plan):
         print(
             f"{name}: no node of it was asked what it is, so it counts as absent: compiled, not measured "
-            f"(python -m pipeline.cli.nodes probe {name})",
+            f"(kernelmill nodes probe {name})",
             file=sys.stderr,
         )
 
@@ -57,5 +57,5 @@ def _check_here(plan: Plan, store: Path) -> None:
         if identity(kind, node.machine) != identity(kind, read_machine()):
             raise ConfigError(
                 f"hardware '{name}' is measured on a node of the cluster, which this machine is not: run "
-                f"with --profile workflows/profiles/slurm, or `python -m pipeline.cli.nodes forget {name}`"
+                f"with --profile workflows/profiles/slurm, or `kernelmill nodes forget {name}`"
             )

@@ -61,7 +61,7 @@ def _command(hardware: str, site: Site) -> list[str]:
     options = [*site.hardware[hardware].flags(), *account, f"--time={PROBE_MINUTES}", "--ntasks=1"]
     # As the executor's own job steps: within what Slurm gives, no further binding.
     options += ["--cpu-bind=q", f"--job-name=kernelmill-probe-{hardware}"]
-    return ["srun", *options, sys.executable, "-m", "pipeline.cli.nodes", "describe", hardware]
+    return ["srun", *options, sys.executable, "-m", "pipeline", "nodes", "describe", hardware]
 
 
 def _answer(command: list[str]) -> str:
@@ -75,3 +75,13 @@ def _answer(command: list[str]) -> str:
         shown = " ".join(command[: command.index(sys.executable)])
         raise ToolchainError(f"the node did not answer (exit code {ended.returncode}): {shown}")
     return lines[-1]
+
+
+def line(node: Node) -> str:
+    """A node in one line."""
+    machine, facts = node.machine, node.machine.cpu.facts
+    gpu = f"{machine.gpu[2]} ({machine.gpu[1]}), " if machine.gpu else ""
+    return (
+        f"{node.hardware}: {gpu}{facts['model']}, {facts['threads']} threads, "
+        f"{int(facts['memory_bytes']) / 2**30:.0f} GiB, asked {node.created}"
+    )

@@ -57,7 +57,7 @@ class EnvironmentRequest(Record, frozen=True, kw_only=True):
     """What the user asked for."""
 
     lines: tuple[str, ...]
-    """Overrides, as for `python -m pipeline`."""
+    """Overrides, as for `kernelmill run`."""
     implementation: str | None
     baseline: str | None
     start: str | None

@@ -79,7 +79,7 @@ class KernelEnvironment:
     start
         A source to start from in place of the declared one.
     overrides
-        Further settings, as for `python -m pipeline`: `verify=standard`, `profile.baselines=[eager]`, …
+        Further settings, as for `kernelmill run`: `verify=standard`, `profile.baselines=[eager]`, …
     rewards
         What failures are given.
     target_speedup

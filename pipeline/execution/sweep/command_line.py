@@ -1,4 +1,4 @@
-"""`python -m pipeline -m`: the command line in, Hydra's multirun, an exit code out.
+"""`kernelmill sweep`: the command line in, Hydra's multirun, an exit code out.
 
 Hydra composes a configuration of the whole sweep first, and would refuse a value in an option that only the
 experiment names (`workload.dimensions.tokens=64`). What a sweep lists, Hydra leaves to its jobs; so such a
@@ -17,6 +17,7 @@ from pipeline.plan.config.overrides import check_sweep, read_override
 from pipeline.records.environment import let_hydra_raise
 from pipeline.records.errors import ConfigError, KernelmillError
 
+WRONG = 2  # the command line or the configuration, as `pipeline.cli.exit_codes` has it
 INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 ARGUMENTS = "hydra.launcher.arguments"
 
@@ -31,7 +32,7 @@ def multirun(arguments: Sequence[str], passed_on: Sequence[str]) -> int:
         lines = [*map(_left_to_the_jobs, lines), *_for_snakemake(passed_on, lines)]
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return WRONG if isinstance(error, ConfigError) else 1
     return _hydra([*flags, *lines])
 
 
@@ -50,7 +51,7 @@ def _hydra(arguments: Sequence[str]) -> int:
         assert isinstance(config, DictConfig)
         return run_alone(config)
 
-    sys.argv = ["python -m pipeline", *arguments]
+    sys.argv = ["kernelmill run", *arguments]
     tracebacks = let_hydra_raise()
     try:
         run()
@@ -58,7 +59,7 @@ def _hydra(arguments: Sequence[str]) -> int:
         if tracebacks:
             raise
         print(f"error: {error_line(error)}", file=sys.stderr)
-        return 1
+        return WRONG if isinstance(error, (*MISTAKES, ConfigError)) else 1
     except KeyboardInterrupt:
         print("stopped: finished results are kept, the same command goes on with the rest", file=sys.stderr)
         return INTERRUPTED

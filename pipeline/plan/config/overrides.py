@@ -100,7 +100,7 @@ def _group(override: Override, line: str) -> tuple[str, bool]:
     """The group, and whether the line goes on into it."""
     group, dot, _ = override.key_or_group.partition(".")
     if group == "hydra" or override.key_or_group.startswith(HYDRA):
-        where = "python -m pipeline -m takes it; all jobs of a sweep have the same"
+        where = "kernelmill sweep takes it; all jobs of a sweep have the same"
         raise ConfigError(f"{line}: a setting of Hydra ({where})")
     if group not in GROUPS:
         raise ConfigError(f"{line}: unknown group '{group}' {hint(group, GROUPS)}")

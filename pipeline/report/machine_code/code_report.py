@@ -35,7 +35,7 @@ measured. `matrix use` compares with the instructions that are meant for the arc
 
 Every other number below is listed with the file that contains it and a command that prints it. Run the
 command in the variant's folder (an edit of the source leads to another folder). Instruction classes that no
-single pattern can count are omitted; `python -m pipeline.cli.machine_code show` prints every instruction
+single pattern can count are omitted; `kernelmill code show` prints every instruction
 with its class. The NVIDIA tools are those in Triton's wheel:
 
 ```sh

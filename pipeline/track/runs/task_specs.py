@@ -27,7 +27,7 @@ class Task(Record, frozen=True, kw_only=True):
 
     @property
     def overrides(self) -> str:
-        """What to pass to `python -m pipeline` to get this task."""
+        """What to pass to `kernelmill run` to get this task."""
         row = self.row
         chosen = {
             "kernel": row.kernel,

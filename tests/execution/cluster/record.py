@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
 
 def _page(experiment: str, site: Site, cluster: Slurm) -> str:
     started = time.monotonic()
-    first = site.module("pipeline", f"experiment={experiment}", "--", "--profile", PROFILE)
+    first = site.module("pipeline", "run", f"experiment={experiment}", "--", "--profile", PROFILE)
     seconds = time.monotonic() - started
     jobs = [cluster.described(job) for job in sorted(cluster.jobs("all"), key=int)]
     started = time.monotonic()
@@ -84,7 +84,7 @@ use no warm worker. The site:
 ## The run: {seconds:.0f} s
 
 ```
-$ python -m pipeline experiment={experiment} -- --profile {PROFILE}
+$ kernelmill run experiment={experiment} -- --profile {PROFILE}
 {_readable(first, site)}
 ```
 

@@ -53,7 +53,7 @@ def test_another_cpu(check: Callable[[str, Machine], None]) -> None:
     with pytest.raises(ConfigError) as caught:
         check("profile", OTHER)
     assert "is not the device that the plan names: here are no GPU, Test CPU, 64 cores" in str(caught.value)
-    assert "`python -m pipeline.cli.nodes probe`" in str(caught.value)
+    assert "`kernelmill nodes probe`" in str(caught.value)
 
 
 def test_fewer_cores_are_another_device(check: Callable[[str, Machine], None]) -> None:

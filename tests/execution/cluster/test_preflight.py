@@ -42,7 +42,7 @@ def test_a_nodes_target_is_not_measured_elsewhere(project: Project, monkeypatch:
     assert "hardware 'cpu' is measured on a node of the cluster, which this machine is not" in str(
         caught.value
     )
-    assert "`python -m pipeline.cli.nodes forget cpu`" in str(caught.value)
+    assert "`kernelmill nodes forget cpu`" in str(caught.value)
     check_run(plan, Cluster(SITE, project.store), project.store)
     check_run(project.plan("workload=small", "hardware=h200"), None, project.store)
     monkeypatch.setattr(preflight, "read_machine", lambda: OTHER)

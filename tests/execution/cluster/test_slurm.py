@@ -36,7 +36,7 @@ SEVERAL = (
     "verify=fast profile=quick profile.baselines=[eager] tracking=disabled"
 )
 SWEEP = (
-    *("-m", "hydra.launcher.profile=slurm", "hydra.sweep.dir=sweep", "kernel=softmax,rms_norm"),
+    *("sweep", "hydra.launcher.profile=slurm", "hydra.sweep.dir=sweep", "kernel=softmax,rms_norm"),
     *("workload=awkward", "hardware=cpu", "optimization=baseline"),
     *("verify=fast", "profile=quick", "profile.baselines=[eager]", "tracking=disabled"),
 )
@@ -151,14 +151,14 @@ def workers_in_jobs() -> list[int]:
 def test_smoke_is_as_at_home(site: Site, cluster: Slurm, tmp_path: Path) -> None:
     """The verdicts of a local run, from both front doors; then nothing is to be done; no worker is left."""
     before = site.scratch.stat().st_mtime_ns
-    output = site.module("pipeline", "experiment=smoke", "--", "--profile", PROFILE)
+    output = site.module("pipeline", "run", "experiment=smoke", "--", "--profile", PROFILE)
     assert re.search(r"smoke: 6 tasks, (\d+) variants · \1 compiled, \1 verified, 3 measured", output), output
     assert site.scratch.stat().st_mtime_ns > before, "no job used the node's scratch"
     assert {path.name for path in site.scratch.iterdir()} <= {lock.FOLDER}, "a job left files behind"
     assert workers_in_jobs() == []
 
     local = Checkout(tmp_path / "local")
-    local.module("pipeline", "experiment=smoke", "tracking=disabled", "--", "profile")
+    local.module("pipeline", "run", "experiment=smoke", "tracking=disabled", "--", "profile")
     for stage in ("compile", "verify"):
         assert verdicts(site, stage) == verdicts(local, stage)
         assert set(verdicts(site, stage).values()) == {"passed"}
@@ -233,9 +233,9 @@ def test_a_gpu_job_asks_for_its_gpu(site: Site, cluster: Slurm, monkeypatch: pyt
     """A node with an H200 is asked what it is; its target's jobs go there, and refuse where it is not."""
     chosen = "overrides=kernel=softmax workload=awkward hardware=h200 optimization=defaults verify=fast"
     StandIn(cluster.gpu, monkeypatch)
-    output = site.module("pipeline.cli.nodes", "probe", "h200")
+    output = site.module("pipeline", "nodes", "probe", "h200")
     assert "\nh200: NVIDIA H200 (sm_90), " in output
-    assert "a node" in site.module("pipeline.cli.plan", *chosen.removeprefix("overrides=").split())
+    assert "a node" in site.module("pipeline", "plan", *chosen.removeprefix("overrides=").split())
 
     before = set(cluster.jobs("all"))
     site.snakemake("compile", "--config", chosen)
@@ -249,15 +249,12 @@ def test_a_gpu_job_asks_for_its_gpu(site: Site, cluster: Slurm, monkeypatch: pyt
     logs = "".join(path.read_text() for path in (site.folder / "artifacts/logs/verify").rglob("*.log"))
     assert "has no sm_90 device, which the plan counts on: ask a node of this target" in logs
     assert "artifacts/logs/verify" in output
-    refused = site.module("pipeline", *chosen.removeprefix("overrides=").split(), check=False)
+    refused = site.module("pipeline", "run", *chosen.removeprefix("overrides=").split(), check=False)
     assert "hardware 'h200' is measured on a node of the cluster, which this machine is not" in refused
 
 
 def test_a_probe_that_finds_another_device(site: Site, cluster: Slurm) -> None:
     """Without its GPU the node is no h200: it is not kept, and the message says where to look."""
-    output = site.module("pipeline.cli.nodes", "probe", "h200", check=False)
+    output = site.module("pipeline", "nodes", "probe", "h200", check=False)
     assert "the node that the site's options lead to has another device (no GPU, " in output
-    assert (
-        site.module("pipeline.cli.nodes", "list")
-        == "no node was asked yet: python -m pipeline.cli.nodes probe\n"
-    )
+    assert site.module("pipeline", "nodes", "list") == "no node was asked yet: kernelmill nodes probe\n"

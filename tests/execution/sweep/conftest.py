@@ -15,7 +15,7 @@ from tests.paths import ROOT
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[Callable[..., DictConfig]]:
-    """Composes as `python -m pipeline -m` does before the jobs."""
+    """Composes as `kernelmill sweep` does before the jobs."""
     before = HydraConfig.instance().cfg
     with initialize_config_dir(
         version_base=HYDRA_VERSION, config_dir=str(ROOT / "conf"), job_name="__main__"

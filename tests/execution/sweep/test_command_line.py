@@ -1,4 +1,4 @@
-"""`python -m pipeline -m`: what a user can get wrong is one line and an exit code, and nothing has run."""
+"""`kernelmill sweep`: what a user can get wrong is one line and an exit code, and nothing has run."""
 
 import shutil
 import sys
@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for part in ("conf", "kernels"):
         shutil.copytree(ROOT / part, tmp_path / part)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["python -m pipeline"])
+    monkeypatch.setattr(sys, "argv", ["kernelmill run"])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setattr(dag_launcher, "run_snakemake", lambda _: pytest.fail("Snakemake was started"))
     before = HydraConfig.instance().cfg
@@ -32,9 +32,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     GlobalHydra.instance().clear()
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
     """The one line that a sweep ends with."""
-    assert multirun(("-m", *arguments), ()) == 1
+    assert multirun(("-m", *arguments), ()) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     return line
@@ -59,7 +59,7 @@ def test_a_configuration_that_is_no_yaml(project: Path, capsys: pytest.CaptureFi
 def test_a_folder_that_cannot_be(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file is where the sweep's folder should be."""
     (project / "taken").write_text("")
-    line = refused(capsys, "kernel=softmax", *CELL, "hydra.sweep.dir=taken/sweep")
+    line = refused(capsys, "kernel=softmax", *CELL, "hydra.sweep.dir=taken/sweep", code=1)
     assert line == "error: taken/sweep: cannot be written: Not a directory"
 
 
@@ -72,7 +72,7 @@ def test_a_folder_on_a_full_disk(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pipeline.execution.sweep.grid_sweeper.OmegaConf.save", full)
-    line = refused(capsys, "kernel=softmax", *CELL)
+    line = refused(capsys, "kernel=softmax", *CELL, code=1)
     assert line == "error: sweep: cannot be written: No space left on device; free space and run again"
 
 
@@ -94,6 +94,6 @@ def test_a_setting_that_the_searching_sweeper_does_not_have(
 ) -> None:
     """The names that are meant, and not Hydra's advice to append it."""
     lines = ["-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trails=3", "kernel=softmax,matmul", *CELL]
-    assert multirun(lines, ()) == 1
+    assert multirun(lines, ()) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "there is no 'n_trails' in hydra.sweeper" in line and "did you mean 'n_trials'?" in line

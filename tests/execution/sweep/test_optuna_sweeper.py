@@ -31,7 +31,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The plugin is found in the repository's root, as `python -m pipeline` finds it."""
+    """The plugin is found in the repository's root, as `kernelmill run` finds it."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, **more}
 

@@ -11,8 +11,8 @@ from tests.paths import ROOT
 
 
 def test_found_and_on_by_default() -> None:
-    """Launcher, sweeper and folders of `python -m pipeline`."""
-    command = [sys.executable, "-m", "pipeline", "--cfg", "hydra"]
+    """Launcher, sweeper and folders of `kernelmill run`."""
+    command = [sys.executable, "-m", "pipeline", "run", "--cfg", "hydra"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for line in (
         "_target_: hydra_plugins.kernelmill_launcher.KernelmillLauncher",

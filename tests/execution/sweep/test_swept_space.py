@@ -67,7 +67,7 @@ def test_plain_values_are_passed_through() -> None:
 
 
 def test_one_value_is_fixed() -> None:
-    """A list of one, as `python -m pipeline -m` hands values on, and ranges with one number."""
+    """A list of one, as `kernelmill sweep` hands values on, and ranges with one number."""
     swept = read(
         "a=choice(64)", "b=range(3,4)", "c=choice([1,2])", "d=interval(2,2)", "e=1,2", "f=choice('x y')"
     )

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from pipeline.cli.export import declared_kernels
 from pipeline.interop.dataset.dataset_card import Tables
 from pipeline.interop.dataset.dataset_export import Wanted, export
 from pipeline.interop.dataset.redaction import Cleaner
 from pipeline.interop.dataset.source_texts import Licensing, Texts
+from pipeline.plan.config.declared import declared_kernels
 from pipeline.records.exported import Row
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
@@ -37,7 +37,7 @@ def sample(root: Path, cases: list[Case] | None = None) -> Path:
 
 def exported(root: Path, out: Path, **wanted: Any) -> Tables:
     """Export with the kernels of this repository."""
-    return export(Wanted(root=str(root), out=str(out), **wanted), declared_kernels(ROOT), ROOT)
+    return export(Wanted(root=str(root), out=str(out), **wanted), declared_kernels(ROOT / "conf"), ROOT)
 
 
 def rows(out: Path) -> list[Row]:
@@ -68,7 +68,7 @@ def fail_first(root: Path, run: Run, reason: str) -> str:
 def texts(root: Path, folder: Path = ROOT, **licensing: Any) -> Texts:
     """Of a store and a checkout."""
     return Texts(
-        declared_kernels(ROOT),
+        declared_kernels(ROOT / "conf"),
         folder=folder,
         root=root,
         licensing=Licensing(**licensing),

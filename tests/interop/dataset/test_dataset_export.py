@@ -128,7 +128,7 @@ def test_nothing_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     private = [str(Path.cwd() / "x.cpp"), str(Path.home() / "y"), "/home/other/z", str(root / "w")]
     names = f"machine-of-mine somebody {KEY}"
     identity = fail_first(root, ours(root), f"{' '.join(private)} {names}: no such file")
-    command = f"python -m pipeline.cli.export --out {tmp_path / 'out'}"
+    command = f"kernelmill export --out {tmp_path / 'out'}"
     exported(root, tmp_path / "out", failures=True, command=command)
     content = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir()).decode()
     for secret in (*private, *names.split(), str(tmp_path), str(Path.cwd()), "/home/other"):
@@ -203,10 +203,10 @@ def test_the_card_says_what_is_in_it(tmp_path: Path) -> None:
     """Counts, licences, versions, and the command that made it."""
     root = tmp_path / "artifacts"
     run = ours(root)
-    tables = exported(root, tmp_path / "out", command="python -m pipeline.cli.export --out out")
+    tables = exported(root, tmp_path / "out", command="kernelmill export --out out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0\n")
-    assert "python -m pipeline.cli.export --out out" in card
+    assert "kernelmill export --out out" in card
     assert f"| softmax | cpu | float32 | cpp | yes | {tables.rows} |" in card
     assert f"| source | Apache-2.0 | this project | yes | {tables.rows} |" in card
     assert "- torch: 2" in card

@@ -83,9 +83,9 @@ def test_every_experiment_has_tasks(name: str, tmp_path: Path) -> None:
 def test_every_yaml_says_its_command(group: str, name: str) -> None:
     """The command in a file's first lines is one that can be typed."""
     text = (CONF / group / f"{name}.yaml").read_text()
-    commands = re.findall(r"^# (?:\w.*: )?python -m pipeline(?:\.plan)?((?: \S+=\S+)*)$", text, re.MULTILINE)
+    commands = re.findall(r"^# (?:\w.*: )?kernelmill (?:run|sweep|plan)((?: \S+=\S+)*)$", text, re.MULTILINE)
     if group != "hardware":
-        assert commands, "the first line says how to use it: # python -m pipeline …"
+        assert commands, "the first line says how to use it: # kernelmill run …"
     for command in commands:
         parse(shlex.split(command), CONF)
 

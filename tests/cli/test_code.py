@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.cli import machine_code
+from pipeline.cli.main import main
 from tests.report.code_run import write_code
 
 
@@ -16,7 +16,7 @@ def root(tmp_path_factory):
 
 def run(root, capsys, *arguments):
     """Exit code and what was printed."""
-    code = machine_code.main(["--root", str(root), *arguments])
+    code = main(["code", *arguments, "--root", str(root)])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 
@@ -114,7 +114,7 @@ def test_report(root, capsys, tmp_path):
     )
     text = file.read_text()
     assert (code, out) == (0, f"{file}: 8 targets\n")
-    assert text.startswith(f"<!-- python -m pipeline.cli.machine_code --root {root} report default=true")
+    assert text.startswith("<!-- kernelmill code report default=true")
     assert text.count("\n## ") == 9
     assert "| b200 | sm_100 |" in text and "| mi300x | gfx942 |" in text and "| cpu |" in text
     assert "grep -cP '\\bHGMMA\\b' kernel.sass" in text

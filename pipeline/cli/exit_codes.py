@@ -1,0 +1,22 @@
+"""Exit codes of every command."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a shell gets; `kernelmill --help` and the reference print this table."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    INCOMPLETE = 3
+    INTERRUPTED = 130
+
+
+MEANING = {
+    ExitCode.OK: "what was asked for is done; verdicts and outcomes of kernels are data, whatever they are",
+    ExitCode.FAILED: "a job failed, a file is damaged or missing, or a tool, disk or server refused",
+    ExitCode.USAGE: "the command line or a configuration is wrong; nothing was run",
+    ExitCode.INCOMPLETE: "bundle run: results were written, but some tasks did not finish",
+    ExitCode.INTERRUPTED: "stopped with Ctrl-C; finished results are kept, the same command continues",
+}

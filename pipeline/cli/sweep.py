@@ -1,0 +1,24 @@
+"""`kernelmill sweep`: every combination of listed values, as one run of Snakemake; Hydra's multirun."""
+
+import click
+
+from pipeline.cli.overrides import RAW, OverridesCommand, raw_argument
+from pipeline.cli.run import start
+
+
+@click.command("sweep", cls=OverridesCommand, context_settings=RAW)
+@raw_argument
+@click.pass_context
+def command(ctx: click.Context, arguments: tuple[str, ...]) -> int:
+    """Run every combination of the listed values; each is a job with an objective.
+
+    Values are listed as in Hydra: a,b,c, choice(a,b), range(1,65,16), glob(soft*), interval(0,1). A sweeper
+    such as hydra/sweeper=optuna chooses the combinations. All jobs are one run of Snakemake, whose arguments
+    follow --.
+
+    \b
+    Examples:
+      kernelmill sweep kernel=softmax,rms_norm workload=bert_base hardware=cpu
+      kernelmill sweep kernel=softmax hardware=cpu "workload.dimensions.tokens=range(1,65,16)" -- --dry-run
+    """
+    return start(("--multirun", *arguments), ctx.obj["passed_on"])

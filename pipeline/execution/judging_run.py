@@ -1,0 +1,153 @@
+"""Judge candidates from anywhere: a folder of problems in, a table of verdicts out, through Snakemake."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from pipeline.execution.snakemake_internals import only_progress
+from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
+from pipeline.plan.judging import Judging, plan_judging
+from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
+from pipeline.records.errors import ConfigError, KernelmillError, StoreError
+from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import read_record
+from pipeline.store.lock import take_lock
+from pipeline.verify.candidates.flashinfer.data_set import is_data_set
+from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
+from pipeline.verify.candidates.verdict_table import summary, write_table
+
+CONFIG_KEYS = ("problems", "hardware", "verify", "store")
+_HARDWARE, _VERIFY = "local", "standard"
+
+
+class Request(NamedTuple):
+    """What is judged, and how."""
+
+    folder: Path
+    hardware: str = _HARDWARE
+    verify: str = _VERIFY
+
+
+def judge(request: Request, *, out: Path, cores: str) -> int:
+    """Plan, run Snakemake, write and print what exists then, however it ended; returns the exit code."""
+    folder, hardware, verify = request
+    judging = plan_judging(folder, hardware=hardware, verify=verify, root=Path.cwd(), store=ROOT)
+    _check_writable(out)
+    for line in judging.complaints:
+        print(line, file=sys.stderr)
+    _forget_unjudged(judging)
+    # Every file is named after all that it depends on: if they exist, there is nothing to do.
+    there = all(_output(key).is_file() for key in judging.problems)
+    chosen = [f"problems={folder}", f"hardware={hardware}", f"verify={verify}"]
+    code = 0 if there else _snakemake(["--cores", cores, "judge", "--config", *chosen])
+    verdicts = collect(judging)
+    write_table(out, verdicts)
+    print(f"\n{summary(verdicts)}\nverdicts  {out}")
+    if is_data_set(folder):
+        traces = out.with_suffix(".jsonl")
+        write_traces(folder, verdicts, traces)
+        print(f"traces    {traces}")
+    if code not in (0, 1):  # interrupted
+        return code
+    return int(any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts))
+
+
+def _check_writable(path: Path) -> None:
+    """Before anything is run, not after."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ConfigError(f"--out {path}: expected a file in a folder that exists")
+
+
+def _output(key: str) -> Path:
+    return ROOT / "judge" / f"{key}.json"
+
+
+def _forget_unjudged(judging: Judging) -> None:
+    """What the judge did not come to a verdict on is tried again; the verdicts of the others are kept."""
+    for key in judging.problems:
+        with contextlib.suppress(StoreError):
+            verdicts = read_record(_output(key), JudgeOutput).verdicts
+            if any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts):
+                _output(key).unlink()
+
+
+def collect(judging: Judging) -> list[Verdict]:
+    """The verdicts of all problems; those that a job did not come to are `not_judged`."""
+    verdicts: list[Verdict] = []
+    for key, problem in judging.problems.items():
+        try:
+            verdicts += read_record(_output(key), JudgeOutput).verdicts
+        except StoreError:
+            log = ROOT / "logs" / "judge" / f"{key}.log"
+            failure = Failure(outcome=Outcome.NOT_JUDGED, reason=f"the job did not end: {log}")
+            verdicts += [_failed(problem, each, failure) for each in problem.candidates]
+    return verdicts
+
+
+def _failed(problem: ProblemFolder, candidate: CandidateFile, otherwise: Failure) -> Verdict:
+    failure = problem.failure or candidate.failure or otherwise
+    return Verdict(
+        problem=problem.name, solution=candidate.name, outcome=failure.outcome, reason=failure.reason
+    )
+
+
+def _snakemake(arguments: Sequence[str]) -> int:
+    """Run Snakemake in the foreground; Ctrl-C reaches it directly, and its end is awaited."""
+    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            continue
+        return code if code >= 0 else 128 - code
+
+
+def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "JudgingRun":
+    """Plan for Snakemake's `--config problems=DIR`; takes the checkout's lock where jobs will run.
+
+    An error that the user can fix is one line, and ends the process.
+    """
+    if main and not dryrun:
+        only_progress()
+    prefer_programs_in(Path(sys.executable).parent)
+    jobs_end_with_this()
+    try:
+        if "site" in config:
+            raise ConfigError("judge runs on one machine: leave the profile of the cluster out")
+        unknown = sorted(set(config) - set(CONFIG_KEYS))
+        if unknown:
+            raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
+        share(config)
+        lock = take_lock(LOCK) if main and not dryrun and not is_looking() else None
+        judging = plan_judging(
+            Path(str(config["problems"])),
+            hardware=str(config.get("hardware", _HARDWARE)),
+            verify=str(config.get("verify", _VERIFY)),
+            root=Path.cwd(),
+            store=ROOT,
+        )
+    except KernelmillError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    return JudgingRun(judging, lock)
+
+
+class JudgingRun:
+    """The files of a judging, as rules ask for them."""
+
+    def __init__(self, judging: Judging, lock: TextIO | None) -> None:
+        self._judging = judging
+        self._lock = lock  # held as long as this object lives
+        self.table = str(ROOT / "verdicts" / f"{judging.verdicts}.csv")
+
+    def judged(self, _wildcards: Any) -> list[str]:
+        """All problems' verdicts."""
+        return [str(ROOT / "judge" / f"{key}.json") for key in self._judging.problems]
+
+    def threads(self, wildcards: Any) -> int:
+        """One per candidate: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
+        return max(1, len(self._judging.problems[wildcards.key].candidates))

@@ -1,0 +1,68 @@
+"""What the device in this machine reaches: the name of a target in, its measured ceilings out."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from pipeline.records.errors import ConfigError
+from pipeline.records.hardware import Hardware
+from pipeline.report.ceilings_text import Measured
+
+Mode = Literal["known", "again", "afresh"]
+
+
+def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> Measured:
+    """Known figures, or measured now; the device is held meanwhile.
+
+    `again` keeps the better of old and new figures, `afresh` forgets the old ones.
+
+    Raises
+    ------
+    ConfigError
+        The hardware is not here, or not declared.
+    """
+    hardware, device = _device(name, conf)
+    from pipeline.measure import ceilings
+    from pipeline.measure.bench import PRELOAD
+    from pipeline.measure.circumstances import circumstances
+    from pipeline.measure.device_ceilings import DeviceCeilings
+    from pipeline.measure.lock import device_lock
+    from pipeline.sandbox.sandbox import ForkServer
+
+    measure: Callable[[ForkServer, ceilings.Device], DeviceCeilings] = {
+        "known": ceilings.measured,
+        "again": ceilings.measured_again,
+        "afresh": ceilings.measured_afresh,
+    }[mode]
+    kept = ceilings.Device(hardware.kind, device, root / "cache" / "ceilings")
+    server = ForkServer(preload=PRELOAD)
+    try:
+        with device_lock("cpu" if hardware.kind == "cpu" else device):
+            found = measure(server, kept)
+    finally:
+        server.close()
+    return Measured(
+        hardware=hardware,
+        ceilings=found,
+        circumstances=circumstances(hardware.kind),
+        file=ceilings.cache_path(kept),
+    )
+
+
+def _device(name: str, conf: Path) -> tuple[Hardware, str]:
+    """A declared target as this machine has it, and the fingerprint under which results on it are kept."""
+    from pipeline.plan.config.declared import declared_hardware
+    from pipeline.plan.config.groups import check_option
+    from pipeline.plan.local_machine import fingerprint, read_machine, resolve
+
+    check_option(conf, "hardware", name, name)
+    machine = read_machine()
+    declared = declared_hardware(conf)
+    device = resolve(declared[name], declared, machine)
+    if not device.present:
+        here = machine.gpu[2] if machine.gpu else machine.cpu.facts.get("model", "a CPU")
+        raise ConfigError(
+            f"{name}: no {device.hardware.architecture} device on this machine (it has {here}); "
+            "`kernelmill ceilings` measures what is here"
+        )
+    return device.hardware, fingerprint(device, machine)

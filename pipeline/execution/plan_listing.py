@@ -1,0 +1,123 @@
+"""What would run: overrides in, lines out: tasks with their variants, and what is pruned and why.
+
+Nothing is executed.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pipeline.plan.cluster_nodes import read_nodes
+from pipeline.plan.plan_cache import current_plan
+from pipeline.records.layout import STAGES, output_path, spec_path
+from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.record import Record, read_record, to_json
+from pipeline.records.specs import GenerateSpec
+from pipeline.records.variant import Generated
+from pipeline.stages.generate import generate
+
+ROOT = Path("artifacts")
+
+
+class Listing(Record, frozen=True, kw_only=True):
+    """A plan with the first round of its variants."""
+
+    plan: Plan
+    generated: dict[str, Generated]
+    """By key of generate."""
+
+
+View = Literal["summary", "variants", "paths", "json"]
+
+
+def lines(overrides: Sequence[str], view: View) -> list[str]:
+    """The plan of these overrides, one line after the other."""
+    plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT)
+    if view == "paths":
+        return list(_paths(plan))
+    listing = Listing(plan=plan, generated=_generated(plan))
+    if view == "json":
+        return [to_json(listing).decode()]
+    return list(_variants(listing) if view == "variants" else _summary(listing))
+
+
+def _generated(plan: Plan) -> dict[str, Generated]:
+    """What generate will propose in the first round."""
+    found = {}
+    for key in dict.fromkeys(task.row.generate for task in plan.tasks):
+        spec = read_record(spec_path(ROOT, "generate", key), GenerateSpec)
+        found[key] = generate(spec, [], key=key, round_number=0)
+    return found
+
+
+def _summary(listing: Listing) -> Iterator[str]:
+    plan, nodes = listing.plan, read_nodes(ROOT)
+    heading = ("kernel", "workload", "hardware", "optimization", "dtype", "variants", "space", "runs on")
+    yield from _table([heading, *(_row(task, listing, nodes) for task in plan.tasks)])
+    yield ""
+    points = _pruned_points(listing)
+    if points:
+        yield "Points left out by constraints (each rule counts what the rules before it left):"
+        yield from _table([(f"{count:,}", *names) for names, count in points.items()], indent=2)
+        yield ""
+    if plan.pruned:
+        yield "Cells left out:"
+        yield from (f"  {cell}" for cell in plan.pruned)
+        yield ""
+    variants = sum(len(listing.generated[task.row.generate].variants) for task in plan.tasks)
+    rounds = max(task.row.rounds for task in plan.tasks)
+    first = f" in the first of {rounds} rounds" if rounds > 1 else ""
+    left_out = f", {len(plan.pruned)} cells left out" if plan.pruned else ""
+    yield f"{plan.experiment}: {len(plan.tasks)} tasks, {variants:,} variants{first}{left_out}"
+
+
+def _row(task: PlannedTask, listing: Listing, nodes: Container[str]) -> tuple[str, ...]:
+    row, generated = task.row, listing.generated[task.row.generate]
+    here = "a node" if row.hardware in nodes else "this machine"
+    where = here if row.device_present else "absent: compiled and interpreted"
+    if row.recorded is not None:
+        where = f"replayed: {row.recorded}"
+    counts = f"{len(generated.variants):,}", f"{sum(generated.space.values()):,}"
+    return row.kernel, row.workload, row.hardware, row.optimization, row.dtype, *counts, where
+
+
+def _pruned_points(listing: Listing) -> Counter[tuple[str, str, str]]:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for task in listing.plan.tasks:
+        for pruned in listing.generated[task.row.generate].pruned:
+            name = f"{task.row.kernel}.{pruned.implementation}"
+            counts[name, pruned.reason, pruned.rule] += pruned.count or 0
+    return counts
+
+
+def _variants(listing: Listing) -> Iterator[str]:
+    for task in listing.plan.tasks:
+        row = task.row
+        yield f"{row.kernel} {row.workload} {row.hardware} {row.optimization}"
+        for variant in listing.generated[row.generate].variants:
+            values = " ".join(f"{name}={value}" for name, value in variant.tunables.items())
+            yield f"  {variant.id}  {variant.implementation}  {values}"
+
+
+def _paths(plan: Plan) -> Iterator[str]:
+    for stage in STAGES:
+        for key in dict.fromkeys(getattr(task.row, stage) for task in plan.tasks):
+            rounds = next(task.row.rounds for task in plan.tasks if getattr(task.row, stage) == key)
+            yield from (str(output_path(ROOT, stage, key, number)) for number in range(rounds))
+    yield from (str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations)
+    yield str(ROOT / "aggregate" / plan.aggregate / "summary.json")
+    yield str(ROOT / "report" / plan.aggregate / "report.html")
+    yield str(ROOT / "track" / plan.aggregate / "tracked.json")
+
+
+def _table(rows: Sequence[Sequence[str]], indent: int = 0) -> Iterator[str]:
+    """Columns aligned; numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    numeric = [all(row[column][:1].isdigit() for row in rows[1:] or rows) for column in range(len(widths))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        yield (" " * indent + "  ".join(cells)).rstrip()
