@@ -289,17 +289,21 @@ def hardware() -> str:
 
 
 def commands() -> str:
-    """The commands with their options, from the console script."""
+    """The commands with their options, and the exit codes."""
+    from pipeline.cli.exit_codes import MEANING
+    from pipeline.cli.main import kernelmill
+
     lines = [
         "# Commands",
         "",
-        "`kernelmill COMMAND --help` prints the same. `kernelmill run` is the same command.",
+        "`kernelmill COMMAND --help` prints the same. `python -m pipeline` is the same command.",
         "",
+        "| exit code | meaning |",
+        "|---:|---|",
+        *(f"| {code.value} | {meaning} |" for code, meaning in MEANING.items()),
+        "",
+        *_command(kernelmill, None, "kernelmill"),
     ]
-    script = _project().get("scripts", {}).get("kernelmill")
-    if script:
-        module, _, attribute = script.partition(":")
-        lines += _command(getattr(importlib.import_module(module), attribute), None, "kernelmill")
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.execution import snakemake_command
-from pipeline.execution.snakemake_command import Ended
+from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.plan import plan_cache
 from pipeline.records.plan import Plan
 from tests.paths import ROOT
@@ -93,9 +93,9 @@ def test_snakemake_gets_the_same_overrides(
     """Overrides as Snakemake's configuration, the rest as it is; its exit code is ours."""
     calls: list[list[str]] = []
 
-    def snakemake(given: list[str]) -> Ended:
+    def snakemake(given: list[str]) -> SnakemakeExit:
         calls.append(list(given))
-        return Ended(code=7, interrupted=False)
+        return SnakemakeExit(code=7, interrupted=False)
 
     plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
     monkeypatch.chdir(ROOT)
