@@ -151,7 +151,7 @@ class Arena:
 
     def bits(self, slot: Slot) -> torch.Tensor:
         """The tensor as integers of the same size, so that NaN compares equal to itself."""
-        return self._region(slot).as_strided(slot.shape, slot.strides, slot.guard)
+        return self.region(slot).as_strided(slot.shape, slot.strides, slot.guard)
 
     def copy(self, slot: Slot) -> torch.Tensor:
         """A contiguous copy that nobody else can reach."""
@@ -161,7 +161,7 @@ class Arena:
         """Fill guards and slack, write the inputs, poison the outputs."""
         for slot in layout.slots:
             guard, poison = words(slot, patterns)
-            self._region(slot).fill_(guard)
+            self.region(slot).fill_(guard)
             if slot.role == "input":
                 self.view(slot).copy_(inputs[slot.name])
             else:
@@ -169,7 +169,7 @@ class Arena:
 
     def trespass(self, slot: Slot, patterns: Patterns) -> str | None:
         """What was written outside a tensor, or None."""
-        region = self._region(slot)
+        region = self.region(slot)
         guard, _ = words(slot, patterns)
         before, after = region[: slot.guard], region[slot.guard + slot.span :]
         for band, place in ((before, "before its start"), (after, "past its end")):
@@ -185,7 +185,7 @@ class Arena:
                 return f"{slot.name}: the padding after {rows}"
         return None
 
-    def _region(self, slot: Slot) -> torch.Tensor:
+    def region(self, slot: Slot) -> torch.Tensor:
         """Guards and span as integers."""
         count = 2 * slot.guard + slot.span
         return torch.frombuffer(self._memory, dtype=_INTEGERS[slot.itemsize], count=count, offset=slot.start)

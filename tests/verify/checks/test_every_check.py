@@ -110,14 +110,14 @@ WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
 def write_past(stage: Stage, name: str, distance: int) -> None:
     """Write behind a tensor."""
     slot = next(slot for slot in stage.layout.slots if slot.name == name)
-    region = stage.arena._region(slot)
+    region = stage.arena.region(slot)
     region[slot.guard + slot.span + distance] = 0
 
 
 def write_before(stage: Stage, name: str, distance: int) -> None:
     """Write in front of a tensor."""
     slot = next(slot for slot in stage.layout.slots if slot.name == name)
-    stage.arena._region(slot)[slot.guard - distance] = 0
+    stage.arena.region(slot)[slot.guard - distance] = 0
 
 
 def poison(stage: Stage, count: int) -> None:

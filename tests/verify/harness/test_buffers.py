@@ -103,7 +103,7 @@ def test_where_it_was_written() -> None:
     slot = layout.slots[0]
     with Arena(layout.size) as arena:
         arena.write(layout, {"x": torch.ones(5, 7), "weight": torch.ones(7)}, FIRST)
-        region = arena._region(slot)
+        region = arena.region(slot)
         region[slot.guard - 2] = 1
         assert (
             arena.trespass(slot, FIRST)

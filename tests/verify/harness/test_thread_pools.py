@@ -1,25 +1,11 @@
-"""Threads of libraries that keep a pool are nobody's left-over."""
+"""Threads of libraries that keep a pool are not the candidate's."""
 
-import subprocess
-import sys
+from pathlib import Path
 
-SCRIPT = """
-import os, sys, threading, time
-import numpy as np
-from pipeline.verify.harness.in_place.observer import Observer
-if child := os.fork():  # as a candidate's process is: pools of threads do not survive that
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-watch = Observer(lambda: 0, threads=2)
-with watch.call():
-    np.ones((700, 700), np.float32) @ np.ones((700, 700), np.float32)
-print(watch.noticed(inspect=False, native=True).threads)
-with watch.call():
-    threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
-print(watch.noticed(inspect=False, native=True).threads)
-"""
+from tests.verify.harness.returning.candidate_process import answer_of
+from tests.verify.harness.returning.in_a_child import Answer, count_threads
 
 
-def test_products_of_the_interpreter_leave_no_thread() -> None:
+def test_products_of_the_interpreter_leave_no_thread(tmp_path: Path) -> None:
     """NumPy's linear algebra starts threads at the first large product; one of the candidate's own counts."""
-    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["0", "1"]
+    assert answer_of(count_threads, tmp_path, Answer).items == ("0", "1")

@@ -17,7 +17,6 @@ from pipeline.verify.oracle.rounding.wrapped_run import output_tensors
 from pipeline.verify.oracle.tolerance import Expected, deviation
 from tests.verify.oracle.rounding_cases import CASES, normal
 
-DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 TIDY = 0.6
 """Share of the bound below which right ways stay: far from rejection."""
 
@@ -32,7 +31,11 @@ def shares(
     return found
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.float16, pytest.param(torch.bfloat16, marks=pytest.mark.slow)],
+    ids=str,
+)
 @pytest.mark.parametrize("name", CASES)
 def test_right_and_wrong_ways(name: str, dtype: torch.dtype) -> None:
     """Other orders and formulas pass by far; wrong constants, types and missing terms fail."""
@@ -45,7 +48,7 @@ def test_right_and_wrong_ways(name: str, dtype: torch.dtype) -> None:
     assert min(wrong.values()) > 1, wrong
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 @pytest.mark.parametrize("name", ["layer_norm", "gelu", "matmul 512", "attention", "cross_entropy"])
 def test_bounds_do_not_depend_on_luck(name: str, seed: int) -> None:
     """Other random errors give other bounds, not other verdicts."""

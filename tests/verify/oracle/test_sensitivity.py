@@ -143,8 +143,19 @@ def passes(function: Callable, case: PreparedCase) -> bool:
     return deviation(result.reshape(expected.reference.shape), expected).passed
 
 
-@pytest.mark.parametrize("mode", ["measured", "interpreted"])
-@pytest.mark.parametrize("preset", PRESETS)
+def runs(always: Callable[[str, str], bool]) -> pytest.MarkDecorator:
+    """Every preset in both modes; those that only deepen the coverage are slow."""
+    return pytest.mark.parametrize(
+        ("preset", "mode"),
+        [
+            pytest.param(preset, mode, marks=() if always(preset, mode) else pytest.mark.slow)
+            for preset in PRESETS
+            for mode in ("measured", "interpreted")
+        ],
+    )
+
+
+@runs(lambda preset, _: preset == "standard")
 @pytest.mark.parametrize("element", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("kernel", RIGHT)
 def test_right_results_pass(kernel: str, element: str, preset: str, mode: str) -> None:
@@ -153,8 +164,7 @@ def test_right_results_pass(kernel: str, element: str, preset: str, mode: str) -
     assert [case.case.label for case in tried if not passes(RIGHT[kernel], case)] == []
 
 
-@pytest.mark.parametrize("mode", ["measured", "interpreted"])
-@pytest.mark.parametrize("preset", PRESETS)
+@runs(lambda preset, mode: preset == "standard" or mode == "measured")
 @pytest.mark.parametrize("mistake", WRONG)
 def test_mistakes_are_found(mistake: str, preset: str, mode: str) -> None:
     """Each mistake fails at least one case of each preset."""

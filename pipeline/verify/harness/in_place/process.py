@@ -54,10 +54,10 @@ def serve(channel: Channel) -> None:
             load.job, load.compiled, Path(load.root), Path(load.folder)
         )
     except Exception as error:
-        channel.send(_refused(error))
+        channel.send(refusal_of(error))
         return
     channel.send(ReadyReply())
-    run = _on_host if load.device == "cpu" else functools.partial(_on_device, load.device)
+    run = launch_on_host if load.device == "cpu" else functools.partial(launch_on_device, load.device)
     while True:
         try:
             call: CallRequest = channel.receive(CallRequest)
@@ -67,7 +67,7 @@ def serve(channel: Channel) -> None:
         try:
             seen = run(launch, memory, call, watch)
         except Exception as error:
-            channel.send(_refused(error))
+            channel.send(refusal_of(error))
             return
         noticed = watch.noticed(inspect=call.inspect, native=load.device == "cpu")
         channel.send(CallReply(outputs=seen, noticed=noticed))
@@ -85,9 +85,10 @@ def _counter(load: LoadRequest) -> Callable[[], int] | None:
 _Launch = Callable[[dict[str, torch.Tensor]], None]
 
 
-def _on_host(
+def launch_on_host(
     launch: _Launch, memory: mmap.mmap, call: CallRequest, watch: Observer
 ) -> tuple[OutputState, ...]:
+    """Launch on the mapped buffers themselves."""
     tensors = {slot.name: view(memory, slot) for slot in call.layout.slots}
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     kept = _disturb("cpu") if call.disturb else None
@@ -101,7 +102,7 @@ def _on_host(
     return _seen(tensors, addresses, call.layout)
 
 
-def _on_device(
+def launch_on_device(
     device: str, launch: _Launch, memory: mmap.mmap, call: CallRequest, watch: Observer
 ) -> tuple[OutputState, ...]:
     """The same layout in one allocation of the device: guards and poison go there and back with the rest."""
@@ -169,7 +170,7 @@ def _seen(
     )
 
 
-def _refused(error: Exception) -> RefusedReply:
+def refusal_of(error: Exception) -> RefusedReply:
     """The traceback goes to the log; running out of memory is the sandbox's to tell."""
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         raise error

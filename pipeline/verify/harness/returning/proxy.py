@@ -47,7 +47,7 @@ class CandidateMemory(Arena):
         """Write tensors between guard bands, and remember all bytes."""
         self._written = {}
         for slot in slots:
-            region = self._region(slot)
+            region = self.region(slot)
             region.fill_(repeat_word(_GUARD, slot.itemsize))
             if slot.span:
                 distinct(self.view(slot)).copy_(distinct(tensors[slot.name]))
@@ -62,7 +62,7 @@ class CandidateMemory(Arena):
         mutated: dict[str, torch.Tensor] = {}
         trespass = None
         for name, (slot, before) in self._written.items():
-            changed = self._region(slot) != before
+            changed = self.region(slot) != before
             if not bool(changed.any()):
                 continue
             inside = torch.zeros_like(changed)

@@ -22,7 +22,9 @@ def call(layout: Layout, **changes: bool | float) -> CallRequest:
     return CallRequest(layout=layout, threads=1, **changes)
 
 
-@pytest.mark.parametrize("run", [process._on_host, lambda *call: process._on_device("cpu", *call)])
+@pytest.mark.parametrize(
+    "run", [process.launch_on_host, lambda *call: process.launch_on_device("cpu", *call)]
+)
 @pytest.mark.parametrize("padded", [False, True])
 def test_launch_writes_into_the_shared_buffers(run, padded: bool) -> None:
     """Results, guards and inputs are there afterwards, also when a device computed in between."""
@@ -51,7 +53,7 @@ def test_outputs_that_were_replaced_are_seen() -> None:
     with Arena(layout.size) as arena:
         descriptor = os.open(arena.path, os.O_RDWR)
         watch = Observer(None, threads=1)
-        (seen,) = process._on_host(replace, mmap.mmap(descriptor, layout.size), call(layout), watch)
+        (seen,) = process.launch_on_host(replace, mmap.mmap(descriptor, layout.size), call(layout), watch)
         os.close(descriptor)
     assert seen.shape == (29, 13)
     assert seen.moved
@@ -59,9 +61,9 @@ def test_outputs_that_were_replaced_are_seen() -> None:
 
 def test_refusals_are_one_line() -> None:
     """The reason is the exception's first line; memory is the sandbox's to tell."""
-    assert process._refused(ValueError("bad size\nmore")).reason == "ValueError: bad size"
+    assert process.refusal_of(ValueError("bad size\nmore")).reason == "ValueError: bad size"
     with pytest.raises(MemoryError):
-        process._refused(MemoryError())
+        process.refusal_of(MemoryError())
 
 
 def test_late_writes_on_a_device_are_seen() -> None:
@@ -78,7 +80,7 @@ def test_late_writes_on_a_device_are_seen() -> None:
         descriptor = os.open(arena.path, os.O_RDWR)
         watch = Observer(None, threads=1)
         memory = mmap.mmap(descriptor, layout.size)
-        (seen,) = process._on_device("cpu", late, memory, call(layout, settle=0.3), watch)
+        (seen,) = process.launch_on_device("cpu", late, memory, call(layout, settle=0.3), watch)
         os.close(descriptor)
     writers[0].join()
     assert seen.changed_later

@@ -4,13 +4,14 @@ The fork server is made at import: other tests use torch's thread pool, which do
 """
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 
+from pipeline.sandbox.channel import Channel
 from pipeline.sandbox.sandbox import Child, ForkServer, Limits
 from pipeline.verify.harness.buffers import Arena, Slot
 from pipeline.verify.harness.returning.encoding import encode, place
@@ -31,6 +32,31 @@ SERVER = ForkServer(
 )
 _ROOM = 1 << 24  # bytes of the arena; outputs begin in its middle
 _SECONDS = 60.0
+T = TypeVar("T")
+RUNS_BODIES = """
+class ModelNew(torch.nn.Module):
+    def forward(self, body, *arguments):
+        made = {}
+        exec("def forward(self, x):\\n" + body, globals(), made)
+        return made["forward"](self, *arguments)
+"""
+"""A candidate that gets the body of its `forward(self, x)` with each call, so that many share a process."""
+
+
+def body(lines: str) -> str:
+    """The argument for `RUNS_BODIES`."""
+    return textwrap.indent(lines.strip(), "    ")
+
+
+def answer_of(serve: Callable[[Channel], None], folder: Path, kind: type[T]) -> T:
+    """What a function of a module sends from a fresh child of the server."""
+    target = f"{serve.__module__}:{serve.__name__}"
+    child = SERVER.start(target, limits=Limits(seconds=_SECONDS), log=folder / "log.txt")
+    try:
+        answer: T = child.receive(_SECONDS, kind)
+        return answer
+    finally:
+        child.stop()
 
 
 class CandidateProcess:
@@ -111,10 +137,18 @@ class CandidateProcess:
     def value(self, returned: ReturnedTensor) -> torch.Tensor:
         """The copy in shared memory."""
         assert returned.offset is not None
-        dtype: torch.dtype = getattr(torch, returned.dtype)
-        count = torch.Size(returned.shape).numel()
-        flat = torch.frombuffer(self.arena._memory, dtype=dtype, count=count, offset=returned.offset)
-        return flat.clone().reshape(returned.shape)
+        plain = torch.empty(returned.shape, device="meta")
+        slot = Slot(
+            name=returned.name,
+            role="output",
+            dtype=returned.dtype,
+            shape=tuple(plain.shape),
+            strides=tuple(plain.stride()),
+            start=returned.offset,
+            guard=0,
+            span=plain.numel(),
+        )
+        return self.arena.copy(slot)
 
     def _write(self, slots: tuple[Slot, ...], tensors: Mapping[str, torch.Tensor]) -> None:
         for slot in slots:

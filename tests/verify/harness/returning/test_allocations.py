@@ -81,7 +81,7 @@ def test_guards_of_tensors_that_are_gone_are_looked_at() -> None:
     del tensor
     assert fresh.spans() == []
     assert len(fresh.trespasses()) == 1
-    assert fresh._blocks == []
+    assert fresh.trespasses() == ()
 
 
 def test_strides_are_kept() -> None:

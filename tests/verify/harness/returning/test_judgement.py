@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.case_set import Case, CaseSet
+from pipeline.verify.harness.returning.case_set import Case, ModelOracle
 from pipeline.verify.harness.returning.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.judged_calls import refusal
@@ -18,18 +18,18 @@ from pipeline.verify.harness.returning.messages import (
     ReturnedTensor,
     TorchOperation,
 )
+from pipeline.verify.harness.returning.planning.case_plans import CasePlanner
+from pipeline.verify.harness.returning.planning.trial_conditions import Condition
 from pipeline.verify.harness.returning.proxy import CandidateMemory
-from tests.verify.harness.returning.problems import SCALED_SOFTMAX, SETTINGS, problem_of
+from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
 
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """The first case of a problem."""
-    case_set = CaseSet(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX), SETTINGS)
-    case_set.prepare()
-    found = case_set.case(case_set.plans[0])
-    assert found is not None
-    return found
+    """The first draw of a problem."""
+    planner = CasePlanner(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX))
+    condition = Condition(kind="base", sizes={}, weights=1, seed=2, refusable=False)
+    return ModelOracle(planner, None).case(planner.make(condition))
 
 
 def call(case: Case, output: torch.Tensor | None = None, **changes) -> ObservedCall:

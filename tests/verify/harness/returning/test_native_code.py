@@ -1,12 +1,13 @@
 """What shared objects import past PyTorch's dispatcher."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.verify.harness.returning.observers.native_code import direct_calls
+from tests.verify.harness.returning.candidate_process import answer_of
+from tests.verify.harness.returning.in_a_child import Answer, own_code
 
 SOURCE = """
 namespace at { struct Tensor; namespace native { void softmax_cpu(const Tensor&); }
@@ -42,9 +43,6 @@ def test_what_is_no_library_has_none(tmp_path: Path) -> None:
         assert direct_calls(str(tmp_path / name)) == ()
 
 
-def test_libraries_of_packages_are_not_its_own() -> None:
-    """A process that has Python, NumPy and PyTorch has mapped nothing else."""
-    module = "pipeline.verify.harness.returning.observers.native_code"
-    script = f"import numpy, torch; from {module} import mapped; print(mapped())"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ended.stdout.strip() == "()"
+def test_libraries_of_packages_are_not_its_own(tmp_path: Path) -> None:
+    """A process that has Python, NumPy, PyTorch and Triton has mapped nothing else."""
+    assert answer_of(own_code, tmp_path, Answer).items == ()

@@ -1,5 +1,6 @@
 """What a candidate's process notices of small candidates, one for each thing."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from pipeline.sandbox.sandbox import ChildEnded
 from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply
-from tests.verify.harness.returning.candidate_process import CandidateProcess
+from tests.verify.harness.returning.candidate_process import RUNS_BODIES, CandidateProcess, body
 
 HEAD = """
 import torch, triton, triton.language as tl
@@ -30,14 +31,26 @@ def launch(kernel, x, y=None):
 X = torch.linspace(-3, 3, 100).reshape(4, 25)
 
 
-def run(
-    tmp_path: Path, forward: str, *, head: str = "", where: str = "interpreter", **options: object
-) -> CallReply:
-    """One call of a candidate whose `forward(self, x)` has this body."""
-    body = "\n".join(f"        {line}" for line in forward.strip().splitlines())
-    model = f"class ModelNew(torch.nn.Module):\n    def forward(self, x):\n{body}\n"
-    with CandidateProcess(f"{HEAD}\n{head}\n{model}", tmp_path, where=where) as talk:  # type: ignore[arg-type]
-        return talk.run(X, **options)
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CandidateProcess]:
+    """One process for all candidates that leave it as it was."""
+    with CandidateProcess(HEAD + RUNS_BODIES, tmp_path_factory.mktemp("shared")) as talk:
+        assert isinstance(talk.construct(), ReadyReply)
+        yield talk
+
+
+def call(talk: CandidateProcess, forward: str, **options: object) -> CallReply:
+    """One call of a `forward(self, x)` with this body."""
+    done = talk.call(body(forward), X, **options)
+    assert isinstance(done, CallReply), done
+    return done
+
+
+def run(tmp_path: Path, forward: str, *, head: str = "", **options: object) -> CallReply:
+    """The same in a process of its own."""
+    with CandidateProcess(f"{HEAD}\n{head}\n{RUNS_BODIES}", tmp_path) as talk:
+        assert isinstance(talk.construct(), ReadyReply)
+        return call(talk, forward, **options)
 
 
 def operations(done: CallReply) -> dict[str, tuple[bool, bool]]:
@@ -45,12 +58,10 @@ def operations(done: CallReply) -> dict[str, tuple[bool, bool]]:
     return {each.name: (each.from_own, each.is_output) for each in done.observed.operations}
 
 
-def test_own_kernel_is_the_only_thing_seen(tmp_path: Path) -> None:
+def test_own_kernel_is_the_only_thing_seen(shared: CandidateProcess) -> None:
     """A right candidate: one launch that computed, nothing else."""
-    source = f"{HEAD}\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): return launch(double, x)"
-    with CandidateProcess(source, tmp_path) as talk:
-        done = talk.run(X)
-        assert torch.equal(talk.value(done.outputs[0]), X * 2)
+    done = call(shared, "return launch(double, x)")
+    assert torch.equal(shared.value(done.outputs[0]), X * 2)
     assert [(each.kind, each.name, each.count, each.copies) for each in done.observed.launches] == [
         ("triton", "double", 1, False)
     ]
@@ -72,16 +83,18 @@ def test_own_kernel_is_the_only_thing_seen(tmp_path: Path) -> None:
         "torch.softmax(x, 1).t().contiguous().t()",
     ],
 )
-def test_operator_of_pytorch_is_named_and_known_as_the_output(tmp_path: Path, expression: str) -> None:
+def test_operator_of_pytorch_is_named_and_known_as_the_output(
+    shared: CandidateProcess, expression: str
+) -> None:
     """However it is called, and wherever its result is moved."""
-    found = operations(run(tmp_path, f"return {expression}"))
+    found = operations(call(shared, f"return {expression}"))
     assert found["aten::_softmax"] == (False, True)
 
 
-def test_operator_in_a_thread_is_seen(tmp_path: Path) -> None:
+def test_operator_in_a_thread_is_seen(shared: CandidateProcess) -> None:
     """Threads of Python are watched."""
-    done = run(
-        tmp_path,
+    done = call(
+        shared,
         """
 import concurrent.futures
 with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -91,9 +104,9 @@ with concurrent.futures.ThreadPoolExecutor(1) as pool:
     assert operations(done)["aten::exp"] == (False, True)
 
 
-def test_operator_hidden_from_the_mode_is_seen(tmp_path: Path) -> None:
+def test_operator_hidden_from_the_mode_is_seen(shared: CandidateProcess) -> None:
     """PyTorch's profiler sees what escapes the dispatch mode."""
-    done = run(tmp_path, "with torch._C._DisableTorchDispatch():\n    return torch.softmax(x, 1)")
+    done = call(shared, "with torch._C._DisableTorchDispatch():\n    return torch.softmax(x, 1)")
     assert "aten::_softmax" in operations(done)
 
 
@@ -109,31 +122,31 @@ def soft(x: torch.Tensor) -> torch.Tensor:
     assert [each.name for each in done.observed.launches] == ["mine::soft"]
 
 
-def test_finishing_touch_on_own_results_is_told_apart(tmp_path: Path) -> None:
+def test_finishing_touch_on_own_results_is_told_apart(shared: CandidateProcess) -> None:
     """A sum of partial results works on what an own kernel made."""
-    found = operations(run(tmp_path, "return launch(double, x).sum(1)"))
+    found = operations(call(shared, "return launch(double, x).sum(1)"))
     assert found == {"aten::sum": (True, True)}
 
 
-def test_moves_are_no_operations(tmp_path: Path) -> None:
+def test_moves_are_no_operations(shared: CandidateProcess) -> None:
     """Views, copies, casts and constants compute nothing."""
     forward = """
 y = torch.zeros(4, 25, device=x.device)
 y.copy_(x.t().contiguous().t().to(torch.float64).reshape(4, 25))
 return launch(double, y[:, :]).clone()
 """
-    assert run(tmp_path, forward).observed.operations == ()
+    assert call(shared, forward).observed.operations == ()
 
 
-def test_kernel_that_only_copies_is_marked(tmp_path: Path) -> None:
+def test_kernel_that_only_copies_is_marked(shared: CandidateProcess) -> None:
     """Equal bits are a copy, however they were computed."""
-    done = run(tmp_path, "return launch(copy, x)")
+    done = call(shared, "return launch(copy, x)")
     assert done.observed.launches[0].copies
 
 
-def test_launches_are_left_out_on_request(tmp_path: Path) -> None:
+def test_launches_are_left_out_on_request(shared: CandidateProcess) -> None:
     """What comes out then was not made by them."""
-    done = run(tmp_path, "return launch(double, x)", suppress=True)
+    done = call(shared, "return launch(double, x)", suppress=True)
     assert done.outputs[0].unwritten == X.numel()
     assert done.observed.launches[0].count == 1
 
@@ -162,41 +175,39 @@ def before(y):
     assert "before its start" in done.observed.out_of_bounds[0]
 
 
-def test_unwritten_elements_are_counted(tmp_path: Path) -> None:
+def test_unwritten_elements_are_counted(shared: CandidateProcess) -> None:
     """What nobody wrote still holds the pattern, in the first call and in later ones."""
-    source = f"{HEAD}\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
-    source += "        y = torch.empty_like(x)\n        return launch(double, x[:3], y)"
-    with CandidateProcess(source, tmp_path) as talk:
-        talk.construct()
-        counts = []
-        for _ in range(4):
-            done = talk.call(X)
-            assert isinstance(done, CallReply), done
-            counts.append(done.outputs[0].unwritten)
-    assert counts == [25] * 4
+    forward = "return launch(double, x[:3], torch.empty_like(x))"
+    assert [call(shared, forward).outputs[0].unwritten for _ in range(4)] == [25] * 4
+
+
+CHANGES = {
+    "time.perf_counter was replaced": "import time\ntime.perf_counter = lambda: 0.0",
+    "torch.allclose was replaced": "torch.allclose = lambda *a, **k: True",
+    "random state was seeded": "torch.manual_seed(3)",
+    "default dtype was changed": "torch.set_default_dtype(torch.float64)",
+    "a process was forked": "import os\nif os.fork() == 0: os._exit(0)",
+    "pipeline.verify.harness.buffers.view was replaced": (
+        "import pipeline.verify.harness.buffers as b\nb.view = print"
+    ),
+    "sys.settrace": "import sys\nsys.settrace(lambda *a: None)",
+}
 
 
 @pytest.mark.parametrize(
-    ("forward", "said"),
+    "changes",
     [
-        ("import time\ntime.perf_counter = lambda: 0.0", "time.perf_counter was replaced"),
-        ("torch.allclose = lambda *a, **k: True", "torch.allclose was replaced"),
-        ("torch.Tensor.data_ptr = lambda self: 0", "torch.Tensor.data_ptr"),
-        ("torch.manual_seed(3)", "random state was seeded"),
-        ("torch.set_default_dtype(torch.float64)", "default dtype was changed"),
-        ("import os\nif os.fork() == 0: os._exit(0)", "a process was forked"),
-        (
-            "import pipeline.verify.harness.buffers as b\nb.view = print",
-            "pipeline.verify.harness.buffers.view was replaced",
-        ),
-        ("torch._C._autograd._disable_profiler()", "profiler was stopped"),
-        ("import sys\nsys.settrace(lambda *a: None)", "sys.settrace"),
+        pytest.param(CHANGES, id="what the process can go on with"),
+        pytest.param({"torch.Tensor.data_ptr": "torch.Tensor.data_ptr = lambda self: 0"}, id="data_ptr"),
+        pytest.param({"profiler was stopped": "torch._C._autograd._disable_profiler()"}, id="profiler"),
     ],
 )
-def test_changes_around_it_are_named(tmp_path: Path, forward: str, said: str) -> None:
-    """A right kernel that changes what is not its own."""
-    done = run(tmp_path, f"y = launch(double, x)\n{forward}\nreturn y")
-    assert any(said in line for line in done.observed.tampering), done.observed.tampering
+def test_changes_around_it_are_named(tmp_path: Path, changes: dict[str, str]) -> None:
+    """A right kernel that changes what is not its own; each change is named."""
+    lines = "\n".join(changes.values())
+    done = run(tmp_path, f"y = launch(double, x)\n{lines}\nreturn y")
+    said = "; ".join(done.observed.tampering)
+    assert [words for words in changes if words not in said] == [], said
 
 
 def test_threads_and_processes_that_stay_are_counted(tmp_path: Path) -> None:
@@ -212,7 +223,7 @@ return launch(double, x)
     assert observed.children == 1
 
 
-def test_work_after_return_is_seen(tmp_path: Path) -> None:
+def test_work_after_return_is_seen(shared: CandidateProcess) -> None:
     """An output that changes after `forward` has returned."""
     forward = """
 import threading, time
@@ -223,7 +234,7 @@ def later():
 threading.Thread(target=later).start()
 return y
 """
-    assert run(tmp_path, forward, settle=0.6).outputs[0].changed_later
+    assert call(shared, forward, settle=0.6).outputs[0].changed_later
 
 
 @pytest.mark.parametrize(
@@ -235,15 +246,15 @@ return y
         ("return x.to_sparse()", "torch.sparse_coo"),
     ],
 )
-def test_what_is_no_plain_tensor_is_only_named(tmp_path: Path, forward: str, kind: str) -> None:
+def test_what_is_no_plain_tensor_is_only_named(shared: CandidateProcess, forward: str, kind: str) -> None:
     """Nothing of it is read."""
-    output = run(tmp_path, forward).outputs[0]
+    output = call(shared, forward).outputs[0]
     assert (output.kind, output.offset) == (kind, None)
 
 
-def test_form_of_the_outputs_is_told(tmp_path: Path) -> None:
+def test_form_of_the_outputs_is_told(shared: CandidateProcess) -> None:
     """Strides, aliases, overlaps of several outputs."""
-    done = run(tmp_path, "return x, launch(double, x).t(), torch.zeros(3).expand(2, 3), x[0].clone()")
+    done = call(shared, "return x, launch(double, x).t(), torch.zeros(3).expand(2, 3), x[0].clone()")
     first, second, third, fourth = done.outputs
     assert done.structure == "tuple"
     assert first.aliases == ("input 0",)
@@ -253,7 +264,7 @@ def test_form_of_the_outputs_is_told(tmp_path: Path) -> None:
     assert (fourth.name, fourth.shape) == ("output 3", (25,))
 
 
-def test_candidate_for_the_device_runs_on_the_host(tmp_path: Path) -> None:
+def test_candidate_for_the_device_runs_on_the_host(shared: CandidateProcess) -> None:
     """What code that was written for CUDA asks and does, without a device."""
     forward = """
 assert torch.cuda.is_available() and x.is_cuda and x.device == torch.device("cuda", 0) and x.get_device() == 0
@@ -274,7 +285,7 @@ assert start.elapsed_time(end) >= 0 and torch.cuda.current_stream().cuda_stream 
 torch.backends.cuda.matmul.allow_tf32 = False
 return y.to(x.device)
 """
-    done = run(tmp_path, forward)
+    done = call(shared, forward)
     assert done.observed.operations == ()
     assert done.outputs[0].device == "cpu"
     assert done.observed.tampering == ()

@@ -1,42 +1,48 @@
 """Native code of candidates: ctypes, extensions, libraries."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.messages import Answer, CallReply, RefusedReply
-from tests.verify.harness.returning.candidate_process import CandidateProcess
+from pipeline.verify.harness.returning.messages import Answer, CallReply, ReadyReply, RefusedReply
+from tests.verify.harness.returning.candidate_process import RUNS_BODIES, CandidateProcess, body
 
-BUILD = '''
+BUILD = f'''
 import ctypes, pathlib, subprocess, torch
 SOURCE = r"""
 #include <cstring>
-extern "C" void twice(const float* x, float* y, long n) { for (long i = 0; i < n; ++i) y[i] = 2 * x[i]; }
-extern "C" void moved(const float* x, float* y, long n) { memcpy(y, x, n * 4); }
-extern "C" float beyond(float* y, long n) { y[n] = 1; return 1.5f; }
+extern "C" void twice(const float* x, float* y, long n) {{ for (long i = 0; i < n; ++i) y[i] = 2 * x[i]; }}
+extern "C" void moved(const float* x, float* y, long n) {{ memcpy(y, x, n * 4); }}
+extern "C" float beyond(float* y, long n) {{ y[n] = 1; return 1.5f; }}
 """
 folder = pathlib.Path.cwd()
 (folder / "own.cpp").write_text(SOURCE)
 subprocess.run(["g++", "-O1", "-shared", "-fPIC", "own.cpp", "-o", "libown.so"], cwd=folder, check=True)
 library = ctypes.CDLL(str(folder / "libown.so"))
 library.beyond.restype = ctypes.c_float
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        n = ctypes.c_long(x.numel())
-        FORWARD
-        return y
+{RUNS_BODIES}
 '''
 X = torch.linspace(-3, 3, 100)
 
 
-def call(tmp_path: Path, source: str, **options: object) -> tuple[CallReply, torch.Tensor]:
-    """One call on the host."""
-    with CandidateProcess(source, tmp_path, where="host") as talk:
-        done = talk.run(X, **options)
-        return done, talk.value(done.outputs[0])
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CandidateProcess]:
+    """One process with the library built and loaded."""
+    with CandidateProcess(BUILD, tmp_path_factory.mktemp("shared"), where="host") as talk:
+        assert isinstance(talk.loaded, ReadyReply), talk.loaded
+        assert isinstance(talk.construct(), ReadyReply)
+        yield talk
+
+
+def call(talk: CandidateProcess, lines: str, **options: object) -> CallReply:
+    """One call with these lines between the allocation of the output and its return."""
+    forward = f"y = torch.empty_like(x)\nn = ctypes.c_long(x.numel())\n{lines}\nreturn y"
+    done = talk.call(body(forward), X, **options)
+    assert isinstance(done, CallReply), done
+    return done
 
 
 @pytest.mark.parametrize(
@@ -46,48 +52,44 @@ def call(tmp_path: Path, source: str, **options: object) -> tuple[CallReply, tor
         ("library['twice'](ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), n)", 2),
         (
             "p = ctypes.POINTER(ctypes.c_float)\n"
-            "        library.moved(x.numpy().ctypes.data_as(p), y.numpy().ctypes.data_as(p), n)",
+            "library.moved(x.numpy().ctypes.data_as(p), y.numpy().ctypes.data_as(p), n)",
             1,
         ),
     ],
 )
-def test_function_of_a_library_is_a_launch(tmp_path: Path, arguments: str, factor: int) -> None:
+def test_function_of_a_library_is_a_launch(shared: CandidateProcess, arguments: str, factor: int) -> None:
     """Whatever its pointers are wrapped in; one that only copies is marked."""
-    done, value = call(tmp_path, BUILD.replace("FORWARD", arguments))
-    assert torch.equal(value, X * factor)
+    done = call(shared, arguments)
+    assert torch.equal(shared.value(done.outputs[0]), X * factor)
     (launch,) = done.observed.launches
     assert (launch.kind, launch.count, launch.copies) == ("ctypes", 1, factor == 1)
     assert done.observed.operations == ()
     assert [Path(path).name for path in done.observed.native] == ["libown.so"]
 
 
-def test_launch_is_left_out_and_guards_hold(tmp_path: Path) -> None:
+def test_launch_is_left_out_and_guards_hold(shared: CandidateProcess) -> None:
     """Suppressed calls do nothing; C code that writes past the end is caught."""
     twice = "library.twice(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), n)"
-    beyond = "assert library.beyond(ctypes.c_void_p(y.data_ptr()), n) == 1.5"
-    with CandidateProcess(
-        BUILD.replace("FORWARD", f"{twice}\n        {beyond}"), tmp_path, where="host"
-    ) as talk:
-        first = talk.run(X)
-        assert "past its end" in first.observed.out_of_bounds[0]
-        second = talk.call(X, suppress=True)
-    assert isinstance(second, CallReply), second
+    lines = f"{twice}\nassert library.beyond(ctypes.c_void_p(y.data_ptr()), n) == 1.5"
+    first = call(shared, lines)
+    assert "past its end" in first.observed.out_of_bounds[0]
+    second = call(shared, lines, suppress=True)
     assert second.outputs[0].unwritten == X.numel()
     assert second.observed.out_of_bounds == ()
 
 
-def test_library_that_computes_is_an_operation(tmp_path: Path) -> None:
+def test_library_that_computes_is_an_operation(shared: CandidateProcess) -> None:
     """NumPy's linear algebra, through ctypes."""
     libraries = sorted((Path(np.__file__).parents[1] / "numpy.libs").glob("libscipy_openblas64*.so"))
     if not libraries:
         pytest.skip("this NumPy has no such library")
     forward = (
         f"other = ctypes.CDLL({str(libraries[0])!r})\n"
-        "        there, one = ctypes.c_void_p(y.copy_(x).data_ptr()), ctypes.c_long(1)\n"
-        "        other.scipy_cblas_sscal64_(n, ctypes.c_float(2.0), there, one)"
+        "there, one = ctypes.c_void_p(y.copy_(x).data_ptr()), ctypes.c_long(1)\n"
+        "other.scipy_cblas_sscal64_(n, ctypes.c_float(2.0), there, one)"
     )
-    done, value = call(tmp_path, BUILD.replace("FORWARD", forward))
-    assert torch.equal(value, 2 * X)
+    done = call(shared, forward)
+    assert torch.equal(shared.value(done.outputs[0]), 2 * X)
     assert f"{libraries[0].name}:scipy_cblas_sscal64_" in [each.name for each in done.observed.operations]
 
 

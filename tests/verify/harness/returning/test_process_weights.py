@@ -1,5 +1,6 @@
 """The weights of the reference, and gradients."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,22 @@ WEIGHT, BIAS = torch.nn.Linear(4, 5).state_dict().values()
 STATE = {"linear.weight": WEIGHT, "linear.bias": BIAS}
 
 
-def construct(tmp_path: Path, body: str, state: dict[str, torch.Tensor]) -> tuple[ReadyReply, torch.Tensor]:
-    """The answer, and what `forward`, which returns the weight, gives."""
-    source = f"{HEAD}class ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-    source += "".join(f"        {line}\n" for line in body.splitlines())
-    with CandidateProcess(source + "    def forward(self): return self.get().clone()", tmp_path) as talk:
-        ready = talk.construct(state=state)
-        assert isinstance(ready, ReadyReply), ready
-        done = talk.call()
-        assert isinstance(done, CallReply), done
-        return ready, talk.value(done.outputs[0])
+RUNS_CONSTRUCTORS = f"""
+{HEAD}
+class ModelNew(torch.nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        exec(body, dict(torch=torch, self=self))
+    def forward(self):
+        return self.get().clone()
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CandidateProcess]:
+    """Runs the body of the constructor that it is given; `forward` returns the weight."""
+    with CandidateProcess(RUNS_CONSTRUCTORS, tmp_path_factory.mktemp("shared")) as talk:
+        yield talk
 
 
 OTHER = {"linear.weight": WEIGHT + 1, "linear.bias": BIAS + 1}
@@ -58,7 +65,7 @@ LINEAR = "self.linear = torch.nn.Linear(4, 5)\nself.get = lambda: self.linear.we
     ],
 )
 def test_weights_are_taken_over(
-    tmp_path: Path,
+    shared: CandidateProcess,
     body: str,
     state: dict[str, torch.Tensor],
     way: str,
@@ -67,9 +74,12 @@ def test_weights_are_taken_over(
     weight: torch.Tensor,
 ) -> None:
     """By name, by shape, or left alone where they are the same numbers in another form."""
-    ready, found = construct(tmp_path, body, state)
+    ready = shared.construct(body, state=state)
+    assert isinstance(ready, ReadyReply), ready
     assert (ready.state, ready.missing, ready.spare) == (way, missing, spare)
-    assert torch.equal(found, weight)
+    done = shared.call()
+    assert isinstance(done, CallReply), done
+    assert torch.equal(shared.value(done.outputs[0]), weight)
 
 
 def test_arguments_of_the_model_are_its_own(tmp_path: Path) -> None:
