@@ -1,6 +1,6 @@
 """The command `kernelmill`: arguments in, one call into a lower room, exit code out.
 
-Each command is a module of this package, imported when it is used: `kernelmill --help` imports none of them.
+Each command is a module of `commands`, imported when it is used: `kernelmill --help` imports none of them.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli import completion
+from pipeline.cli.commands import completion
 from pipeline.cli.exit_codes import MEANING, ExitCode
 from pipeline.records.errors import ConfigError, KernelmillError
 
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
         """None for a name that does not exist."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"pipeline.cli.{cmd_name}")
+        module = importlib.import_module(f"pipeline.cli.commands.{cmd_name}")
         command: click.Command = module.command
         return command
 

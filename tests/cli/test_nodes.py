@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.cli.commands.nodes import PROFILE
 from pipeline.cli.main import main
-from pipeline.cli.nodes import PROFILE
 from pipeline.execution.cluster.site import Site
 from pipeline.plan.cluster_nodes import Node
 from pipeline.records.errors import ToolchainError

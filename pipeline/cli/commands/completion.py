@@ -91,7 +91,5 @@ def command(shell: str) -> None:
       eval "$(kernelmill completion bash)"
       kernelmill completion fish > ~/.config/fish/completions/kernelmill.fish
     """
-    from pipeline.cli.main import kernelmill
-
     kinds = {"bash": _Bash, "zsh": _Zsh, "fish": FishComplete}
-    print(kinds[shell](kernelmill, {}, PROGRAM, VARIABLE).source())
+    print(kinds[shell](click.get_current_context().find_root().command, {}, PROGRAM, VARIABLE).source())

@@ -2,8 +2,8 @@
 
 import click
 
+from pipeline.cli.commands.run import start
 from pipeline.cli.overrides import RAW, OverridesCommand, raw_argument
-from pipeline.cli.run import start
 
 
 @click.command("sweep", cls=OverridesCommand, context_settings=RAW)
