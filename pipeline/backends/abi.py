@@ -11,8 +11,8 @@ from typing import Literal
 import torch
 
 from pipeline.backends.backend import LaunchError
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 
 Device = Literal["cpu", "cuda"]
 _PLACES = {"cpu": "the CPU", "cuda": "the GPU"}

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import BackendKind, Target
-from pipeline.records.kernel import Implementation
+from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
-from pipeline.records.variant import Variant
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.variant import Variant
 
 if TYPE_CHECKING:
     import torch

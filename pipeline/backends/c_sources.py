@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
+from pipeline.records.configuration.kernel import Implementation, TunableValue
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import Implementation, TunableValue
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pipeline.backends.machine_code.listing import Listing
-from pipeline.records.compiled import Compiled
 from pipeline.records.errors import StoreError
+from pipeline.records.results.compiled import Compiled
 
 
 def read_listings(compiled: Compiled, folder: Path) -> tuple[Listing, ...]:
@@ -47,6 +47,6 @@ def _read(file: Path) -> Listing:
         from pipeline.backends.machine_code.amdgcn_listing import read_assembly
 
         return read_assembly(file)
-    from pipeline.backends.cpp.listing import read_shared_object
+    from pipeline.backends.cpp.object_listing import read_shared_object
 
     return read_shared_object(file.parent)

@@ -6,10 +6,10 @@ import importlib.util
 import os
 from pathlib import Path
 
-from pipeline.backends.packages import package_files
+from pipeline.backends.installed_packages import package_files
 from pipeline.backends.registry import backend
+from pipeline.records.configuration.kernel import DERIVED, Implementation, Kernel
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import DERIVED, Implementation, Kernel
 from pipeline.records.python_source import code_digest
 from pipeline.records.record import digest_bytes, digest_parts
 

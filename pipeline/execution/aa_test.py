@@ -18,15 +18,15 @@ from pipeline.measure.member import MemberGone
 from pipeline.measure.statistics import proportion
 from pipeline.measure.summary import Unstable
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.errors import KernelmillError
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Outcome
-from pipeline.records.plan import PlannedTask
-from pipeline.records.profiled import Comparison, Verdict
+from pipeline.records.planning.planned_tasks import PlannedTask
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import Comparison, Verdict
+from pipeline.records.results.verified import VerifyOutput
 from pipeline.stages.profile import ProfileSubject, subjects
 
 TAIL = 0.025

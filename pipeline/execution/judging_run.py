@@ -12,10 +12,10 @@ from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
 from pipeline.plan.judging import Judging, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
-from pipeline.records.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record
-from pipeline.store.lock import take_lock
+from pipeline.records.results.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
+from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.verdict_table import summary, write_table

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.errors import ConfigError
-from pipeline.records.hardware import Hardware
 from pipeline.report.ceilings_text import Measured
 
 Mode = Literal["known", "again", "afresh"]
@@ -27,7 +27,7 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> Measured:
     from pipeline.measure.circumstances import circumstances
     from pipeline.measure.device_ceilings import DeviceCeilings
     from pipeline.measure.lock import device_lock
-    from pipeline.sandbox.sandbox import ForkServer
+    from pipeline.sandbox.processes.fork_server import ForkServer
 
     measure: Callable[[ForkServer, ceilings.Device], DeviceCeilings] = {
         "known": ceilings.measured,

@@ -11,10 +11,10 @@ from typing import Literal
 from pipeline.plan.cluster_nodes import read_nodes
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import STAGES, output_path, spec_path
-from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Generated
+from pipeline.records.results.variant import Generated
 from pipeline.stages.generate import generate
 
 ROOT = Path("artifacts")

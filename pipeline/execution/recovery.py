@@ -13,19 +13,19 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES, entry_path, output_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.plan import Plan
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.planned_tasks import Plan
 from pipeline.records.record import read_record
-from pipeline.records.tracked import Tracked, TrackOutput
-from pipeline.records.variant import Generated
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.tracked import Tracked, TrackOutput
+from pipeline.records.results.variant import Generated
+from pipeline.records.results.verified import VerifyOutput
 from pipeline.store.entries import remove_damaged
-from pipeline.store.owners import SCRATCH, sweep
-from pipeline.store.seals import SEAL, damage, discard, is_damaged
+from pipeline.store.integrity import SEAL, damage, discard, is_damaged
+from pipeline.store.temporary import SCRATCH, sweep
 from pipeline.track.stores.embedded_database import holds
 
 OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput]] = {

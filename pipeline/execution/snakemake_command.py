@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.plan.config.groups import hint
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
-from pipeline.sandbox.keeper import die_with_parent
+from pipeline.sandbox.processes.supervisor import die_with_parent
 
 LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
 """Arguments with which it runs nothing."""

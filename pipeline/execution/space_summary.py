@@ -16,9 +16,9 @@ from pipeline.records.errors import (
 )
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import AggregateSpec, GenerateSpec
 from pipeline.records.record import read_record
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.specs import AggregateSpec, GenerateSpec
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.search.space import Subspace, recorded_space, space_of
 
 ROOT = Path("artifacts")

@@ -8,10 +8,18 @@ from pipeline.records import environment
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES, spec_path
 from pipeline.records.record import Record
+from pipeline.store.archive import SUFFIX
+from pipeline.store.location import shown
 from pipeline.store.outputs import bring_outputs, is_whole
-from pipeline.store.parcel import SUFFIX
-from pipeline.store.place import shown
-from pipeline.store.shared import ENTRIES, OUTPUTS, RECORD, Shared, entry_name, output_name, shared_store
+from pipeline.store.shared_store import (
+    ENTRIES,
+    OUTPUTS,
+    RECORD,
+    Shared,
+    entry_name,
+    output_name,
+    shared_store,
+)
 
 ENTRY_STAGES = (*STAGES, "mutate", "judge")
 

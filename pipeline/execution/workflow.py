@@ -23,14 +23,14 @@ from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.records.layout import STAGES, output_path, spec_path
-from pipeline.records.plan import Plan, PlannedTask, Sweep
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
-from pipeline.records.summary import Summary
-from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.summary_text import summary_text
-from pipeline.store.lock import take_lock
 from pipeline.store.outputs import bring_outputs
-from pipeline.store.shared import Shared, shared_store
+from pipeline.store.run_lock import take_lock
+from pipeline.store.shared_store import Shared, shared_store
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"

@@ -16,18 +16,18 @@ import numpy as np
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.measure.screening import screened
 from pipeline.measure.statistics import median
-from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Energy, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.planning.specs import CompileSpec, ProfileSpec, VerifySpec
 from pipeline.records.record import digest, digest_bytes, to_json
-from pipeline.records.recorded import RecordedFile, RecordedResult, RecordedSpace
-from pipeline.records.specs import CompileSpec, ProfileSpec, VerifySpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import Verified, VerifyRecord
+from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.results.profiled import Energy, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import Verified, VerifyRecord
+from pipeline.records.search.recorded_space import RecordedFile, RecordedResult, RecordedSpace
+from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import find_entry, new_entry, put_record
-from pipeline.store.provenance import provenance
 
 ARTIFACT = "recorded.json"
 

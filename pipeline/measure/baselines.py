@@ -9,12 +9,12 @@ import msgspec
 from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, MemberGone, Place
 from pipeline.measure.opponents import Opponent
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import AbsentBaseline
 from pipeline.records.record import Record
-from pipeline.records.settings import Profile
-from pipeline.sandbox import resources
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.records.results.profiled import AbsentBaseline
+from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.fork_server import ForkServer
 
 COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
 LIFETIME = 86400.0  # seconds: they serve every variant of the task
@@ -111,8 +111,10 @@ class Baselines:
         """One of them ended: restart it at next need, or give it up."""
         self._running.pop(gone.name, None)
         if self._starts[gone.name] >= STARTS:
-            if resources.is_doubtful(Failure(outcome=gone.outcome, reason=gone.reason), self._scene.logs):
-                resources.require(self._scene.logs)
+            if machine_resources.is_doubtful(
+                Failure(outcome=gone.outcome, reason=gone.reason), self._scene.logs
+            ):
+                machine_resources.require(self._scene.logs)
             self._absent[gone.name] = AbsentBaseline(baseline=gone.name, reason=gone.reason)
 
     def stop(self) -> None:

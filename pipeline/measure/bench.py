@@ -22,13 +22,13 @@ from pipeline.measure.processor import usable_cores
 from pipeline.measure.roofline import Work
 from pipeline.measure.rounds import CANDIDATE, Round
 from pipeline.measure.summary import Measured, Unstable
-from pipeline.records.ceilings import Ceilings
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Memory, Profiled, Unmeasured
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import to_json
-from pipeline.records.settings import Profile
-from pipeline.records.specs import ProfileSpec
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Memory, Profiled, Unmeasured
+from pipeline.sandbox.processes.fork_server import ForkServer
 
 PRELOAD = ("numpy", "torch")
 OTHER = "other"  # the baseline of `Bench.against`

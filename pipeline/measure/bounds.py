@@ -3,8 +3,8 @@
 import msgspec
 
 from pipeline.measure.device_ceilings import PRODUCTS, DeviceCeilings, at, level_bandwidth, level_of
-from pipeline.records.ceilings import Ceilings, LevelCeiling
 from pipeline.records.record import Record
+from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
 
 TF32_PRODUCTS = 3
 """Products of tf32 that make one of (nearly) float32: the way around a missing float32 matrix unit."""

@@ -17,13 +17,13 @@ from pipeline.measure.circumstances import circumstances
 from pipeline.measure.device_ceilings import BASE, PRODUCTS, DeviceCeilings, better
 from pipeline.measure.disturbance import disturbance, load
 from pipeline.measure.shared_ceilings import forget, share, shared, shared_path
+from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.errors import StoreError, WorkerError
-from pipeline.records.hardware import BackendKind
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
-from pipeline.store.owners import scratch_folder
-from pipeline.store.seals import discard, is_damaged, unseal, write_sealed
+from pipeline.sandbox.processes.channel import Channel
+from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
+from pipeline.store.integrity import discard, is_damaged, unseal, write_sealed
+from pipeline.store.temporary import scratch_folder
 
 TARGET = "pipeline.measure.ceilings:serve"
 TIME_LIMIT = 180.0  # seconds; it takes about 4

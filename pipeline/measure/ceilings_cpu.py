@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.backends.cpp import compiler
-from pipeline.backends.cpp.launch import NativeLaunch, share_openmp
+from pipeline.backends.cpp.loading import NativeLaunch, share_openmp
 from pipeline.measure.ceilings import LIBRARY, computed
 from pipeline.measure.device_ceilings import DeviceCeilings, better, envelope, gain, sizes, with_products
 from pipeline.measure.disturbance import disturbance, load
@@ -18,10 +18,10 @@ from pipeline.measure.matrix_peaks import matrix_peaks
 from pipeline.measure.memory_levels import cpu_levels
 from pipeline.measure.processor import last_level_cache, usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.errors import ToolchainError
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
-from pipeline.store.owners import prefix
+from pipeline.records.planning.problem import Problem
+from pipeline.store.temporary import prefix
 
 SOURCE = Path(__file__).parent / "ceilings.cpp"
 COMPILE_SECONDS = 60.0

@@ -42,9 +42,9 @@ from pipeline.measure.hosting import Hosted, load
 from pipeline.measure.memory import peak_of
 from pipeline.measure.timer import Call, CannotRecord, Timer, timer_for
 from pipeline.measure.unchanged import First
-from pipeline.records.hardware import BackendKind
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.confine import confine
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
 
 TARGET = "pipeline.measure.child:serve"
 MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts
@@ -259,7 +259,7 @@ def _tampered(replaced: Sequence[str]) -> Refused:
 def _confine(kind: BackendKind) -> None:
     """Before any thread starts; what a confined process may not do and the others do comes first."""
     if kind == "cpu":
-        from pipeline.backends.cpp.launch import share_openmp
+        from pipeline.backends.cpp.loading import share_openmp
         from pipeline.measure.timer_cpu import raise_priority
 
         share_openmp()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pipeline.backends.cpp import compiler
 from pipeline.measure.processor import usable_cores
+from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.environment import visible_devices
 from pipeline.records.errors import ToolchainError
-from pipeline.records.hardware import BackendKind
 
 ROOT = Path("/")
 NVML = "libnvidia-ml.so.1"

@@ -8,9 +8,9 @@ from pipeline.measure.batch import Batch
 from pipeline.measure.child import MOST_CALLS
 from pipeline.measure.member import MemberGone
 from pipeline.measure.rounds import CANDIDATE, Round
-from pipeline.records.hardware import BackendKind
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
-from pipeline.records.settings import Profile
 
 COMPUTED_SHARE = 0.05  # of a batch, and
 COMPUTED_SECONDS = 0.0003  # CPU time that the main thread may use beyond what its clock says: two messages

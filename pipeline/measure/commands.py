@@ -4,12 +4,12 @@ from typing import Literal
 
 from pipeline.backends.backend import CompileJob
 from pipeline.measure.costs import Examined
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import BackendKind
-from pipeline.records.kernel import GradientOf
-from pipeline.records.problem import Problem
-from pipeline.records.profiled import Peak
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.kernel import GradientOf
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.profiled import Peak
 
 
 class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):

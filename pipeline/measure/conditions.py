@@ -10,7 +10,7 @@ from typing import get_args
 from pipeline.backends.nvml import NotTold
 from pipeline.measure import counters_cpu, counters_gpu
 from pipeline.measure.monitor import source_for
-from pipeline.records.hardware import BackendKind
+from pipeline.records.configuration.hardware import BackendKind
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.backends.nvml import NotTold
 from pipeline.measure import disturbance
 from pipeline.measure.energy import RaplMeter
-from pipeline.records.profiled import Conditions
+from pipeline.records.results.profiled import Conditions
 
 CPUS = Path("/sys/devices/system/cpu")
 HWMON = Path("/sys/class/hwmon")

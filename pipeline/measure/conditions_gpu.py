@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pipeline.backends.nvml import Device, NotTold, Nvml
-from pipeline.records.profiled import Conditions
+from pipeline.records.results.profiled import Conditions
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import math
 import random
 from typing import TYPE_CHECKING
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 
 if TYPE_CHECKING:
     import torch

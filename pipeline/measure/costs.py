@@ -11,9 +11,9 @@ from typing import TypeVar
 from pipeline.measure import counters_cpu
 from pipeline.measure.energy import energy_of
 from pipeline.measure.memory import peak_of
-from pipeline.records.hardware import BackendKind
-from pipeline.records.profiled import Counters, Energy, Peak, Unmeasured
+from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.record import Record
+from pipeline.records.results.profiled import Counters, Energy, Peak, Unmeasured
 
 T = TypeVar("T", Energy, Counters)
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pipeline.records.profiled import Counters, Unmeasured
 from pipeline.records.record import Record
-from pipeline.sandbox import kernel
+from pipeline.records.results.profiled import Counters, Unmeasured
+from pipeline.sandbox.confinement import system_calls
 
 TOOL = "perf_event"
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -109,7 +109,7 @@ def count(batch: Callable[[], int], perf: Perf | None = None) -> Counters | Unme
     What the kernel refuses is listed with the reason; if it refuses everything, so is the whole.
     """
     if perf is None:
-        if not kernel.available():
+        if not system_calls.available():
             return Unmeasured(quantity="counters", reason="perf_event_open is known here for Linux alone")
         perf = LinuxPerf()
     values: dict[str, float] = {}
@@ -151,16 +151,16 @@ class LinuxPerf:
         attributes = struct.pack(  # perf_event_attr as of its first version: 64 bytes
             "IIQQQQQIIQ", self._TYPES[event.type], 64, event.config, 0, 0, self._TIMES, flags, 0, 0, 0
         )
-        number = self._NUMBER[kernel.ARCHITECTURE]
-        return kernel.call(number, attributes, thread, -1, -1, self._CLOSE_ON_EXEC)
+        number = self._NUMBER[system_calls.ARCHITECTURE]
+        return system_calls.call(number, attributes, thread, -1, -1, self._CLOSE_ON_EXEC)
 
     def start(self) -> None:
         """One call of the kernel for all."""
-        kernel.prctl(self._START_ALL)
+        system_calls.prctl(self._START_ALL)
 
     def stop(self) -> None:
         """Likewise."""
-        kernel.prctl(self._STOP_ALL)
+        system_calls.prctl(self._STOP_ALL)
 
     def read(self, descriptor: int) -> Reading:
         """Its threads' children included."""

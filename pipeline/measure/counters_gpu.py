@@ -23,8 +23,8 @@ import msgspec
 from pipeline.measure.commands import SetUp
 from pipeline.measure.once import REFUSED, Request
 from pipeline.records.environment import untranslated
-from pipeline.records.profiled import Counters, KernelCounters, Unmeasured
 from pipeline.records.record import to_json
+from pipeline.records.results.profiled import Counters, KernelCounters, Unmeasured
 
 TOOL = "ncu"
 PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.backends.nvml import Device, NotTold, Nvml
-from pipeline.records.hardware import BackendKind
-from pipeline.records.profiled import Energy, Unmeasured
+from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.record import Record
+from pipeline.records.results.profiled import Energy, Unmeasured
 
 POWERCAP = Path("/sys/class/powercap")
 SECONDS = 0.5  # that the counter is watched, at least

@@ -54,7 +54,7 @@ def _reference(reference: Reference, set_up: SetUp, content: Content) -> Hosted:
         _find(reference.set_up)()
     function = _compiled(_find(reference.function), reference)
     if reference.gradient_of is not None:
-        from pipeline.backends.calling import differentiated
+        from pipeline.backends.package_calls import differentiated
 
         function = differentiated(function, reference.gradient_of, set_up.problem.names("input"))
     keywords = {**set_up.problem.scalars, **set_up.problem.attributes}

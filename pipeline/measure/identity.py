@@ -2,9 +2,9 @@
 
 import msgspec
 
-from pipeline.records.compiled import Compiled, CompileRecord
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import digest
-from pipeline.records.specs import ProfileSpec
+from pipeline.records.results.compiled import Compiled, CompileRecord
 
 
 def entry_digest(spec: ProfileSpec, compiled: CompileRecord, defaults: dict[str, CompileRecord]) -> str:

@@ -7,8 +7,8 @@ branch for them: only there, because they also double what a fork costs, and can
 from pathlib import Path
 
 from pipeline.records.environment import warm_worker
-from pipeline.sandbox.requests import fork_server
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.sandbox.processes.worker_client import fork_server
 
 PREPARE = "pipeline.measure.inductor:load"
 HEADERS = "precompiled_headers"

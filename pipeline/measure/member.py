@@ -32,13 +32,13 @@ from pipeline.measure.commands import (
 )
 from pipeline.measure.costs import Examined
 from pipeline.measure.lead import LEAD_SHARE, credible_lead, settle_seconds
-from pipeline.records.hardware import BackendKind
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
-from pipeline.records.settings import Profile
-from pipeline.sandbox import resources
-from pipeline.sandbox.sandbox import Child, ChildEnded, Exit, ForkServer, Limits
-from pipeline.sandbox.waiting import waited_here
+from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.fork_server import Child, ChildEnded, Exit, ForkServer, Limits
+from pipeline.sandbox.processes.scheduling_delay import waited_here
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
 SERVER_CALLS = 8  # in one batch, each after an idle gap
@@ -253,7 +253,7 @@ class Member:
         """What a callable raises comes back as `Refused`: a traceback that ends the child is our own."""
         text = self._place.log.read_text(errors="replace") if self._place.log.is_file() else ""
         if ended.kind == "error" and "Traceback" in text:
-            resources.require(self._place.log.parent)
+            machine_resources.require(self._place.log.parent)
             raise MeasuringBug(f"{self.name}:\n{text}")
 
 

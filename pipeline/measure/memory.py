@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.records.hardware import BackendKind
-from pipeline.records.profiled import Peak
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.results.profiled import Peak
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")

@@ -20,8 +20,8 @@ from pipeline.measure.conditions_cpu import LinuxSource
 from pipeline.measure.conditions_gpu import NvmlSource
 from pipeline.measure.disturbance import TOLERATED
 from pipeline.measure.processor import usable_cores
-from pipeline.records.hardware import BackendKind
-from pipeline.records.profiled import Conditions, Unmeasured
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.results.profiled import Conditions, Unmeasured
 
 PERIOD = 0.05  # seconds between two readings, at least
 DROP = 0.05  # share by which a batch's clock may lie below the usual one

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.measure.child import serve
 from pipeline.measure.commands import Command, Go, Load, Prepare, Refused, SetUp
 from pipeline.records.record import Record, read_record
-from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.processes.channel import Channel
 
 REFUSED = 3
 WARM_SECONDS = 0.05  # of untimed calls before the one that counts

@@ -3,10 +3,10 @@
 import msgspec
 
 from pipeline.measure.commands import Candidate, Reference
-from pipeline.records.profiled import AbsentBaseline
+from pipeline.records.configuration.stage_settings import IMPLEMENTATION
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import Record
-from pipeline.records.settings import IMPLEMENTATION
-from pipeline.records.specs import ProfileSpec
+from pipeline.records.results.profiled import AbsentBaseline
 
 
 class Opponent(Record, frozen=True, kw_only=True):

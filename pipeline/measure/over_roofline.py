@@ -3,8 +3,8 @@
 from typing import Literal
 
 from pipeline.measure.roofline import OVER, Work, compute_seconds, memory_seconds, peak, place
-from pipeline.records.ceilings import Ceilings
 from pipeline.records.record import Record
+from pipeline.records.results.measured_ceilings import Ceilings
 
 SAME = 0.02
 """Relative difference up to which the formula's bytes are those of the tensors."""

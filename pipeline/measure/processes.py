@@ -16,8 +16,8 @@ import msgspec
 
 from pipeline.measure import statistics
 from pipeline.measure.verdicts import NEAR, RESOLUTION, near, verdict
-from pipeline.records.profiled import Interval, Verdict
-from pipeline.records.settings import Profile
+from pipeline.records.configuration.stage_settings import Profile
+from pipeline.records.results.profiled import Interval, Verdict
 
 FEWEST_BATCHES = 6
 """In one process: fewer have no interval of 95 % for a median."""

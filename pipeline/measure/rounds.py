@@ -8,9 +8,9 @@ from pipeline.measure import statistics
 from pipeline.measure.batch import Batch
 from pipeline.measure.member import Member
 from pipeline.measure.monitor import Monitor, disturbances
-from pipeline.records.profiled import Conditions
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.record import Record
-from pipeline.records.settings import Profile
+from pipeline.records.results.profiled import Conditions
 
 CANDIDATE = "candidate"
 CHECK_EVERY = 4  # rounds between two looks at the interval

@@ -15,9 +15,9 @@ from pipeline.measure.member import Member, MemberGone
 from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import CANDIDATE, Round, fresh_seed, quiet, run_rounds, undisturbed
 from pipeline.measure.summary import Measured, Once, Unstable, numbered, once, together
-from pipeline.records.hardware import BackendKind
-from pipeline.records.profiled import Unmeasured
-from pipeline.records.settings import Profile
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.stage_settings import Profile
+from pipeline.records.results.profiled import Unmeasured
 
 ACCUSATIONS = 3
 """Measurements that have to find a clock false by what a load disturbs. One alone may be a load that met the

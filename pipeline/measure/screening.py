@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.formula import ELEMENT_BYTES, evaluate
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled, ProfileRecord, Screening
-from pipeline.records.settings import Profile
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.records.planning.specs import ProfileSpec
+from pipeline.records.results.profiled import Profiled, ProfileRecord, Screening
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import Verified, VerifyOutput
 
 Dimensions = dict[str, int]
 

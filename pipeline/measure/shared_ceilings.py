@@ -14,7 +14,7 @@ from pipeline.measure.device_ceilings import DeviceCeilings
 from pipeline.records.environment import user_cache
 from pipeline.records.errors import StoreError
 from pipeline.records.record import digest, read_record, to_json
-from pipeline.store.seals import discard, is_damaged, unseal, write_sealed
+from pipeline.store.integrity import discard, is_damaged, unseal, write_sealed
 
 FOLDER = Path("kernelmill", "ceilings")
 KEPT = 32

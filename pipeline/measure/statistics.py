@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.measure.verdicts import RESOLUTION
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 
 RESAMPLES = 2000
 POWER = 0.8

@@ -11,7 +11,9 @@ from pipeline.measure.costs import Examined
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.member import Member
 from pipeline.measure.rounds import CANDIDATE, CLEAN, HOPELESS, IMPRECISE, Round, quiet, undisturbed, waiting
-from pipeline.records.profiled import (
+from pipeline.records.configuration.stage_settings import Profile
+from pipeline.records.record import Record
+from pipeline.records.results.profiled import (
     AbsentBaseline,
     Comparison,
     Conditions,
@@ -20,8 +22,6 @@ from pipeline.records.profiled import (
     Timing,
     Unmeasured,
 )
-from pipeline.records.record import Record
-from pipeline.records.settings import Profile
 
 _DRIFT = "drift: the second half of the batches took {:+.1%} longer than the first"
 

@@ -7,7 +7,7 @@ child.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pipeline.records.hardware import BackendKind
+from pipeline.records.configuration.hardware import BackendKind
 
 Call = Callable[[], object]
 

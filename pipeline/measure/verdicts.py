@@ -1,6 +1,6 @@
 """What the interval of a ratio allows to say. In: an interval. Out: a word."""
 
-from pipeline.records.profiled import Interval, Verdict
+from pipeline.records.results.profiled import Interval, Verdict
 
 RESOLUTION = 0.01
 """Relative difference below which nothing is called faster or slower: two processes that run the same code

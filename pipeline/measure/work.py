@@ -5,7 +5,7 @@ import re
 
 from pipeline.measure.roofline import Work
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
-from pipeline.records.specs import ProfileSpec
+from pipeline.records.planning.specs import ProfileSpec
 
 
 def work_of(spec: ProfileSpec) -> Work:

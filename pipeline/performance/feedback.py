@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from pipeline.performance.quantities import seconds
-from pipeline.records.diagnosed import Finding
 from pipeline.records.outcome import Failure
-from pipeline.records.profiled import Comparison, Profiled
-from pipeline.records.results import Result
-from pipeline.records.verified import Verified
+from pipeline.records.results.collection import Result
+from pipeline.records.results.diagnosed import Finding
+from pipeline.records.results.profiled import Comparison, Profiled
+from pipeline.records.results.verified import Verified
 
 
 def feedback(result: Result, findings: Sequence[Finding] = ()) -> tuple[str, ...]:

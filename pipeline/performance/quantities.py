@@ -1,6 +1,6 @@
 """How numbers are written for people: values in base units in, short texts with SI prefixes out."""
 
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

@@ -6,10 +6,10 @@ Source: Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performan
 import re
 from collections.abc import Mapping
 
+from pipeline.records.configuration.hardware import Quantity
+from pipeline.records.configuration.pruning import Bounded
 from pipeline.records.errors import ConfigError
-from pipeline.records.hardware import Quantity
-from pipeline.records.pruning import Bounded
-from pipeline.records.specs import TaskRow
+from pipeline.records.planning.specs import TaskRow
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _TIMES = {"s": 1.0, "us": 1e-6, "ns": 1e-9}

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from pipeline.plan.config.groups import AXES
-from pipeline.records.experiment import Experiment, Selection
+from pipeline.records.configuration.experiment import Experiment, Selection
 from pipeline.records.record import Record
 
 

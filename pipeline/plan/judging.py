@@ -16,12 +16,12 @@ from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import Machine, ResolvedHardware, read_machine, resolve
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import limits_of
+from pipeline.records.configuration.hardware import Hardware, Target
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.errors import ConfigError
-from pipeline.records.hardware import Hardware, Target
-from pipeline.records.judged import JudgeSpec, ProblemFolder, VerdictsSpec
+from pipeline.records.planning.specs import key_of
 from pipeline.records.record import Record, digest
-from pipeline.records.settings import Verify
-from pipeline.records.specs import key_of
+from pipeline.records.results.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.verify.candidates.flashinfer.conversion import convert, plain_name
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.kernelbench import complaints, scan

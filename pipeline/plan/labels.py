@@ -16,12 +16,12 @@ from pipeline.plan.config.groups import AXES
 from pipeline.plan.config.overrides import read_override
 from pipeline.plan.grid_cells import GridCell, cells
 from pipeline.plan.plan_inputs import PlanInputs
-from pipeline.records.experiment import Experiment
-from pipeline.records.hardware import Hardware
-from pipeline.records.plan import PlannedTask
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.experiment import Experiment
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.stage_settings import Profile, Verify
+from pipeline.records.planning.planned_tasks import PlannedTask
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.records.settings import Profile, Verify
 
 COMPETING = ("optimization", "search")
 UNSEEN = ("tracking", "objective", "mutation")

@@ -7,7 +7,7 @@ import msgspec
 
 from pipeline.backends.devices.host_cpu import read_cpu, read_gpu
 from pipeline.plan.config.semantics import NATIVE
-from pipeline.records.hardware import BackendKind, Hardware
+from pipeline.records.configuration.hardware import BackendKind, Hardware
 from pipeline.records.record import Record, digest
 
 ABSENT = "absent"

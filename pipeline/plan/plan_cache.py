@@ -20,10 +20,10 @@ from pipeline.plan.spec_files import are_whole
 from pipeline.records.entry_points import PYPROJECT
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES
-from pipeline.records.plan import Plan, Sweep
+from pipeline.records.planning.planned_tasks import Plan, Sweep
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.store.atomic import write_atomic
-from pipeline.store.seals import is_damaged, write_sealed
+from pipeline.store.integrity import is_damaged, write_sealed
 
 if TYPE_CHECKING:
     from pipeline.plan.config.compose import Compositions  # imports Hydra

@@ -16,12 +16,12 @@ from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.grid_cells import GridCell, cells
 from pipeline.plan.local_machine import Machine, ResolvedHardware, resolve
 from pipeline.plan.memoize import Memoized
-from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import Kernel
-from pipeline.records.optimization import Optimization
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.kernel import Kernel
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.stage_settings import Verify
+from pipeline.records.configuration.workload import Workload
 from pipeline.records.record import Record, to_json
-from pipeline.records.settings import Verify
-from pipeline.records.workload import Workload
 
 Lines = tuple[str, ...]
 """The overrides of one job."""

@@ -17,11 +17,11 @@ from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import Impossible
 from pipeline.plan.tasks.stage_specs import Specs, explanations, mutate_specs
 from pipeline.plan.tasks.task_maker import TaskMaker
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import ConfigError
-from pipeline.records.plan import Plan, PlannedJob, PlannedMutation, PlannedTask, PrunedCell
+from pipeline.records.planning.planned_tasks import Plan, PlannedJob, PlannedMutation, PlannedTask, PrunedCell
+from pipeline.records.planning.specs import AggregateSpec, MutationRow, key_of
 from pipeline.records.record import Record, digest
-from pipeline.records.settings import Tracking
-from pipeline.records.specs import AggregateSpec, MutationRow, key_of
 
 
 class PlanResult(Record, frozen=True, kw_only=True):

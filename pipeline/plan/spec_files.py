@@ -17,7 +17,7 @@ class SpecFile(Record, frozen=True, kw_only=True):
 
 
 def spec_file(name: str, spec: Record) -> SpecFile:
-    """The spec's file; its key is that of `pipeline.records.specs.key_of`."""
+    """The spec's file; its key is that of `pipeline.records.planning.specs.key_of`."""
     content = to_json(spec)
     return SpecFile(key=f"{name}-{digest_bytes(content)}", content=content)
 

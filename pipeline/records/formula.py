@@ -12,8 +12,8 @@ from typing import Any
 
 import simpleeval
 
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormulaError
-from pipeline.records.kernel import TunableValue
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 """What `itemsize` is, by the workload's dtype."""

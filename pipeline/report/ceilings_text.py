@@ -12,7 +12,7 @@ from pipeline.measure.device_ceilings import (
 )
 from pipeline.performance.quantities import rate, seconds
 from pipeline.performance.roofline import per_second
-from pipeline.records.hardware import Hardware
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.record import Record
 
 WRITE_ALLOCATE = 4 / 3

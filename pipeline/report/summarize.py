@@ -4,11 +4,11 @@ import collections
 from collections.abc import Iterable, Sequence
 
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
-from pipeline.records.results import Result
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import NotMeasured, Summary, TargetSeen, Winner
+from pipeline.records.results.aggregated import NotMeasured, Summary, TargetSeen, Winner
+from pipeline.records.results.collection import Result
 
 
 class Tally(Record, frozen=True, kw_only=True):

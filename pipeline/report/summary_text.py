@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.performance.quantities import counted, digits, seconds, share
-from pipeline.records.profiled import Verdict
 from pipeline.records.record import read_record
-from pipeline.records.summary import NotMeasured, Summary, Winner
+from pipeline.records.results.aggregated import NotMeasured, Summary, Winner
+from pipeline.records.results.profiled import Verdict
 
 WIDTH = 118
 NAME_WIDTH = 18  # three names, two intervals and a time then fit the width

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 
 from pipeline.records.layout import STAGES, output_path
-from pipeline.records.objective import JobResult, Missed, Objective, Reached, Unfinished
-from pipeline.records.profiled import Profiled
-from pipeline.records.results import Result, collect
-from pipeline.records.specs import AggregateSpec, TaskRow
-from pipeline.records.summary import Cell, NotMeasured
+from pipeline.records.planning.objective import JobResult, Missed, Objective, Reached, Unfinished
+from pipeline.records.planning.specs import AggregateSpec, TaskRow
+from pipeline.records.results.aggregated import Cell, NotMeasured
+from pipeline.records.results.collection import Result, collect
+from pipeline.records.results.profiled import Profiled
 from pipeline.report.winner_selection import by_cell, find_winners
 
 

@@ -9,9 +9,9 @@ from pipeline.performance.metrics import ColumnType
 from pipeline.performance.metrics.variant_identity import author
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval, Profiled
-from pipeline.records.results import Result
-from pipeline.records.summary import Cell, Compared, NotMeasured, Winner
+from pipeline.records.results.aggregated import Cell, Compared, NotMeasured, Winner
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Interval, Profiled
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Names of what `pipeline.sandbox.surroundings` watches: a candidate has no business changing any of it."""
+"""Names that `pipeline.sandbox.observation.process_state` watches; no candidate may change them."""
 
 MODULES = (
     "builtins",

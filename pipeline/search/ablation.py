@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Ablation
+from pipeline.records.configuration.search_settings import Ablation
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.learned import best
 from pipeline.search.registry import strategy

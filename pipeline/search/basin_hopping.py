@@ -5,8 +5,8 @@ After Wales, Doye, "Global Optimization by Basin-Hopping", J. Phys. Chem. A 101,
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import BasinHopping
+from pipeline.records.configuration.search_settings import BasinHopping
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.learned import Lesson, lessons
 from pipeline.search.space import Point, Space

@@ -7,12 +7,12 @@ default point. The declared default comes first: it shows what the others gain.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import ConfigError, StoreError
-from pipeline.records.history import Trial
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes
-from pipeline.records.written import Author, Proposal, Unfit, WrittenSource, unfit
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource, unfit
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
 from pipeline.search.writer import Workshop

@@ -6,8 +6,8 @@ al., "CMA-ES with Margin", GECCO 2022. Names and truth values are steps in their
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import CmaEs
+from pipeline.records.configuration.search_settings import CmaEs
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.learned import single_objective
 from pipeline.search.optuna_study import Plan, ask

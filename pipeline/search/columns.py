@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import FUNCTIONS, names_of, syntax_tree, unknown_function
-from pipeline.records.kernel import TunableValue
 
 Column = npt.NDArray[Any]
 Truth = npt.NDArray[np.bool_]

@@ -6,15 +6,15 @@ from pathlib import Path
 import msgspec
 
 from pipeline.performance.diagnosis import diagnose
-from pipeline.records.brief import Brief
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.formula import evaluate_number
-from pipeline.records.history import Trial
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.specs import GenerateSpec, TaskRow
 from pipeline.records.record import read_record
-from pipeline.records.results import Result
-from pipeline.records.specs import GenerateSpec, TaskRow
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.verified import VerifyOutput
+from pipeline.records.search.brief import Brief
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.history import ROUND_FILES
 from pipeline.search.space import constants_of
 

@@ -6,8 +6,8 @@ many rounds brought nothing better; then a population is drawn at random, for on
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Evolution
+from pipeline.records.configuration.search_settings import Evolution
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field, Lattice, Vector
 from pipeline.search.learned import Lesson, lessons
 from pipeline.search.space import Point, Space

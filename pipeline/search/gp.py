@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Gp
+from pipeline.records.configuration.search_settings import Gp
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.learned import lessons, single_objective
 from pipeline.search.optuna_study import Plan, Values, ask

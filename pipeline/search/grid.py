@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget, defaults_first, in_rounds
 

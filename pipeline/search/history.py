@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.errors import StoreError
-from pipeline.records.history import StageOfTrial, Trial
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.record import read_record
-from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.search.search_trial import StageOfTrial, Trial
 
 StageRecord = TypeVar("StageRecord", CompileRecord, VerifyRecord, ProfileRecord)
 

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import ToolchainError
-from pipeline.records.hardware import Target
-from pipeline.records.history import Trial
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record, from_json, to_json
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
 from pipeline.search import inductor_gpu
 from pipeline.search.candidates import default_points
 from pipeline.search.inductor_capture import Capture, Request

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, from_json, to_json
 
 if TYPE_CHECKING:

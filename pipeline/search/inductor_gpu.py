@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.records.hardware import Target
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, from_json, to_json
 from pipeline.search.inductor_capture import PADDING
 

@@ -7,7 +7,7 @@ turn, becomes the entry; what is no kernel (an operator of a library) is told in
 import ast
 from collections.abc import Iterator, Sequence
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.search.inductor_gpu import Captured, Kernel
 from pipeline.search.inductor_wrapper import (
     CannotWrap,

@@ -8,7 +8,7 @@ own) is told instead.
 import ast
 from collections.abc import Iterator
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 
 HEADER = "#include <torch/csrc/inductor/cpp_prefix.h>"

@@ -11,12 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.backends.registry import backend
+from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import Implementation
 from pipeline.records.record import digest_bytes, digest_parts
-from pipeline.records.written import LARGEST, KeptSource, SourceRecord, Unfit, WrittenSource, unfit
+from pipeline.records.search.written_source import (
+    LARGEST,
+    KeptSource,
+    SourceRecord,
+    Unfit,
+    WrittenSource,
+    unfit,
+)
 from pipeline.store.entries import find_entry, new_entry, put_record
-from pipeline.store.sources import FILES, STAGE
+from pipeline.store.stored_sources import FILES, STAGE
 
 
 class Keeper:

@@ -7,7 +7,7 @@ Technometrics 21(2), 1979. Where the rules leave no point of the design, the nea
 import random
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.allocation import evenly
 from pipeline.search.lattice import Field, Lattice, Vector
 from pipeline.search.space import Point, Space

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.records.history import Trial
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.record import from_json, to_json
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.space import Point, Space, Subspace, Tunables
 from pipeline.search.strategy import Budget
 

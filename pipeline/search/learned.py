@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
 from pipeline.records.record import Record
+from pipeline.records.search.search_trial import Trial
 
 
 class Lesson(Record, frozen=True, kw_only=True):

@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.records.agent import Agent
+from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import ConfigError
-from pipeline.records.history import Trial
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.written import Author, Proposal, Unfit, WrittenSource
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
 from pipeline.search.agents.answers import Answers
 from pipeline.search.agents.client import Client, check_package
 from pipeline.search.agents.rounds import Draft, write_round

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.records.diagnosed import Finding
-from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
-from pipeline.records.written import Author, Proposal, SourceRecord, Unfit, WrittenSource
+from pipeline.records.results.diagnosed import Finding
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Author, Proposal, SourceRecord, Unfit, WrittenSource
 from pipeline.search import candidates
 from pipeline.search.candidates import default_points
 from pipeline.search.diagnosing import diagnosed

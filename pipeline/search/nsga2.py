@@ -7,8 +7,8 @@ Transactions on Evolutionary Computation 6(2), 2002.
 import math
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Nsga2, ObjectiveName
+from pipeline.records.configuration.search_settings import Nsga2, ObjectiveName
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.learned import penalty
 from pipeline.search.optuna_study import Plan, Values, ask

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.records.errors import ConfigError
-from pipeline.records.history import Trial
 from pipeline.records.record import Record, digest
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.allocation import shares
 from pipeline.search.lattice import Field, Vector
 from pipeline.search.sampling import samplers

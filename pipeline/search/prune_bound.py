@@ -10,11 +10,11 @@ from pathlib import Path
 from pipeline.performance.bound.least import Rates, Work, bound
 from pipeline.performance.bound.of_variant import Device, launch_of, reachable_flops
 from pipeline.performance.roofline import latency_seconds, peak_rates
-from pipeline.records.compiled import Compiled, CompileRecord
-from pipeline.records.profiled import Profiled, ProfileOutput
-from pipeline.records.pruning import Bounded, Prune, PruningReasons, Reach, Scale
+from pipeline.records.configuration.pruning import Bounded, Prune, PruningReasons, Reach, Scale
+from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import VerifySpec
+from pipeline.records.results.compiled import Compiled, CompileRecord
+from pipeline.records.results.profiled import Profiled, ProfileOutput
 
 NO_FORMULA = "the kernel has no formula for its operations or its bytes"
 NO_RATES = "the target declares no peak for it, and no ceiling was measured in an earlier round"

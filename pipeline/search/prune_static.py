@@ -6,10 +6,10 @@ wrong, so a share of what it would drop is measured all the same: what it loses 
 
 from collections.abc import Iterator, Sequence
 
-from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.pruning import Prune, PruningReasons, Scale
-from pipeline.records.specs import VerifySpec
-from pipeline.records.variant import Variant
+from pipeline.records.configuration.pruning import Prune, PruningReasons, Scale
+from pipeline.records.planning.specs import VerifySpec
+from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.results.variant import Variant
 from pipeline.search.prune_bound import grounds
 
 _DIGITS = 8  # hexadecimal, of a variant's id: its share of the whole is as good as drawn at random

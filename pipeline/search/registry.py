@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pipeline.records.configuration.search_settings import Ablation, Search, SuccessiveHalving, Transfer
 from pipeline.records.errors import ConfigError
-from pipeline.records.history import Trial
-from pipeline.records.search import Ablation, Search, SuccessiveHalving, Transfer
-from pipeline.records.specs import GenerateSpec
+from pipeline.records.planning.specs import GenerateSpec
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.writer import Writer
 

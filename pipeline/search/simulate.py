@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pipeline.measure.screening import share_of
+from pipeline.records.configuration.search_settings import Search, Stop
 from pipeline.records.errors import ConfigError
-from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval
 from pipeline.records.record import Record
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.search import Search, Stop
-from pipeline.records.variant import Variant
+from pipeline.records.results.profiled import Interval
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.registry import strategy
 from pipeline.search.space import Point, Space, recorded_space
 from pipeline.search.stopping import left, stop

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import names_in
-from pipeline.records.kernel import TunableValue
 from pipeline.search import counting
 from pipeline.search.columns import Column, Truth, column, holds
 from pipeline.search.counting import Factor, Rows, Solutions, TooWide

@@ -10,14 +10,14 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipeline.records.configuration.kernel import Constraint, Implementation, Tunable, TunableValue
+from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.formula import ELEMENT_BYTES
-from pipeline.records.kernel import Constraint, Implementation, Tunable, TunableValue
-from pipeline.records.optimization import Optimization
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
-from pipeline.records.recorded import RecordedSpace
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Pruned
+from pipeline.records.results.variant import Pruned
+from pipeline.records.search.recorded_space import RecordedSpace
 
 if TYPE_CHECKING:
     from pipeline.search.counting import Rows

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Convergence, Search, Stop
+from pipeline.records.configuration.search_settings import Convergence, Search, Stop
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.learned import best_so_far
 
 

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from pipeline.records.history import Trial
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record
-from pipeline.records.search import Search
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.space import Point, Space
 
 Settings = TypeVar("Settings", bound=Record)

@@ -7,8 +7,8 @@ A rung is a round. How briefly a rung measures, and on how much smaller a shape,
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import SHORTEST, SuccessiveHalving
+from pipeline.records.configuration.search_settings import SHORTEST, SuccessiveHalving
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.learned import lessons
 from pipeline.search.registry import strategy
 from pipeline.search.space import Point, Space

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Surrogate
+from pipeline.records.configuration.search_settings import Surrogate
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.allocation import shares
 from pipeline.search.gaussian import Process, improvement
 from pipeline.search.lattice import Field, Lattice, Vector

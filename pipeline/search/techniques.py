@@ -7,7 +7,7 @@ nearest valid one stands in: the one that changes the fewest other tunables, and
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.search.lattice import Lattice, lattice
 from pipeline.search.space import Subspace, Tunables
 

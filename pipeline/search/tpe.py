@@ -6,8 +6,8 @@ count as bad ones (constant liar), so that a round is not many times the same id
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Tpe
+from pipeline.records.configuration.search_settings import Tpe
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.learned import single_objective
 from pipeline.search.optuna_study import Plan, ask

@@ -6,8 +6,8 @@ does not have, or whose rules exclude it, gives way to the nearest point.
 
 from collections.abc import Sequence
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Transfer
+from pipeline.records.configuration.search_settings import Transfer
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.lattice import Field
 from pipeline.search.registry import strategy
 from pipeline.search.space import Point, Space

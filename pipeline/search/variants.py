@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.records.attempt import Attempt
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Variant
-from pipeline.records.written import Proposal, SourceRecord, Unfit, WrittenSource
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.model_attempt import Attempt
+from pipeline.records.search.written_source import Proposal, SourceRecord, Unfit, WrittenSource
 from pipeline.search.keeping import keeper
 from pipeline.search.space import Point
 

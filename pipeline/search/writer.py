@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.records.attempt import Attempt
 from pipeline.records.errors import StoreError
-from pipeline.records.history import Trial
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Variant
-from pipeline.records.written import Proposal, SourceRecord, Unfit
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.model_attempt import Attempt
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Proposal, SourceRecord, Unfit
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
-from pipeline.store.sources import written_text
+from pipeline.store.stored_sources import written_text
 
 
 class Workshop(Record, frozen=True, kw_only=True):

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.performance.quantities import counted
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import digest_bytes, read_record, to_json
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import NotMeasured, Summary, Winner
+from pipeline.records.results.aggregated import NotMeasured, Summary, Winner
 from pipeline.report.parts import Part, groups, join_tables, parts_of
 from pipeline.report.summarize import summarize
 from pipeline.report.tables.attempts_table import together
@@ -33,10 +33,10 @@ from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdo
 from pipeline.report.tables.static_facts_table import facts_markdown
 from pipeline.report.tables.variants_table import pruned_table, to_csv, to_parquet
 from pipeline.report.winner_selection import winners_table
-from pipeline.sandbox import command
+from pipeline.sandbox import stage_command
 from pipeline.store.atomic import write_atomic
-from pipeline.store.provenance import provenance
-from pipeline.store.seals import reseal, write_sealed
+from pipeline.store.current_provenance import provenance
+from pipeline.store.integrity import reseal, write_sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="Summary to write; the tables go beside it")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
-    return command.run(lambda: aggregate(options))
+    return stage_command.run(lambda: aggregate(options))
 
 
 def aggregate(options: argparse.Namespace) -> None:

@@ -21,22 +21,23 @@ from typing import NamedTuple
 import msgspec
 
 from pipeline.backends.backend import CompileJob, Sharing
-from pipeline.backends.machine_code.identity import binary_digest
+from pipeline.backends.machine_code.binary_digest import binary_digest
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.specs import CompileSpec
 from pipeline.records.record import Record, digest, read_record
-from pipeline.records.specs import CompileSpec
-from pipeline.records.variant import Generated, Variant
-from pipeline.sandbox import command, resources
-from pipeline.sandbox.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
-from pipeline.sandbox.untrusted import UntrustedCompiler, answer
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.variant import Generated, Variant
+from pipeline.sandbox import stage_command
+from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.fork_server import Channel, Child, ChildEnded, ForkServer, Limits
+from pipeline.sandbox.untrusted_compilation import UntrustedCompiler, answer
 from pipeline.stages import optional
+from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.outputs import put_output
-from pipeline.store.owners import scratch_folder
-from pipeline.store.provenance import provenance
-from pipeline.store.sources import require_sources, root_of
+from pipeline.store.stored_sources import require_sources, root_of
+from pipeline.store.temporary import scratch_folder
 
 TIME_LIMIT = 120.0  # seconds for one variant; template-heavy code takes some tens
 MEMORY_LIMIT = 8 << 30  # bytes for one worker
@@ -83,7 +84,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     options = parser.parse_args(arguments)
-    return command.run(lambda: compile_round(options))
+    return stage_command.run(lambda: compile_round(options))
 
 
 def compile_round(options: argparse.Namespace) -> None:
@@ -99,7 +100,7 @@ def compile_round(options: argparse.Namespace) -> None:
         key=options.spec.stem, round=generated.round, records=records, scale=generated.scale
     )
     put_output(options.out, "compile", output, spec=options.spec)
-    command.report(
+    stage_command.report(
         f"compile {spec.problem.kernel} {_where(spec)}",
         [record.result for record in records],
         cached=cached,
@@ -210,14 +211,14 @@ def _compile_one(driver: "_Driver", each: _Round, variant: Variant) -> CompileRe
 def _compile_surely(driver: "_Driver", job: CompileJob, sources: Path, folder: Path) -> _Done:
     """Once more where the machine may be to blame: only what happens twice is an outcome."""
     done = driver.compile(job, sources, folder)
-    if not resources.is_doubtful(done.result, folder):
+    if not machine_resources.is_doubtful(done.result, folder):
         return done
-    resources.require(folder)
+    machine_resources.require(folder)
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     done = driver.compile(job, sources, folder)
-    if resources.is_doubtful(done.result, folder):
-        resources.require(folder)
+    if machine_resources.is_doubtful(done.result, folder):
+        machine_resources.require(folder)
     return done
 
 
@@ -248,7 +249,7 @@ class _Driver:
             self._child = None
             text = self._log.read_text(errors="replace") if self._log.is_file() else ""
             if ended.exit.kind == "error":  # an exception in our own code is a bug, not an outcome
-                resources.require(folder)
+                machine_resources.require(folder)
                 raise WorkerBug(f"{job.variant.implementation} {job.variant.tunables}:\n{text}") from ended
             (folder / LOG).write_text(text)
             failure = Failure(

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.records.history import Trial
+from pipeline.records.configuration.search_settings import Stop
 from pipeline.records.layout import output_path
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import read_record
-from pipeline.records.search import Stop
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Generated
-from pipeline.records.written import Proposal, SourceRecord, Unfit
-from pipeline.sandbox import command
+from pipeline.records.results.variant import Generated
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Proposal, SourceRecord, Unfit
+from pipeline.sandbox import stage_command
 from pipeline.search.history import ROUND_FILES, read_history
 from pipeline.search.prune_bound import scale_of
 from pipeline.search.registry import diagnosis, remarks, strategy, writer
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="Generated to write")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
-    return command.run(lambda: _generate_round(options))
+    return stage_command.run(lambda: _generate_round(options))
 
 
 def _generate_round(options: argparse.Namespace) -> None:

@@ -18,14 +18,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.records.errors import KernelmillError
-from pipeline.records.judged import CandidateFile, JudgedWhere, JudgeOutput, JudgeRecord, JudgeSpec, Verdict
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json
-from pipeline.sandbox import command, resources
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.records.results.judged import (
+    CandidateFile,
+    JudgedWhere,
+    JudgeOutput,
+    JudgeRecord,
+    JudgeSpec,
+    Verdict,
+)
+from pipeline.sandbox import stage_command
+from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
-from pipeline.store.provenance import provenance
-from pipeline.store.seals import write_sealed
+from pipeline.store.integrity import write_sealed
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.verify.harness.returning.case_set import CaseSet
@@ -46,7 +54,7 @@ def main(arguments: list[str]) -> int:
         "--workers", type=int, default=len(os.sched_getaffinity(0)), help="candidates at once"
     )
     options = parser.parse_args(arguments)
-    return command.run(lambda: judge_problem(options))
+    return stage_command.run(lambda: judge_problem(options))
 
 
 def judge_problem(options: argparse.Namespace) -> None:
@@ -65,7 +73,7 @@ def judge_problem(options: argparse.Namespace) -> None:
         else Failure(outcome=verdict.outcome, reason=verdict.reason)
         for verdict in verdicts
     ]
-    command.report(
+    stage_command.report(
         f"judge {spec.problem.name}",
         results,
         cached=len(verdicts) - len(made),
@@ -207,8 +215,10 @@ class _Judge:
         with new_entry(self._root, "judge", entry) as folder:
             subject = self._subject(candidate)
             tried = try_candidate(self._server, subject, self._case_set, folder)
-            if resources.is_doubtful(tried.failure, folder):  # only what happens twice is the candidate's
-                resources.require(folder)
+            if machine_resources.is_doubtful(
+                tried.failure, folder
+            ):  # only what happens twice is the candidate's
+                machine_resources.require(folder)
                 tried = try_candidate(self._server, subject, self._case_set, folder)
             assembled = self._assembled(subject, tried, folder)
             verdict = self._row(candidate, tried, subject, assembled)

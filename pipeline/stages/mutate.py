@@ -16,18 +16,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.backends.registry import backend
-from pipeline.records.mutated import EFFORT, Mutant, MutantRecord, MutateOutput
-from pipeline.records.optimization import Optimization
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.planning.specs import MutateSpec, MutateTask
 from pipeline.records.record import digest, read_record, to_json
-from pipeline.records.specs import MutateSpec, MutateTask
-from pipeline.records.variant import Variant
-from pipeline.sandbox import command
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.records.results.mutated import EFFORT, Mutant, MutantRecord, MutateOutput
+from pipeline.records.results.variant import Variant
+from pipeline.sandbox import stage_command
+from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.search.space import constants_of, subspace
+from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
-from pipeline.store.owners import scratch_folder
-from pipeline.store.provenance import provenance
-from pipeline.store.seals import write_sealed
+from pipeline.store.integrity import write_sealed
+from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.in_place.preparation import job_of, where_run
 from pipeline.verify.harness.interpreters import INTERPRETERS
 from pipeline.verify.mutation.mutant_compiler import Compiler
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="mutants at once")
     options = parser.parse_args(arguments)
-    return command.run(lambda: mutate(options))
+    return stage_command.run(lambda: mutate(options))
 
 
 def mutate(options: argparse.Namespace) -> None:

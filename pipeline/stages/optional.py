@@ -8,13 +8,13 @@ editing a format of recorded measurements or a pruning rule leaves its binaries,
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.records.compiled import CompileRecord
-from pipeline.records.profiled import ProfileRecord
-from pipeline.records.pruning import PruningReasons, Scale
-from pipeline.records.recorded import RecordedFile
-from pipeline.records.specs import CompileSpec, ProfileSpec, VerifySpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import VerifyRecord
+from pipeline.records.configuration.pruning import PruningReasons, Scale
+from pipeline.records.planning.specs import CompileSpec, ProfileSpec, VerifySpec
+from pipeline.records.results.compiled import CompileRecord
+from pipeline.records.results.profiled import ProfileRecord
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import VerifyRecord
+from pipeline.records.search.recorded_space import RecordedFile
 
 
 def replay_compile(

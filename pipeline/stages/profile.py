@@ -20,22 +20,23 @@ from pipeline.backends.registry import backend
 from pipeline.measure import screening
 from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.configuration.stage_settings import IMPLEMENTATION
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.settings import IMPLEMENTATION
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.verified import Verified, VerifyOutput
-from pipeline.sandbox import command, resources
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.results.verified import Verified, VerifyOutput
+from pipeline.sandbox import stage_command
+from pipeline.sandbox.processes import machine_resources
 from pipeline.stages import optional
+from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
+from pipeline.store.integrity import discard
 from pipeline.store.outputs import put_output
-from pipeline.store.owners import scratch_folder
-from pipeline.store.provenance import provenance
-from pipeline.store.seals import discard
-from pipeline.store.sources import require_sources, root_of
+from pipeline.store.stored_sources import require_sources, root_of
+from pipeline.store.temporary import scratch_folder
 
 if TYPE_CHECKING:
     from pipeline.measure.bench import Bench
@@ -83,7 +84,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="ProfileOutput to write")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
-    return command.run(lambda: profile_round(options))
+    return stage_command.run(lambda: profile_round(options))
 
 
 def profile_round(options: argparse.Namespace) -> None:
@@ -102,7 +103,7 @@ def profile_round(options: argparse.Namespace) -> None:
     where = f"replayed ({spec.recorded.line})" if spec.recorded else f"on {spec.target.architecture}"
     if (shape := screening.smaller(spec, verified.round)) is not None:
         where += f", smaller shape {screening.told(shape)}"
-    command.report(
+    stage_command.report(
         f"profile {spec.problem.kernel} {where}",
         [record.result for record in records],
         cached=cached,
@@ -240,8 +241,8 @@ def _measure_one(where: _Bench, plan: _Plan, after: _Plan | None) -> ProfileReco
     started = time.monotonic()
     with new_entry(where.root, "profile", plan.entry) as folder:
         result = where.profile(plan, after, folder)
-        if resources.is_doubtful(result, folder):  # only what happens twice is the candidate's
-            resources.require(folder)
+        if machine_resources.is_doubtful(result, folder):  # only what happens twice is the candidate's
+            machine_resources.require(folder)
             result = where.profile(plan, after, folder)
         record = _record(where.spec, plan, result, time.monotonic() - started)
         put_record(folder, record)

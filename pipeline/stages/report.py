@@ -10,14 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary
-from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.page.page_inputs import Links, Tables
 from pipeline.report.page.rendering import render_page
-from pipeline.sandbox import command
-from pipeline.store.seals import write_sealed
+from pipeline.sandbox import stage_command
+from pipeline.store.integrity import write_sealed
 
 
 def main(arguments: list[str]) -> int:
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="HTML page to write")
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
-    return command.run(lambda: report(options))
+    return stage_command.run(lambda: report(options))
 
 
 def report(options: argparse.Namespace) -> None:

@@ -9,13 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pipeline.records.compiled import CompileOutput, CompileRecord
-from pipeline.records.judged import JudgeOutput, JudgeSpec, VerdictsSpec
 from pipeline.records.layout import spec_path
-from pipeline.records.mutated import MutateOutput
-from pipeline.records.profiled import ProfileOutput, ProfileRecord
-from pipeline.records.record import Record
-from pipeline.records.specs import (
+from pipeline.records.planning.specs import (
     AggregateSpec,
     CompileSpec,
     GenerateSpec,
@@ -23,10 +18,15 @@ from pipeline.records.specs import (
     ProfileSpec,
     VerifySpec,
 )
-from pipeline.records.summary import Summary
-from pipeline.records.tracked import TrackOutput
-from pipeline.records.variant import Generated
-from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.records.record import Record
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.compiled import CompileOutput, CompileRecord
+from pipeline.records.results.judged import JudgeOutput, JudgeSpec, VerdictsSpec
+from pipeline.records.results.mutated import MutateOutput
+from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
+from pipeline.records.results.tracked import TrackOutput
+from pipeline.records.results.variant import Generated
+from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 
 BASE = frozenset({"records", "backends", "sandbox", "store"})
 PER_ROUND = "{key}/round{round}.json"

@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 from pipeline.performance.quantities import counted
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary
-from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.report.page import rendering
-from pipeline.sandbox import command
-from pipeline.store.seals import write_sealed
+from pipeline.sandbox import stage_command
+from pipeline.store.integrity import write_sealed
 from pipeline.track.ingest import Ingested, Source, ingest
 from pipeline.track.runs.idempotency import Ledger
 from pipeline.track.runs.sweep_run import attach_report
@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> int:
     if options.attach is not None:
         if options.report is None:
             parser.error("--attach needs --report")
-        return command.run(lambda: attach(options))
+        return stage_command.run(lambda: attach(options))
     if options.aggregate is None or options.out is None:
         parser.error("--aggregate and --out are needed")
-    return command.run(lambda: track(options))
+    return stage_command.run(lambda: track(options))
 
 
 def prepare() -> None:

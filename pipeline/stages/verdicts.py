@@ -7,9 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.records.judged import JudgeOutput, VerdictsSpec
 from pipeline.records.record import read_record
-from pipeline.sandbox import command
+from pipeline.records.results.judged import JudgeOutput, VerdictsSpec
+from pipeline.sandbox import stage_command
 from pipeline.verify.candidates.verdict_table import write_table
 
 
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the table to write")
     parser.add_argument("--judged", type=Path, required=True, help="folder of the judge stage's outputs")
     options = parser.parse_args(arguments)
-    return command.run(lambda: collect(options))
+    return stage_command.run(lambda: collect(options))
 
 
 def collect(options: argparse.Namespace) -> None:

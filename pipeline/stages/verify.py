@@ -21,20 +21,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.configuration.pruning import PruningReasons
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.pruning import PruningReasons
+from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import VerifySpec
-from pipeline.records.verified import VerifyOutput, VerifyRecord
-from pipeline.sandbox import command, resources
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.verified import VerifyOutput, VerifyRecord
+from pipeline.sandbox import stage_command
+from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.stages import optional
+from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.outputs import put_output
-from pipeline.store.provenance import provenance
-from pipeline.store.sources import require_sources, root_of
+from pipeline.store.stored_sources import require_sources, root_of
 from pipeline.verify.harness.in_place.preparation import (
     can_run,
     case_set_of,
@@ -76,7 +77,7 @@ def main(arguments: list[str]) -> int:
         "--workers", type=int, default=len(os.sched_getaffinity(0)), help="candidates at once"
     )
     options = parser.parse_args(arguments)
-    return command.run(lambda: verify_round(options))
+    return stage_command.run(lambda: verify_round(options))
 
 
 def verify_round(options: argparse.Namespace) -> None:
@@ -98,7 +99,7 @@ def verify_round(options: argparse.Namespace) -> None:
         undecided=pruned.undecided,
     )
     put_output(options.out, "verify", output, spec=options.spec)
-    command.report(
+    stage_command.report(
         f"verify {spec.problem.kernel} {_where(spec, records)}",
         [record.result for record in records],
         cached=cached,
@@ -252,8 +253,8 @@ class _Judge:
     def _try_surely(self, plan: _Plan, folder: Path) -> "TrialResult":
         """Once more where the machine may be to blame: only what happens twice is the candidate's."""
         trial = self._try(plan, folder)
-        if resources.is_doubtful(trial.result, folder):
-            resources.require(folder)
+        if machine_resources.is_doubtful(trial.result, folder):
+            machine_resources.require(folder)
             trial = self._try(plan, folder)
         return trial
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.records.errors import REMEDIES, StoreError, explained
-from pipeline.store.owners import prefix
+from pipeline.store.temporary import prefix
 
 
 def write_atomic(path: Path, content: bytes | memoryview) -> None:

@@ -10,8 +10,8 @@ from pipeline.records.errors import StoreError
 from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.store.atomic import new_folder
-from pipeline.store.seals import damage, discard, seal_folder
-from pipeline.store.shared import RECORD, shared_store
+from pipeline.store.integrity import damage, discard, seal_folder
+from pipeline.store.shared_store import RECORD, shared_store
 
 __all__ = ["RECORD", "bring_entries", "find_entry", "new_entry", "put_record"]
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from pipeline.store.atomic import file_mode, make_folder, unwritable
-from pipeline.store.owners import prefix
+from pipeline.store.temporary import prefix
 
 _NUMBERS = itertools.count()
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.records.layout import STAGES, output_path
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import digest_bytes, to_json
-from pipeline.records.specs import TaskRow
-from pipeline.store.seals import write_sealed
-from pipeline.store.shared import Shared, shared_store
+from pipeline.store.integrity import write_sealed
+from pipeline.store.shared_store import Shared, shared_store
 
 
 class Output(Protocol):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, digest, to_json
-from pipeline.records.results import Result
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary, Winner
-from pipeline.records.tracked import Champion, Counts, Links
+from pipeline.records.results.aggregated import Summary, Winner
+from pipeline.records.results.collection import Result
+from pipeline.records.results.tracked import Champion, Counts, Links
 from pipeline.track import registered_models
 from pipeline.track.charts import chart_pages, ui_links
 from pipeline.track.charts.chart_pages import Batch, Placed

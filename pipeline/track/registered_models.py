@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pipeline.records.record import Record
-from pipeline.records.summary import Winner
-from pipeline.records.tracked import Champion
+from pipeline.records.results.aggregated import Winner
+from pipeline.records.results.tracked import Champion
 from pipeline.track.charts import ui_links
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.idempotency import WINNER

@@ -12,7 +12,7 @@ from typing import NoReturn
 from pipeline.records import environment
 from pipeline.records.errors import TrackingError
 from pipeline.records.record import read_record
-from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.track.charts import ui_links
 from pipeline.track.stores.mlflow_store import EMBEDDED, backend_uri, is_server, make_embedded
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.plan.config.compose import composer
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import from_plain
-from pipeline.records.settings import Verify
 from pipeline.verify.candidates.model_problem import ModelProblem
 from pipeline.verify.harness.returning.case_set import CaseSet
 from pipeline.verify.harness.returning.session import TrialSubject

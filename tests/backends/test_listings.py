@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from pipeline.backends.cpp import Cpp
-from pipeline.backends.cpp.listing import parse_lines, read_shared_object
+from pipeline.backends.cpp.object_listing import parse_lines, read_shared_object
 from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code import amdgcn_listing, sass_listing
 from pipeline.backends.machine_code.listing import Instruction, SourceLine
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.errors import StoreError, ToolchainError
-from tests.backends.test_cpp import PART, SCALE, job
-from tests.backends.triton_jobs import ROOT, declared_job
+from pipeline.records.results.compiled import Compiled, StaticFacts
+from tests.backends.cpp.test_cpp import PART, SCALE, job
+from tests.backends.triton.triton_jobs import ROOT, declared_job
 
 SASS = """
 .text.kernel:
@@ -198,8 +198,8 @@ def test_cubin_without_lines(tmp_path):
     """A cubin from a compiler that was not asked for lines says so."""
     import subprocess
 
-    from pipeline.backends.machine_code.tools import tools
-    from tests.backends.test_machine_code_resources import ARRAY
+    from pipeline.backends.machine_code.nvidia_tools import tools
+    from tests.backends.machine_code.test_resources import ARRAY
 
     (tmp_path / "a.ptx").write_text(ARRAY)
     subprocess.run(

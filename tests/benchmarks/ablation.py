@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.performance import quantities
-from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.layout import spec_path
-from pipeline.records.profiled import Interval
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import ProfileSpec
+from pipeline.records.results.compiled import CompileOutput, CompileRecord
+from pipeline.records.results.profiled import Interval
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.machine import where

@@ -33,12 +33,12 @@ from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import options
 from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path, spec_path
 from pipeline.records.outcome import Failure
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.verified import Verified, VerifyOutput
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.verified import Verified, VerifyOutput
 from tests.benchmarks import agreement_child
 from tests.benchmarks.agreement_page import DISCUSSION, Row, longer, table
 from tests.benchmarks.chain import run_chain

@@ -22,7 +22,7 @@ import torch.utils.benchmark
 
 from pipeline.measure.child import Host, serve_as
 from pipeline.measure.commands import Answer, Candidate, Command, Go, Prepare, SetUp
-from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.processes.channel import Channel
 
 FOLDER = "KERNELMILL_AGREEMENT"  # where the samples go
 SECONDS = 0.05  # of timed calls, each harness and round

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from pipeline.measure import statistics, verdicts
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 from tests.benchmarks.all_resamples import chance
 from tests.benchmarks.pairs import CONFIDENCE, Pairs
 

@@ -31,10 +31,10 @@ from typing import Any, NamedTuple
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.records.layout import entry_path, output_path
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.specs import CompileSpec, ProfileSpec
 from pipeline.records.record import digest, read_record
-from pipeline.records.specs import CompileSpec, ProfileSpec
-from pipeline.records.variant import Generated
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.variant import Generated
 
 Call = Callable[[], object]
 FACTS = {
@@ -222,7 +222,7 @@ def bind(library: Path, job: CompileJob, tensors: dict[str, Any]) -> Call:
 
 def _prepare_timing() -> None:
     """Torch, and the surroundings that the pipeline times in."""
-    from pipeline.backends.cpp.launch import share_openmp
+    from pipeline.backends.cpp.loading import share_openmp
     from pipeline.measure.timer_cpu import CpuTimer
 
     CpuTimer(flush_cache=False).prepare()

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pipeline.backends.cpp.launch import share_openmp
+from pipeline.backends.cpp.loading import share_openmp
 from pipeline.measure import ceilings, ceilings_cpu
 from pipeline.measure.bench import PRELOAD
 from pipeline.measure.ceilings_cpu import Arrays
@@ -29,7 +29,7 @@ from pipeline.measure.matrix_peaks import peak_of
 from pipeline.measure.processor import usable_cores
 from pipeline.measure.timer_cpu import CpuTimer
 from pipeline.plan.local_machine import read_machine
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.sandbox.processes.fork_server import ForkServer
 from tests.benchmarks import likwid
 from tests.benchmarks.ceilings_page import INTRODUCTION, Row, gains, table
 from tests.benchmarks.ceilings_rounds import Quantity, Sample, fastest, sampled

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 from tests.benchmarks.pairs import Pairs
 
 TOLERANCE = 0.10

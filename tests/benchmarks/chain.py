@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import output_path, spec_path
-from pipeline.records.plan import PlannedTask
+from pipeline.records.planning.planned_tasks import PlannedTask
 from tests.paths import ROOT
 
 

@@ -24,9 +24,9 @@ from pipeline.backends.registry import backend
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.environment import forget_compiler_settings
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import CompileSpec, GenerateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import CompileSpec, GenerateSpec
-from pipeline.records.variant import Generated
+from pipeline.records.results.variant import Generated
 from pipeline.stages.compile import compile_round
 from pipeline.stages.generate import generate
 from tests.benchmarks.bare import compile_one

@@ -20,12 +20,12 @@ from pipeline.measure.rounds import CANDIDATE
 from pipeline.measure.runner import measure
 from pipeline.measure.summary import Unstable
 from pipeline.plan.plan_cache import current_plan
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import read_record
-from pipeline.records.settings import Profile
-from pipeline.records.specs import ProfileSpec
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.sandbox.processes.fork_server import ForkServer
 from tests.benchmarks.clocks import CLOCKS
 from tests.benchmarks.machine import where
 from tests.measure.problems import PROBLEM

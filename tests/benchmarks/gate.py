@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import VerifySpec
-from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.verify.harness.in_place.preparation import where_run
 from tests.benchmarks.chain import run_chain
 from tests.paths import ROOT

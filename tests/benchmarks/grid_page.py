@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pipeline.records.profiled import Interval
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.search import Search, StrategyName
+from pipeline.records.configuration.search_settings import Search, StrategyName
+from pipeline.records.results.profiled import Interval
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.report.tables.search_columns import configuration
 from pipeline.search.simulate import Recording, simulate
 from pipeline.search.space import space_of

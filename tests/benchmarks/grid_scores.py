@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pipeline.measure.statistics import proportion
-from pipeline.records.profiled import Interval
 from pipeline.records.record import Record
+from pipeline.records.results.profiled import Interval
 
 WANTED = 0.95
 """Share of the grid's best speed that a search should reach."""

@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.compiled import CompileRecord
 from pipeline.records.layout import output_path, spec_path
-from pipeline.records.profiled import ProfileOutput, ProfileRecord
 from pipeline.records.record import to_json
-from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.records.results.compiled import CompileRecord
+from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
+from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 from pipeline.stages import compile as compiling
 from pipeline.stages import generate as generating
 from pipeline.store.atomic import write_atomic

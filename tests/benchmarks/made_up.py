@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.compiled import CompileOutput, CompileRecord
 from pipeline.records.layout import entry_path, spec_path
-from pipeline.records.plan import PlannedTask
-from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.planning.planned_tasks import PlannedTask
+from pipeline.records.planning.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import VerifyOutput, VerifyRecord
+from pipeline.records.results.compiled import CompileOutput, CompileRecord
+from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 from pipeline.stages import compile as compiling
 from pipeline.stages import generate as generating
 from pipeline.stages import profile as profiling

@@ -13,8 +13,8 @@ import sys
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import AggregateSpec
 from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdown, mutants_table
 from tests.paths import ROOT
 

@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.records.compiled import Compiled, CompileOutput
 from pipeline.records.layout import entry_path
+from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import VerifySpec
+from pipeline.records.results.compiled import Compiled, CompileOutput
 
 REPEATS = 20
 

@@ -1,8 +1,8 @@
 """Samples of two sides that were taken in turn, round by round, in; their ratio with its interval out."""
 
 from pipeline.measure import statistics
-from pipeline.records.profiled import Interval
 from pipeline.records.record import Record
+from pipeline.records.results.profiled import Interval
 
 CONFIDENCE = 0.95
 

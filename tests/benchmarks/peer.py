@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.backends.cpp import compiler
-from pipeline.records.profiled import Profiled, ProfileOutput
+from pipeline.records.planning.specs import CompileSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import CompileSpec
-from pipeline.records.variant import Generated
+from pipeline.records.results.profiled import Profiled, ProfileOutput
+from pipeline.records.results.variant import Generated
 from tests.benchmarks.figures import ROOT, Figure, Section, Table, measured, publish, seconds
 from tests.benchmarks.sweeps import CEILINGS, benchmark_checkout, stages
 from tests.benchmarks.tree import Spent, spend

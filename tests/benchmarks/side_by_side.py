@@ -13,10 +13,10 @@ from pipeline.measure.commands import Candidate
 from pipeline.measure.member import MemberGone
 from pipeline.measure.summary import Unstable
 from pipeline.measure.work import work_of
-from pipeline.records.compiled import Compiled, CompileRecord
 from pipeline.records.layout import entry_path
-from pipeline.records.profiled import Interval
-from pipeline.records.specs import ProfileSpec
+from pipeline.records.planning.specs import ProfileSpec
+from pipeline.records.results.compiled import Compiled, CompileRecord
+from pipeline.records.results.profiled import Interval
 from tests.benchmarks.figures import ROOT
 
 TIMES = 3

@@ -20,12 +20,12 @@ from pipeline.measure.bench import Bench
 from pipeline.measure.commands import Candidate
 from pipeline.measure.roofline import Work
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.compiled import Compiled
 from pipeline.records.layout import spec_path
-from pipeline.records.profiled import Comparison
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.variant import Variant
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.profiled import Comparison
+from pipeline.records.results.variant import Variant
 from tests.paths import ROOT
 
 SOURCE = "tests/benchmarks/slowed_softmax.cpp"

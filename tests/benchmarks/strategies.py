@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from pipeline.plan.identity.import_closure import Code
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
-from pipeline.records.recorded import RecordedSpace
+from pipeline.records.search.recorded_space import RecordedSpace
 from pipeline.search.registry import module
 from pipeline.search.simulate import Recording
 from pipeline.store.atomic import write_atomic

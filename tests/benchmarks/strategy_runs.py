@@ -21,10 +21,10 @@ import numpy as np
 
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.interop.formats.space_merging import combined
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record, from_plain
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.search import Search
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.search.simulate import Recording, simulate
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.processor_limit import Spent, processor_limit

@@ -1,6 +1,6 @@
 """The page of the ablation: what the pipeline found, and the pairs side by side."""
 
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 from tests.benchmarks.ablation import overrides, page
 
 BEST = {

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.measure.batch import Batch
 from pipeline.measure.rounds import Round
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 from tests.benchmarks import agreement
 from tests.benchmarks.agreement import kernels_in_cpp, paired
 from tests.benchmarks.agreement_page import FEWEST, Row, by_chance, family_wise, longer, summary, verdict

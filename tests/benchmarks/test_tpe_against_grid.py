@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.history import Trial
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import from_plain, read_record, to_json
-from pipeline.records.search import Search
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Variant
+from pipeline.records.results.profiled import Interval
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.space import Space, Subspace
 from tests.benchmarks import grid_page
 from tests.benchmarks.figures import ROOT

@@ -18,12 +18,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.records.compiled import CompileOutput, CompileRecord
-from pipeline.records.history import Trial
 from pipeline.records.layout import STAGES, output_path, spec_path
-from pipeline.records.profiled import Interval
+from pipeline.records.planning.specs import GenerateSpec, ProfileSpec
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import GenerateSpec, ProfileSpec
+from pipeline.records.results.compiled import CompileOutput, CompileRecord
+from pipeline.records.results.profiled import Interval
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.history import read_history
 from pipeline.search.learned import best
 from pipeline.store.atomic import write_atomic

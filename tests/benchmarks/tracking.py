@@ -23,11 +23,11 @@ from typing import Any
 
 import msgspec
 
-from pipeline.records.compiled import Compiled
 from pipeline.records.layout import entry_path
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.compiled import Compiled
 from pipeline.stages import aggregate
 from pipeline.track.ingest import Source, ingest
 from tests.track.mlflow_server import serving
@@ -79,9 +79,9 @@ def made(root: Path, variants: int, tasks: int) -> None:
 
 
 def _collected(spec: AggregateSpec, root: Path) -> tuple[Any, ...]:
-    from pipeline.records import results
+    from pipeline.records.results import collection
 
-    return results.collect(spec, root).results
+    return collection.collect(spec, root).results
 
 
 def source(root: Path, uri: str) -> Source:

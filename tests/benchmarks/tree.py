@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.measure import disturbance
 from pipeline.records.record import Record
-from pipeline.sandbox import descendants
+from pipeline.sandbox.processes import descendants
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_SECONDS = 0.2  # between two looks at memory; a look takes some milliseconds

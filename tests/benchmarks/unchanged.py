@@ -15,10 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pipeline.records.compiled import CompileRecord
-from pipeline.records.profiled import ProfileRecord
 from pipeline.records.record import read_record
-from pipeline.records.verified import VerifyRecord
+from pipeline.records.results.compiled import CompileRecord
+from pipeline.records.results.profiled import ProfileRecord
+from pipeline.records.results.verified import VerifyRecord
 from tests.benchmarks.figures import Figure, Section, Table, measured, publish, seconds
 from tests.benchmarks.made_up import EXPERIMENT, Size, declare, one_more_value
 from tests.benchmarks.sweeps import benchmark_checkout

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.execution import aa_test as aa
-from pipeline.records.profiled import Comparison, Interval, Timing, Verdict
+from pipeline.records.results.profiled import Comparison, Interval, Timing, Verdict
 from tests.end_to_end.checkout import Checkout
 
 

@@ -27,7 +27,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(measuring, "measured", fake("kept"))
     monkeypatch.setattr(measuring, "measured_again", fake("again"))
     monkeypatch.setattr(measuring, "measured_afresh", fake("afresh"))
-    monkeypatch.setattr("pipeline.sandbox.sandbox.ForkServer", _NoServer)
+    monkeypatch.setattr("pipeline.sandbox.processes.fork_server.ForkServer", _NoServer)
     return asked
 
 

@@ -9,8 +9,8 @@ from pipeline.cli.commands.nodes import PROFILE
 from pipeline.cli.main import main
 from pipeline.execution.cluster.site import Site
 from pipeline.plan.cluster_nodes import Node
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.errors import ToolchainError
-from pipeline.records.hardware import Hardware
 from tests.paths import ROOT
 from tests.plan.project import MACHINE
 

@@ -10,7 +10,7 @@ from pipeline.cli.main import main
 from pipeline.execution import snakemake_command
 from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.plan import plan_cache
-from pipeline.records.plan import Plan
+from pipeline.records.planning.planned_tasks import Plan
 from tests.paths import ROOT
 
 

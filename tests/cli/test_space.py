@@ -14,7 +14,7 @@ from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.interop.formats.kernelmill_results import own_results
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import to_json
-from pipeline.records.results import Result, collect
+from pipeline.records.results.collection import Result, collect
 from tests.interop.formats.files import CACHE, T1, written
 from tests.interop.formats.recorded import recorded
 from tests.paths import ROOT

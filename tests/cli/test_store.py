@@ -7,9 +7,9 @@ import pytest
 from pipeline.cli.main import main
 from pipeline.records import environment
 from pipeline.store.entries import find_entry
-from pipeline.store.shared import entry_name, shared_store
+from pipeline.store.shared_store import entry_name, shared_store
 from tests.store import file_systems
-from tests.store.test_shared import Note, _store, _write
+from tests.store.test_shared_store import Note, _store, _write
 
 
 @pytest.fixture

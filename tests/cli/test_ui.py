@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.records.record import to_json
-from pipeline.records.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
+from pipeline.records.results.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
 from pipeline.store.atomic import write_atomic
 from pipeline.track import ui_server as ui
 from pipeline.track.charts import ui_links

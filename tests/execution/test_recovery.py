@@ -8,8 +8,8 @@ import pytest
 from pipeline.cli.main import main
 from pipeline.execution.recovery import recover
 from pipeline.records.layout import output_path
-from pipeline.records.plan import Plan
-from pipeline.store.seals import is_damaged, write_sealed
+from pipeline.records.planning.planned_tasks import Plan
+from pipeline.store.integrity import is_damaged, write_sealed
 from tests.execution.bundle.made_up import make_run
 
 OUTPUTS = ("generate", "compile", "verify", "profile")

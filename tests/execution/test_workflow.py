@@ -19,9 +19,9 @@ from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import INTERRUPTED, Workflow, jobs_of, open_workflow, overrides_of, site_of
 from pipeline.plan.config.groups import options
 from pipeline.records.errors import ConfigError, StoreError
-from pipeline.records.plan import Plan, PlannedTask
-from pipeline.records.specs import TaskRow
-from pipeline.store.lock import take_lock
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
+from pipeline.records.planning.specs import TaskRow
+from pipeline.store.run_lock import take_lock
 from tests.end_to_end.checkout import Checkout
 from tests.paths import ROOT
 
@@ -242,7 +242,7 @@ def test_the_lock_is_free_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFix
     """While it is held the next one waits and names the holder; kill -9 releases it."""
     path = tmp_path / ".lock"
     program = (
-        "import sys, time; from pathlib import Path; from pipeline.store.lock import take_lock\n"
+        "import sys, time; from pathlib import Path; from pipeline.store.run_lock import take_lock\n"
         "held = take_lock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, cwd=ROOT)

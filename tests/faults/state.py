@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.records.record import digest_bytes
-from pipeline.store.seals import damage
+from pipeline.store.integrity import damage
 from pipeline.track.runs.idempotency import SLOT
 
 MEASURED = ("passed", "unstable_timing", "over_roofline")

@@ -14,12 +14,12 @@ import torch
 
 from pipeline.backends.registry import backend
 from pipeline.plan.config.compose import composer
-from pipeline.records.compiled import Compiled, StaticFacts
-from pipeline.records.kernel import Kernel
+from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.record import from_plain
+from pipeline.records.results.compiled import Compiled, StaticFacts
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
-from tests.backends.triton_jobs import ROOT, declared_job
+from tests.backends.triton.triton_jobs import ROOT, declared_job
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 
 NO_BINARY = Compiled(

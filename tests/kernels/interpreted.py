@@ -12,8 +12,8 @@ import warnings
 import torch
 
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled, StaticFacts
-from tests.backends.triton_jobs import ROOT, declared_job
+from pipeline.records.results.compiled import Compiled, StaticFacts
+from tests.backends.triton.triton_jobs import ROOT, declared_job
 
 INFINITY = float("inf")
 NO_BINARY = Compiled(

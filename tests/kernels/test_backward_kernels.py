@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from tests.backends.triton_jobs import ROOT
+from tests.backends.triton.triton_jobs import ROOT
 from tests.kernels.backward import VARIANTS, cpp_share, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 

@@ -10,13 +10,13 @@ import torch
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
 from pipeline.plan.config.compose import composer
-from pipeline.records.compiled import Compiled
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.formula import evaluate_number
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Kernel
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_plain
-from pipeline.records.variant import Variant
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.variant import Variant
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled
 from pipeline.records.formula import ELEMENT_BYTES, evaluate
+from pipeline.records.results.compiled import Compiled
 from pipeline.verify.oracle.tolerance import deviation
-from tests.backends.cuda_jobs import ROOT, TARGETS, declared_job, emulated
-from tests.backends.triton_jobs import DIMENSIONS, kernel, target
+from tests.backends.cuda.cuda_jobs import ROOT, TARGETS, declared_job, emulated
+from tests.backends.triton.triton_jobs import DIMENSIONS, kernel, target
 from tests.kernels.test_cpp_kernels import inputs_of, oracle_of, problem_of
 
 NAMES = ("softmax", "matmul", "matmul_bias_gelu")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pipeline.records.formula import ELEMENT_BYTES, evaluate
-from tests.backends.triton_jobs import DIMENSIONS, ROOT, TARGETS, kernel, target
+from tests.backends.triton.triton_jobs import DIMENSIONS, ROOT, TARGETS, kernel, target
 
 # float32 results differ from float64 by roundings of the sum as well; the others by their own rounding.
 UNITS = {"float32": 8.0, "float16": 1.0, "bfloat16": 1.0}

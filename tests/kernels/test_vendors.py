@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernels.matmul.reference import reference
-from tests.backends.triton_jobs import kernel as declared
+from tests.backends.triton.triton_jobs import kernel as declared
 
 KERNELS = ("matmul", "matmul_bias_gelu")
 CASES = [

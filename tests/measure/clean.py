@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
+from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
 
 SERVER = ForkServer(preload=("numpy", "torch"))
 

@@ -9,9 +9,9 @@ from pipeline.measure.commands import Reference, SetUp
 from pipeline.measure.member import Member, Place
 from pipeline.measure.opponents import Opponent
 from pipeline.measure.rounds import CANDIDATE
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
-from pipeline.records.settings import Profile
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.configuration.stage_settings import Profile
+from pipeline.records.planning.problem import Problem
 from tests.measure.clean import SERVER
 
 PROBLEM = Problem(

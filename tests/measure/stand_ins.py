@@ -13,8 +13,8 @@ from pipeline.measure.device_ceilings import BASE, PRODUCTS, DeviceCeilings, Lev
 from pipeline.measure.disturbance import Disturbance
 from pipeline.measure.timer import timer_for
 from pipeline.measure.timer_cpu import CpuTimer
-from pipeline.records.hardware import BackendKind
-from pipeline.sandbox.channel import Channel
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.sandbox.processes.channel import Channel
 
 MB = 1 << 20
 DEVICE = DeviceCeilings(

@@ -14,10 +14,10 @@ from pipeline.measure.commands import Candidate, SetUp
 from pipeline.measure.device_ceilings import DeviceCeilings
 from pipeline.measure.member import MemberGone, Place
 from pipeline.measure.roofline import Work
-from pipeline.records.compiled import Compiled, StaticFacts
-from pipeline.records.hardware import Target
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.variant import Variant
+from pipeline.records.results.compiled import Compiled, StaticFacts
+from pipeline.records.results.variant import Variant
 from tests.measure.stand_ins import DEVICE
 from tests.stages.test_profile import IMPLEMENTATION, SPEC, TARGET
 

@@ -12,7 +12,7 @@ from pipeline.measure import ceilings
 from pipeline.measure.device_ceilings import BASE, PRODUCTS, SERIES, level_bandwidth
 from pipeline.records.errors import WorkerError
 from pipeline.records.record import to_json
-from pipeline.store.seals import write_sealed
+from pipeline.store.integrity import write_sealed
 from tests.measure.clean import SERVER
 from tests.measure.stand_ins import DEVICE, NOTES
 

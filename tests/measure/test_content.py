@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.measure.content import POOL, Content
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from tests.measure.problems import PROBLEM
 
 

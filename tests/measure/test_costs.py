@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.measure import costs, energy
 from pipeline.measure.costs import Examined, examine
-from pipeline.records.profiled import Energy, Peak, Unmeasured
 from pipeline.records.record import from_plain, to_json
+from pipeline.records.results.profiled import Energy, Peak, Unmeasured
 
 
 def test_on_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.measure import counters_cpu
 from pipeline.measure.counters_cpu import EVENTS, Event, LinuxPerf, Reading, count
-from pipeline.records.profiled import Counters, Unmeasured
-from pipeline.sandbox import kernel
+from pipeline.records.results.profiled import Counters, Unmeasured
+from pipeline.sandbox.confinement import system_calls
 
 LABELS = [event.label for events in EVENTS for event in events]
 
@@ -163,7 +163,7 @@ def test_descriptors_are_given_back_where_a_call_raises():
 
 def test_elsewhere_than_on_linux(monkeypatch: pytest.MonkeyPatch):
     """Absent with its reason."""
-    monkeypatch.setattr(kernel, "available", lambda: False)
+    monkeypatch.setattr(system_calls, "available", lambda: False)
     reason = "perf_event_open is known here for Linux alone"
     assert count(lambda: 1) == Unmeasured(quantity="counters", reason=reason)
 

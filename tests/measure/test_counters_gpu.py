@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.measure import counters_gpu
 from pipeline.measure.counters_gpu import METRICS, TIME, count, parse, summed
-from pipeline.records.profiled import Counters, Unmeasured
+from pipeline.records.results.profiled import Counters, Unmeasured
 from tests.measure.problems import set_up
 
 READ, HITS, TENSOR = "dram__bytes_read.sum", "lts__t_sector_hit_rate.pct", "sm__inst_executed_pipe_tensor.sum"

@@ -7,7 +7,7 @@ import pytest
 from pipeline.backends.nvml import NotTold, Nvml
 from pipeline.measure import energy
 from pipeline.measure.energy import NvmlMeter, RaplMeter, energy_of, metered
-from pipeline.records.profiled import Energy, Unmeasured
+from pipeline.records.results.profiled import Energy, Unmeasured
 from tests.nvml_stand_in import StandIn
 
 

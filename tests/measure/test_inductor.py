@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.measure import inductor
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.sandbox.processes.fork_server import ForkServer
 
 PROGRAM = """
 import sys

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.measure import memory
 from pipeline.measure.memory import peak_of
-from pipeline.records.profiled import Peak
+from pipeline.records.results.profiled import Peak
 from tests.measure.clean import call
 
 MB = 1 << 20

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.backends.nvml import NotTold
 from pipeline.measure.monitor import Monitor, disturbances, merged, notes
-from pipeline.records.profiled import Conditions, Unmeasured
+from pipeline.records.results.profiled import Conditions, Unmeasured
 from tests.nvml_stand_in import StandIn
 
 

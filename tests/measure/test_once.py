@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.measure import once
 from pipeline.measure.commands import Go, Load, Loaded, Prepare, Prepared, Ran, Refused
-from pipeline.records.profiled import Peak
 from pipeline.records.record import to_json
+from pipeline.records.results.profiled import Peak
 from tests.measure.problems import set_up
 from tests.paths import ROOT
 

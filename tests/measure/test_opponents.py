@@ -6,10 +6,10 @@ import pytest
 from pipeline.backends.backend import CompileJob
 from pipeline.measure.commands import Candidate, Reference
 from pipeline.measure.opponents import opponents
-from pipeline.records.compiled import Compiled, StaticFacts
-from pipeline.records.kernel import Vendor
-from pipeline.records.specs import ProfileSpec
-from pipeline.records.variant import Variant
+from pipeline.records.configuration.kernel import Vendor
+from pipeline.records.planning.specs import ProfileSpec
+from pipeline.records.results.compiled import Compiled, StaticFacts
+from pipeline.records.results.variant import Variant
 from tests.stages.test_profile import SPEC
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from pipeline.measure.over_roofline import suspicions, too_good
 from pipeline.measure.roofline import Work
-from pipeline.records.ceilings import Ceilings, LevelCeiling
+from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
 
 CEILINGS = Ceilings(
     copy_bandwidth=20e9,

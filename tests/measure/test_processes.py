@@ -16,7 +16,7 @@ from pipeline.measure.processes import (
     of_one,
     wanted,
 )
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 from tests.measure.problems import SETTINGS, settings
 
 TRIALS = 200

@@ -19,9 +19,9 @@ from pipeline.measure.monitor import Monitor
 from pipeline.measure.rounds import Round, run_rounds, undisturbed
 from pipeline.measure.runner import ACCUSATIONS, measure
 from pipeline.measure.summary import Measured, Once, Unstable, once, together
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import AbsentBaseline, Conditions, Peak
-from pipeline.records.settings import Profile
+from pipeline.records.results.profiled import AbsentBaseline, Conditions, Peak
 from tests.measure.problems import SETTINGS, baselines, member, settings
 
 pytestmark = pytest.mark.alone

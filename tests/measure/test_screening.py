@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from pipeline.measure.screening import brief, screened, share_of, shortened, smaller
+from pipeline.records.configuration.search_settings import Search, SuccessiveHalving, shorter
+from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import ProfileRecord
-from pipeline.records.search import Search, SuccessiveHalving, shorter
-from pipeline.records.settings import Profile
+from pipeline.records.results.profiled import ProfileRecord
 from tests.report.sample_run import PROVENANCE
 from tests.search.synthetic import SPACE, easy, trial
 from tests.stages.test_profile import SPEC

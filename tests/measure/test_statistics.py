@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.measure import statistics
 from pipeline.measure.verdicts import RESOLUTION, verdict
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 
 TRIALS = 200
 

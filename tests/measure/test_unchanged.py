@@ -8,7 +8,7 @@ import torch
 
 from pipeline.measure.content import Content
 from pipeline.measure.unchanged import First
-from pipeline.records.kernel import Tensor
+from pipeline.records.configuration.kernel import Tensor
 from tests.measure.problems import PROBLEM
 
 TIMED = 20

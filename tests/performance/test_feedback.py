@@ -3,8 +3,8 @@
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval, Profiled, Timing
-from pipeline.records.verified import Verified
+from pipeline.records.results.profiled import Interval, Profiled, Timing
+from pipeline.records.results.verified import Verified
 from tests.execution.gym.made_up import judged, measured, result
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.performance import quantities
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pipeline.performance.roofline import (
     latency_seconds,
     per_second,
 )
+from pipeline.records.configuration.hardware import Hardware, Quantity
 from pipeline.records.errors import ConfigError
-from pipeline.records.hardware import Hardware, Quantity
 from tests.paths import ROOT
 
 HARDWARE = sorted((ROOT / "conf" / "hardware").glob("*.yaml"))

@@ -7,11 +7,11 @@ from pathlib import Path
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.local_machine import Machine
 from pipeline.plan.planner import PlanResult, make_plan
-from pipeline.records.hardware import Hardware, Quantity
+from pipeline.records.configuration.hardware import Hardware, Quantity
 from pipeline.records.layout import spec_path
-from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
+from pipeline.records.planning.specs import AggregateSpec, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, ProfileSpec, VerifySpec
 from tests.paths import ROOT
 
 _read = functools.cache(Code)

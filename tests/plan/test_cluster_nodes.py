@@ -7,8 +7,8 @@ import pytest
 
 from pipeline.plan.cluster_nodes import Node, forget_node, read_nodes, with_nodes, write_node
 from pipeline.plan.local_machine import ResolvedHardware, fingerprint, identity, resolve
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.errors import StoreError
-from pipeline.records.hardware import Hardware
 from tests.plan.project import CPU, MACHINE, Project
 
 OTHER = msgspec.structs.replace(

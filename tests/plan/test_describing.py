@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records.specs import AggregateSpec
+from pipeline.records.planning.specs import AggregateSpec
 from tests.plan.project import Project
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.plan.grid_cells import GridCell, cells
-from pipeline.records.experiment import Experiment, Selection
+from pipeline.records.configuration.experiment import Experiment, Selection
 
 EXPERIMENT = Experiment(
     name="e",

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pipeline.plan.local_machine import ABSENT, Machine, ResolvedHardware, fingerprint, read_machine, resolve
-from pipeline.records.hardware import Hardware, Quantity
+from pipeline.records.configuration.hardware import Hardware, Quantity
 from tests.plan.project import CPU, MACHINE
 
 LIMIT = {"warp_size": Quantity(value=32, unit="threads", source="test")}

@@ -9,11 +9,11 @@ from pipeline.backends.registry import backend
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import options
 from pipeline.plan.tasks.stage_specs import SURVIVORS, explanations
+from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import AggregateSpec, MutateSpec
 from pipeline.records.record import from_plain, read_record
-from pipeline.records.specs import AggregateSpec, MutateSpec
 from pipeline.verify.mutation.mutant_generation import find_mutants
 from tests.paths import ROOT
 from tests.plan.project import Project

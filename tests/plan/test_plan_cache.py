@@ -11,7 +11,7 @@ from pipeline.plan import planner as planning
 from pipeline.plan.identity import tool_versions
 from pipeline.plan.plan_cache import current_plan, spec_keys
 from pipeline.records.layout import spec_path
-from pipeline.records.plan import Plan
+from pipeline.records.planning.planned_tasks import Plan
 from tests.plan.project import ROOT, Project
 
 LINES = ("workload=small", "hardware=cpu")

@@ -7,7 +7,7 @@ from pipeline.plan.planner import PlanResult
 from pipeline.plan.spec_files import is_whole
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
-from pipeline.records.specs import AggregateSpec, CompileSpec, GenerateSpec, VerifySpec
+from pipeline.records.planning.specs import AggregateSpec, CompileSpec, GenerateSpec, VerifySpec
 from pipeline.stages.generate import generate
 from tests.plan.project import Project
 

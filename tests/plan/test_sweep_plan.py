@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pipeline.records.errors import ConfigError
-from pipeline.records.plan import Plan
+from pipeline.records.planning.planned_tasks import Plan
 from tests.plan.project import Project
 
 SMALL = ("workload=small", "hardware=cpu")

@@ -8,7 +8,7 @@ import pytest
 from pipeline.records.errors import StoreError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, from_plain, read_record, to_json
-from pipeline.records.variant import Variant
+from pipeline.records.results.variant import Variant
 
 VARIANT = Variant(
     kernel="softmax",

@@ -7,17 +7,17 @@ import msgspec
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
 from pipeline.plan.config.compose import composer
-from pipeline.records.compiled import CompileOutput, CompileRecord
-from pipeline.records.hardware import Target
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.layout import entry_path, output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.specs import AggregateSpec, Build, CompileSpec, TaskRow
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import digest, to_json
-from pipeline.records.settings import Tracking
-from pipeline.records.specs import AggregateSpec, Build, CompileSpec, TaskRow
+from pipeline.records.results.compiled import CompileOutput, CompileRecord
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import new_entry, put_record
-from tests.backends.triton_jobs import ROOT, TARGETS, declared_job, kernel
+from tests.backends.triton.triton_jobs import ROOT, TARGETS, declared_job, kernel
 
 DIMENSIONS = {"M": 256, "N": 3584, "K": 1024}
 BUILD = Build(code="c0de", toolchain={"triton": "3"})

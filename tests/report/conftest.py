@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.results import Collected, collect
-from pipeline.records.specs import AggregateSpec
+from pipeline.records.planning.specs import AggregateSpec
+from pipeline.records.results.collection import Collected, collect
 from tests.report.sample_run import write_run
 
 

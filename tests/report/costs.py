@@ -2,7 +2,8 @@
 
 import msgspec
 
-from pipeline.records.profiled import (
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import (
     Conditions,
     Counters,
     Energy,
@@ -12,7 +13,6 @@ from pipeline.records.profiled import (
     Profiled,
     Unmeasured,
 )
-from pipeline.records.results import Result
 
 MB = 1 << 20
 

@@ -5,14 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.records.ceilings import Ceilings, LevelCeiling
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
-from pipeline.records.hardware import Quantity, Target
-from pipeline.records.kernel import Implementation, Tunable
+from pipeline.records.configuration.hardware import Quantity, Target
+from pipeline.records.configuration.kernel import Implementation, Tunable
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.layout import entry_path, output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.problem import Problem
-from pipeline.records.profiled import (
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import AggregateSpec, Build, CompileSpec, TaskRow
+from pipeline.records.provenance import Provenance
+from pipeline.records.record import Record, digest, to_json
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
+from pipeline.records.results.profiled import (
     AbsentBaseline,
     Comparison,
     Interval,
@@ -21,12 +25,8 @@ from pipeline.records.profiled import (
     ProfileRecord,
     Timing,
 )
-from pipeline.records.provenance import Provenance
-from pipeline.records.record import Record, digest, to_json
-from pipeline.records.settings import Tracking
-from pipeline.records.specs import AggregateSpec, Build, CompileSpec, TaskRow
-from pipeline.records.variant import Generated, Pruned, Variant
-from pipeline.records.verified import CheckResult, Verified, VerifyOutput, VerifyRecord
+from pipeline.records.results.variant import Generated, Pruned, Variant
+from pipeline.records.results.verified import CheckResult, Verified, VerifyOutput, VerifyRecord
 from pipeline.store.atomic import write_atomic
 
 Configuration = dict[str, bool | int | float | str]

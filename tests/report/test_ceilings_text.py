@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.measure.device_ceilings import BASE, envelope
-from pipeline.records.hardware import Hardware, Quantity
+from pipeline.records.configuration.hardware import Hardware, Quantity
 from pipeline.report.ceilings_text import Measured, ceilings_text
 from tests.measure.stand_ins import DEVICE, MB
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from pipeline.records.origin import Origin
-from pipeline.records.summary import NotMeasured
+from pipeline.records.results.aggregated import NotMeasured
 from pipeline.report.summarize import summarize, tally
 from pipeline.report.summary_text import summary_text
 from pipeline.report.winner_selection import find_winners

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from pipeline.records.layout import output_path
-from pipeline.records.objective import Missed, Objective, Reached, Unfinished
-from pipeline.records.profiled import Energy, Unmeasured
-from pipeline.records.summary import Winner
+from pipeline.records.planning.objective import Missed, Objective, Reached, Unfinished
+from pipeline.records.results.aggregated import Winner
+from pipeline.records.results.profiled import Energy, Unmeasured
 from pipeline.report.sweep_objective import find_objective, job_result
 from pipeline.report.winner_selection import find_winners
 

@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.measure.verdicts import NEAR, RESOLUTION
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.summary import NotMeasured, Winner
+from pipeline.records.results.aggregated import NotMeasured, Winner
 from pipeline.report.winner_selection import find_winners, room_between, winners_table
 
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.confine import confine
-from pipeline.sandbox.sandbox import shared_path
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
+from pipeline.sandbox.processes.fork_server import shared_path
 
 
 def echo(channel: Channel) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pipeline.records.history import Trial
-from pipeline.records.kernel import Constraint
+from pipeline.records.configuration.kernel import Constraint
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval
-from pipeline.records.variant import Variant
+from pipeline.records.results.profiled import Interval
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.search_trial import Trial
 from pipeline.search import registry
 from pipeline.search.space import Point, Space, Subspace
 from pipeline.search.strategy import Budget

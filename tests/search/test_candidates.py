@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from pipeline.plan.tasks.search_inputs import files_of
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError, StoreError
-from pipeline.records.search import Search
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.written import Proposal, Unfit
+from pipeline.records.planning.specs import GenerateSpec
+from pipeline.records.search.written_source import Proposal, Unfit
 from pipeline.search import candidates
 from pipeline.search.space import space_of
 from pipeline.search.strategy import Budget

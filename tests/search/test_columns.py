@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate
-from pipeline.records.kernel import TunableValue
 from pipeline.search.columns import column, holds
 
 VALUES: dict[str, tuple[TunableValue, ...]] = {

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_json, to_json
 from pipeline.search.inductor_gpu import Captured, Request, _strides
 from pipeline.search.inductor_triton import wrap_triton

@@ -5,8 +5,8 @@ import ast
 import msgspec
 import pytest
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.search.inductor_gpu import Captured, Kernel
 from pipeline.search.inductor_triton import wrap_triton
 from pipeline.search.inductor_wrapper import CannotWrap

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.search.inductor_wrapper import CannotWrap, Macros, wrap
 
 PROBLEM = Problem(

@@ -8,15 +8,15 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.errors import AgentError, ConfigError
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record, to_json
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.verified import VerifyOutput
-from pipeline.records.written import Proposal, Unfit
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.verified import VerifyOutput
+from pipeline.records.search.written_source import Proposal, Unfit
 from pipeline.search.diagnosing import diagnosed
 from pipeline.search.llm import propose
 from pipeline.search.space import space_of

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from pipeline.plan.tasks.search_inputs import files_of
-from pipeline.records.diagnosed import Finding, FindingCode
-from pipeline.records.history import Trial
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval
-from pipeline.records.search import Search
-from pipeline.records.written import Proposal
+from pipeline.records.results.diagnosed import Finding, FindingCode
+from pipeline.records.results.profiled import Interval
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Proposal
 from pipeline.search import mutate
 from pipeline.search.rewriting.catalogue import LANGUAGES
 from pipeline.search.space import space_of

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.hardware import Quantity, Target
+from pipeline.records.configuration.hardware import Quantity, Target
+from pipeline.records.configuration.pruning import Bounded, Prune, Reach, Scale
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import ProfileOutput, ProfileRecord
-from pipeline.records.pruning import Bounded, Prune, Reach, Scale
+from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import to_json
-from pipeline.records.specs import VerifySpec
+from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
 from pipeline.search.prune_bound import NO_FORMULA, NO_RATES, NOTHING_MEASURED, scale_of
 from pipeline.search.prune_static import judge
 from tests.performance.bound.results import GPU_LIMITS, GPU_PEAKS, cpu_task, profiled

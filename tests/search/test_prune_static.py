@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.pruning import Prune
+from pipeline.records.configuration.pruning import Prune
+from pipeline.records.results.compiled import StaticFacts
 from pipeline.search.prune_static import is_measured_anyway, reason
 from tests.search.synthetic import WIDE, trial, valley
 

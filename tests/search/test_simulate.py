@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from pipeline.records.configuration.search_settings import Search, SuccessiveHalving
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.search import Search, SuccessiveHalving
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.search import registry
 from pipeline.search.simulate import NO_RECORD, Recording, repeat, simulate
 from tests.search.synthetic import WIDE, valley

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pipeline.records.configuration.kernel import Constraint, TunableValue
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, names_in
-from pipeline.records.kernel import Constraint, TunableValue
 from pipeline.search import counting, drawing
 from pipeline.search.solving import Solver
 from pipeline.search.space import Space, Subspace

@@ -5,10 +5,10 @@ import itertools
 import msgspec
 import pytest
 
+from pipeline.records.configuration.kernel import Constraint, Implementation, Tunable
+from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, names_in
-from pipeline.records.kernel import Constraint, Implementation, Tunable
-from pipeline.records.optimization import Optimization
 from pipeline.search.space import Subspace, narrow, subspace
 
 FULL = Optimization(name="full", description="")

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from pipeline.records.history import Trial
-from pipeline.records.search import Convergence, Search
+from pipeline.records.configuration.search_settings import Convergence, Search
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.stopping import left, stop
 from tests.search.synthetic import SPACE, easy, fails, trial
 

@@ -5,11 +5,11 @@ import inspect
 import msgspec
 import pytest
 
+from pipeline.records.configuration.kernel import Constraint
+from pipeline.records.configuration.search_settings import Search, SuccessiveHalving
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import Constraint
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval
-from pipeline.records.search import Search, SuccessiveHalving
+from pipeline.records.results.profiled import Interval
 from pipeline.search import registry
 from pipeline.search.space import Point, Space
 from pipeline.search.strategy import Budget, identity

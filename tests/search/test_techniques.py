@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.records.kernel import Constraint
+from pipeline.records.configuration.kernel import Constraint
 from pipeline.search import lattice
 from pipeline.search.space import Subspace
 from pipeline.search.techniques import without_each

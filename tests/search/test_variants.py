@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.records.configuration.kernel import Call
 from pipeline.records.errors import StoreError
-from pipeline.records.kernel import Call
 from pipeline.records.layout import entry_path
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Variant
-from pipeline.records.written import LARGEST, Author, KeptSource, Proposal, WrittenSource
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.written_source import LARGEST, Author, KeptSource, Proposal, WrittenSource
 from pipeline.search.keeping import keeper
 from pipeline.search.variants import variants_of
-from pipeline.store.sources import main_file, require_sources, root_of, written_text
+from pipeline.store.stored_sources import main_file, require_sources, root_of, written_text
 from tests.stages.test_generate import IMPLEMENTATION, SPEC
 
 DECLARED = '#include "toy.hpp"\nextern "C" int toy() { return TOY; }\n'

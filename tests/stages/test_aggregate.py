@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.records.record import read_record
-from pipeline.records.summary import Summary
+from pipeline.records.results.aggregated import Summary
 from pipeline.stages import aggregate
 from tests.report.sample_run import cases, write_run
 

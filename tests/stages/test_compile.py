@@ -11,16 +11,16 @@ import torch  # noqa: F401  (a stage process has it before it forks)
 import yaml
 
 from pipeline.backends.backend import CompileJob
-from pipeline.records.compiled import Compiled, CompileOutput, StaticFacts
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Implementation, Tensor
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Implementation, Tensor
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import Build, CompileSpec
 from pipeline.records.record import digest_bytes, read_record, to_json
-from pipeline.records.specs import Build, CompileSpec
-from pipeline.records.variant import Generated, Variant
-from pipeline.sandbox import resources
+from pipeline.records.results.compiled import Compiled, CompileOutput, StaticFacts
+from pipeline.records.results.variant import Generated, Variant
+from pipeline.sandbox.processes import machine_resources
 from pipeline.stages import compile as stage
 from tests.paths import ROOT
 
@@ -267,7 +267,7 @@ def test_a_full_disk_is_no_outcome(
         outcome=Outcome.COMPILE_ERROR, reason="error writing to /tmp/x.s: No space left on device"
     )
     monkeypatch.setattr(stage._Driver, "compile", lambda *_: stage._Done(result=failure, seconds=0.1))
-    monkeypatch.setattr(resources, "ROOM", 1 << 62)
+    monkeypatch.setattr(machine_resources, "ROOM", 1 << 62)
     code, output = run(tmp_path, "a")
     assert (code, output) == (1, None)
     assert "free space and run again" in capsys.readouterr().err

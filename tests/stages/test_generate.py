@@ -5,22 +5,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.configuration.kernel import Constraint, Implementation, Tensor, Tunable
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.pruning import Prune, Scale
+from pipeline.records.configuration.search_settings import Search, Stop
 from pipeline.records.errors import StoreError
-from pipeline.records.kernel import Constraint, Implementation, Tensor, Tunable
 from pipeline.records.layout import output_path
-from pipeline.records.optimization import Optimization
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.problem import Problem
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import Build, GenerateSpec
 from pipeline.records.provenance import Provenance
-from pipeline.records.pruning import Prune, Scale
 from pipeline.records.record import read_record, to_json
-from pipeline.records.search import Search, Stop
-from pipeline.records.specs import Build, GenerateSpec
-from pipeline.records.variant import Generated
-from pipeline.records.verified import VerifyOutput, VerifyRecord
-from pipeline.records.written import Author, Proposal, SourceRecord
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.variant import Generated
+from pipeline.records.results.verified import VerifyOutput, VerifyRecord
+from pipeline.records.search.written_source import Author, Proposal, SourceRecord
 from pipeline.search.history import read_history
 from pipeline.search.writer import Workshop
 from pipeline.stages.generate import generate, main

@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.kernel import Tunable
-from pipeline.records.mutated import MutantRecord, MutateOutput, Mutation
+from pipeline.records.configuration.kernel import Tunable
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import MutateSpec, MutateTask
 from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import MutateSpec, MutateTask
+from pipeline.records.results.mutated import MutantRecord, MutateOutput, Mutation
 from pipeline.stages import mutate
 from pipeline.verify.mutation import mutant_generation
 from pipeline.verify.mutation.cpp_operators import OPERATORS

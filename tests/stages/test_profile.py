@@ -11,18 +11,18 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
 from pipeline.measure.identity import entry_digest
 from pipeline.measure.work import work_of
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Constraint, Cost, Implementation, Tensor
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Constraint, Cost, Implementation, Tensor
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.problem import Problem
-from pipeline.records.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import Build, ProfileSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import digest, read_record, to_json
-from pipeline.records.specs import Build, ProfileSpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from tests.measure.clean import call
 from tests.measure.problems import settings
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.records.configuration.stage_settings import Tracking
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.settings import Tracking
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.tracked import Counts, NotTracked, Tracked, TrackOutput
+from pipeline.records.results.tracked import Counts, NotTracked, Tracked, TrackOutput
 from pipeline.stages import track
 from pipeline.track.stores.mlflow_store import open_store
 from tests.track.small_run import TRACKING, measured, write_source

@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Constraint, Implementation
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Constraint, Implementation
+from pipeline.records.configuration.pruning import Bounded, Prune, Reach, Scale
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.pruning import Bounded, Prune, Reach, Scale
+from pipeline.records.planning.specs import Build, VerifySpec
 from pipeline.records.record import from_plain, read_record, to_json
-from pipeline.records.settings import Verify
-from pipeline.records.specs import Build, VerifySpec
-from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages import verify
 from tests.verify.harness.in_place.build import (
     IMPLEMENTATION,

@@ -9,13 +9,13 @@ import pytest
 
 from pipeline.backends.c_sources import copy_sources, source_files
 from pipeline.backends.cuda.compilation import SOURCES
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure
+from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import VerifySpec
-from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
-from tests.backends.cuda_jobs import ROOT, kernel, target
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
+from tests.backends.cuda.cuda_jobs import ROOT, kernel, target
 from tests.verify.harness.in_place.build import BUILD, PROVENANCE, SETTINGS, spec, variant
 
 SOFTMAX = "kernels/softmax/softmax.cu"

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Generated
-from pipeline.records.verified import VerifyOutput
-from pipeline.records.written import Author, Proposal, WrittenSource
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.variant import Generated
+from pipeline.records.results.verified import VerifyOutput
+from pipeline.records.search.written_source import Author, Proposal, WrittenSource
 from pipeline.search.space import space_of
 from pipeline.search.variants import variants_of
 from pipeline.store.outputs import put_output

@@ -9,7 +9,7 @@ import pytest
 from pipeline.records.errors import StoreError
 from pipeline.store import many
 from pipeline.store.many import Files
-from pipeline.store.owners import prefix
+from pipeline.store.temporary import prefix
 
 
 def test_written_once(tmp_path: Path) -> None:

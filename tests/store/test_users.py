@@ -14,7 +14,7 @@ import pytest
 from pipeline.records import environment
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
-from tests.store.test_shared import FINE, Note
+from tests.store.test_shared_store import FINE, Note
 
 GROUP, ADA, BOB, EVE = 64_001, 64_002, 64_003, 64_004  # ids that nobody has
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="needs root to become other users")

@@ -11,8 +11,8 @@ from pathlib import Path
 from mlflow.entities import Run as MlflowRun
 from mlflow.entities import ViewType
 
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import to_json
-from pipeline.records.settings import Tracking
 from pipeline.track.ingest import Source
 from pipeline.track.runs.idempotency import RESULT, SLOT, WINNER
 from pipeline.track.runs.mlflow_names import SWEEP

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.records.compiled import Compiled
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.results import Result, collect
-from pipeline.records.settings import Tracking
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.collection import Result, collect
+from pipeline.records.results.compiled import Compiled
 from pipeline.stages import aggregate
-from pipeline.store.seals import SEAL
+from pipeline.store.integrity import SEAL
 from pipeline.track.ingest import Source
 from tests.report.sample_run import Case, write_run
 

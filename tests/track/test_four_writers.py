@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.settings import Tracking
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.track.stores.mlflow_store import open_store
 from tests.track.four_writers import assert_whole, ingest_at_once, kill_in_the_middle, sources
 from tests.track.mlflow_server import serving

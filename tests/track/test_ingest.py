@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from mlflow.entities import Run as MlflowRun
 
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.tracked import Counts
+from pipeline.records.results.tracked import Counts
 from pipeline.track.ingest import Ingested, ingest
 from pipeline.track.stores.mlflow_store import Store, open_store
 from tests.track.small_run import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.summary import Winner
+from pipeline.records.results.aggregated import Winner
 from pipeline.track import registered_models
 from pipeline.track.ingest import ingest
 from pipeline.track.registered_models import Found

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
-from pipeline.backends.cpp import compiler, facts, precompiled, torch_headers
-from pipeline.backends.machine_code.identity import binary_digest
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import BackendKind, Target
-from pipeline.records.kernel import Implementation
+from pipeline.backends.cpp import compiler, facts, precompiled_headers, torch_headers
+from pipeline.backends.machine_code.binary_digest import binary_digest
+from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
@@ -48,7 +48,7 @@ class Cpp:
     def share(self, job: CompileJob, root: Path) -> None:
         """The system headers that the source begins with."""
         if job.shared is not None:
-            precompiled.make(self.sources(job.implementation, root)[0], Path(job.shared))
+            precompiled_headers.make(self.sources(job.implementation, root)[0], Path(job.shared))
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Copy the sources beside the artifact and compile the copy, so that the two belong together."""
@@ -79,7 +79,7 @@ class Cpp:
 
     def load(self, job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Launch":  # noqa: ARG002
         """Open the shared object in this process; its threads are torch's where torch is here."""
-        from pipeline.backends.cpp.launch import NativeLaunch
+        from pipeline.backends.cpp.loading import NativeLaunch
 
         return NativeLaunch(folder / compiled.artifact, job.implementation.entry, job.problem)
 
@@ -93,7 +93,7 @@ def _compile(job: CompileJob, source: Path, folder: Path) -> Failure | None:
     others = torch_headers.arguments((where / source).read_text(errors="replace"))
     arguments = [*definitions(job), "-o", f"../{ARTIFACT}", str(source), *others]
     shared = None if others else job.shared  # compiled ahead with other flags, GCC would refuse it
-    header = precompiled.find(where / source, Path(shared)) if shared is not None else None
+    header = precompiled_headers.find(where / source, Path(shared)) if shared is not None else None
     if header is not None:
         failure = compiler.run(arguments, folder=where, log=log, seconds=TIME_LIMIT, header=header)
         if failure is None or failure.outcome is Outcome.TIMEOUT:

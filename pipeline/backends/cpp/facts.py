@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pipeline.backends.cpp.disassembly import Line, read_lines
-from pipeline.backends.cpp.extensions import extension
-from pipeline.records.compiled import StaticFacts
+from pipeline.backends.cpp.instruction_extensions import extension
 from pipeline.records.errors import ToolchainError
+from pipeline.records.results.compiled import StaticFacts
 
 _SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FUNCTION = 2  # STT_FUNC

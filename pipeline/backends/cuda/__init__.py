@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import source_files
 from pipeline.records import environment
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import BackendKind, Target
-from pipeline.records.kernel import Implementation
+from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
+from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch

@@ -6,12 +6,12 @@ from pathlib import Path
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, macros, source_files
 from pipeline.backends.cuda.facts import Binary, beyond_limits, static_facts
-from pipeline.backends.cuda.geometry import geometry_of
-from pipeline.backends.machine_code.identity import binary_digest
-from pipeline.backends.machine_code.nvidia import kernel_resources
-from pipeline.records.compiled import Compiled
+from pipeline.backends.cuda.launch_geometry import geometry_of
+from pipeline.backends.machine_code.binary_digest import binary_digest
+from pipeline.backends.machine_code.cubin_resources import kernel_resources
 from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.results.compiled import Compiled
 
 ARTIFACT = "kernel.cubin"
 ASSEMBLY = "kernel.ptx"

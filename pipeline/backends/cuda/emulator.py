@@ -18,8 +18,8 @@ from pipeline.backends.backend import CompileJob, LaunchError
 from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cuda.compilation import SOURCES
-from pipeline.backends.cuda.geometry import Geometry, geometry_of
-from pipeline.backends.cuda.ptx import NotEmulatedError, rewrite
+from pipeline.backends.cuda.inline_ptx import NotEmulatedError, rewrite
+from pipeline.backends.cuda.launch_geometry import Geometry, geometry_of
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch

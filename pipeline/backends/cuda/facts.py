@@ -4,14 +4,14 @@ import re
 from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
-from pipeline.backends.cuda.geometry import Geometry
+from pipeline.backends.cuda.launch_geometry import Geometry
 from pipeline.backends.machine_code import sass
+from pipeline.backends.machine_code.cubin_resources import KernelResources
 from pipeline.backends.machine_code.elf import code_sections
-from pipeline.backends.machine_code.nvidia import KernelResources
-from pipeline.backends.machine_code.occupancy import Resources, occupancy
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.hardware import Target
+from pipeline.backends.machine_code.warp_occupancy import Resources, occupancy
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.record import Record
+from pipeline.records.results.compiled import StaticFacts
 
 _SPILLS = r"Function properties for {}\n[^\n]*?(\d+) bytes spill stores"
 

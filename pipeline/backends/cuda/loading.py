@@ -7,7 +7,7 @@ import torch
 
 from pipeline.backends.abi import Abi
 from pipeline.backends.backend import CompileJob, LaunchError
-from pipeline.backends.cuda.geometry import Geometry, geometry_of
+from pipeline.backends.cuda.launch_geometry import Geometry, geometry_of
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch

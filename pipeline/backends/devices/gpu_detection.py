@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from pipeline.backends.nvml import Device, NotTold, Nvml
-from pipeline.records.hardware import BackendKind
+from pipeline.records.configuration.hardware import BackendKind
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.backends.devices.gpu_detection import gpu_present, read_gpu
-from pipeline.records.hardware import Hardware, Quantity
+from pipeline.records.configuration.hardware import Hardware, Quantity
 
 __all__ = ["gpu_present", "read_cpu", "read_gpu"]
 

@@ -5,7 +5,7 @@ from pathlib import Path, PurePath
 
 from pipeline.backends.machine_code import amdgcn
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
-from pipeline.backends.machine_code.locations import call_chain, file_names
+from pipeline.backends.machine_code.source_locations import call_chain, file_names
 
 _FUNCTION = re.compile(r"^([A-Za-z_$][\w$.]*):")
 _LABEL = re.compile(r"^(\.LBB\w+):")

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.backends.machine_code.elf import code_sections
-from pipeline.backends.machine_code.tools import tools
+from pipeline.backends.machine_code.nvidia_tools import tools
 from pipeline.records.errors import ToolchainError
 from pipeline.records.record import Record
 

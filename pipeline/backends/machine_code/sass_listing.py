@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from pipeline.backends.machine_code import sass
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
-from pipeline.backends.machine_code.locations import call_chain, file_names
+from pipeline.backends.machine_code.source_locations import call_chain, file_names
 
 OPTIONS = ("-gi", "-gp")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import BackendKind, Target
-from pipeline.records.kernel import Implementation
+from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
+from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
@@ -23,7 +23,7 @@ class Triton:
 
     kinds: frozenset[BackendKind] = frozenset({"cuda", "hip"})
     shape_matters = True  # Triton specialises on divisibility by 16 and on arguments equal to 1
-    preload: tuple[str, ...] = ("pipeline.backends.triton.preload",)
+    preload: tuple[str, ...] = ("pipeline.backends.triton.compiler_warm_up",)
 
     def toolchain(self, target: Target) -> dict[str, str]:
         """Versions of Triton and of the assembler in it, and the options that we set."""
@@ -34,16 +34,16 @@ class Triton:
     def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
         """The module and what it imports from the repository, directly or not; of a package all its own."""
         if implementation.call is not None:
-            from pipeline.backends.packages import package_files
+            from pipeline.backends.installed_packages import package_files
 
             return tuple(package_files(implementation.call).values())
-        from pipeline.backends.imports import closure
+        from pipeline.backends.local_imports import closure
 
         return closure([root / implementation.source], root)
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile every kernel that one launch on the workload's shape starts."""
-        from pipeline.backends.triton import preload  # noqa: F401
+        from pipeline.backends.triton import compiler_warm_up  # noqa: F401
         from pipeline.backends.triton.compilation import compile_offline
 
         return compile_offline(job, root, folder)

@@ -7,17 +7,17 @@ from pathlib import Path
 from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.backend import CompileJob
-from pipeline.backends.machine_code.identity import binary_digest
+from pipeline.backends.machine_code.binary_digest import binary_digest
+from pipeline.backends.triton.compiler_isolation import private_compiler
+from pipeline.backends.triton.entry_source import constants, load_entry
+from pipeline.backends.triton.error_summary import reason_of
+from pipeline.backends.triton.execution_mode import require_compiler
 from pipeline.backends.triton.facts import facts_of
-from pipeline.backends.triton.isolation import private_compiler
-from pipeline.backends.triton.mode import require_compiler
-from pipeline.backends.triton.offline import BuiltKernel, recording
-from pipeline.backends.triton.reason import reason_of
-from pipeline.backends.triton.source import constants, load_entry
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import Target
+from pipeline.backends.triton.offline_driver import BuiltKernel, recording
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_parts
+from pipeline.records.results.compiled import Compiled
 
 LOG = "log.txt"
 KEPT = ("ttgir", "ptx", "cubin", "amdgcn", "hsaco", "json")
@@ -44,7 +44,7 @@ def compile_offline(job: CompileJob, root: Path, folder: Path) -> Compiled | Fai
 
 def _launch(job: CompileJob, root: Path, log: Path) -> Failure | None:
     """Call the implementation as on a device."""
-    from pipeline.backends.triton.presence import device_present, tensors_of
+    from pipeline.backends.triton.simulated_device import device_present, tensors_of
 
     try:
         with device_present(job.target):

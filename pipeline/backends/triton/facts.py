@@ -6,13 +6,13 @@ from collections import Counter
 import msgspec
 
 from pipeline.backends.machine_code import amdgcn, sass
-from pipeline.backends.machine_code.code_object import kernel_metadata
+from pipeline.backends.machine_code.amd_code_object import kernel_metadata
+from pipeline.backends.machine_code.cubin_resources import kernel_resources
 from pipeline.backends.machine_code.elf import code_sections
-from pipeline.backends.machine_code.nvidia import kernel_resources
-from pipeline.backends.machine_code.occupancy import Resources, occupancy
-from pipeline.backends.triton.offline import BuiltKernel
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.hardware import Target
+from pipeline.backends.machine_code.warp_occupancy import Resources, occupancy
+from pipeline.backends.triton.offline_driver import BuiltKernel
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.results.compiled import StaticFacts
 
 _ENTRY = "Compiling entry function"
 _SPILLS = re.compile(r"bytes stack frame, (\d+) bytes spill stores")

@@ -11,14 +11,14 @@ from triton.runtime.cache import get_cache_manager
 from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.backend import CompileJob, LaunchError
-from pipeline.backends.calling import CalledEntry
-from pipeline.backends.machine_code.identity import binary_digest
+from pipeline.backends.machine_code.binary_digest import binary_digest
+from pipeline.backends.package_calls import CalledEntry
 from pipeline.backends.triton.compilation import KEPT, kept_name
-from pipeline.backends.triton.isolation import settle_environment
-from pipeline.backends.triton.mode import interpreting
-from pipeline.backends.triton.source import Entry, constants, load_entry
-from pipeline.records.compiled import Compiled
-from pipeline.records.problem import Problem
+from pipeline.backends.triton.compiler_isolation import settle_environment
+from pipeline.backends.triton.entry_source import Entry, constants, load_entry
+from pipeline.backends.triton.execution_mode import interpreting
+from pipeline.records.planning.problem import Problem
+from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
     import torch

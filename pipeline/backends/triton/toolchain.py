@@ -6,9 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from pipeline.backends.machine_code.tools import tools
+from pipeline.backends.machine_code.nvidia_tools import tools
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.errors import ToolchainError
-from pipeline.records.hardware import Target
 
 ASSEMBLERS = ("ptxas", "ptxas-blackwell")  # which one Triton takes for an architecture depends on its version
 

@@ -22,7 +22,7 @@ def command(root: Path) -> int:
       kernelmill check --root artifacts
     """
     from pipeline.execution.recovery import check_store
-    from pipeline.store.lock import take_lock
+    from pipeline.store.run_lock import take_lock
 
     with take_lock(root / ".lock"):
         entries, bad = check_store(root)

@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
 
 
 def _declared(lines: Sequence[str]) -> dict[str, str]:
-    from pipeline.records.written import Writer
+    from pipeline.records.search.written_source import Writer
 
     found = {}
     for line in lines:

@@ -11,8 +11,8 @@ from pipeline.execution.bundle.manifest import BundleManifest, TaskEnd
 from pipeline.performance.quantities import counted
 from pipeline.records.layout import STAGES
 from pipeline.records.record import read_record
-from pipeline.records.summary import Summary
-from pipeline.records.tracked import Counts, Tracked, TrackOutput
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.tracked import Counts, Tracked, TrackOutput
 from pipeline.report.summary_text import summary_text
 
 MIB = 1 << 20

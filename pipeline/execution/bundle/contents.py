@@ -10,17 +10,17 @@ from typing import Literal
 
 from pipeline.execution.bundle.manifest import PLAN, SPEC, BundledFile, LeftOut, sha256
 from pipeline.execution.chain.stage_commands import StageCommands, log_path
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import STAGES, entry_path, spec_path
-from pipeline.records.plan import Plan
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.variant import Generated
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.variant import Generated
+from pipeline.records.results.verified import VerifyOutput
 from pipeline.store.entries import RECORD
+from pipeline.store.integrity import SEAL
 from pipeline.store.privacy import private_paths, without_host, without_paths
-from pipeline.store.seals import SEAL
 
 Part = Literal["spec", "record", "log", "raw", "source", "binary"]
 """`raw`: what verify and profile keep beside their records, such as every round's figures."""

@@ -14,10 +14,10 @@ from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import parse
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.spec_files import write_spec
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import BundleError
+from pipeline.records.planning.specs import AggregateSpec, key_of
 from pipeline.records.record import Record
-from pipeline.records.settings import Tracking
-from pipeline.records.specs import AggregateSpec, key_of
 
 
 class FinalOutputs(Record, frozen=True, kw_only=True):

@@ -14,12 +14,12 @@ import msgspec
 
 from pipeline.execution.bundle.archive import Bundle
 from pipeline.execution.bundle.validation import Checked
-from pipeline.records.compiled import Compiled, CompileRecord
 from pipeline.records.errors import BundleError, StoreError
 from pipeline.records.record import Record, digest_bytes, to_json
+from pipeline.records.results.compiled import Compiled, CompileRecord
 from pipeline.store.atomic import new_folder, write_atomic
 from pipeline.store.entries import RECORD
-from pipeline.store.seals import seal_folder, unseal
+from pipeline.store.integrity import seal_folder, unseal
 
 ORIGIN = "origin.json"
 """Beside the record of an entry that a bundle brought: where it was made."""

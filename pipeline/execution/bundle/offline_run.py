@@ -16,14 +16,14 @@ import msgspec
 from pipeline.execution.bundle.manifest import BundledJob, TaskEnd
 from pipeline.execution.chain.stage_commands import StageCommands
 from pipeline.execution.chain.stage_processes import Command, found, run_all
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import output_path
 from pipeline.records.outcome import Failure
-from pipeline.records.plan import Plan, PlannedTask
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.verified import VerifyOutput
 
 _RECORDED: dict[str, type[CompileOutput] | type[VerifyOutput] | type[ProfileOutput]] = {
     "compile": CompileOutput,

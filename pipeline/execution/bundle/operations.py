@@ -10,9 +10,9 @@ from pipeline.execution.bundle import bundle_text
 from pipeline.plan.spec_files import write_spec
 from pipeline.records.errors import BundleError, KernelmillError
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import AggregateSpec, key_of
 from pipeline.records.record import read_record
-from pipeline.records.specs import AggregateSpec, key_of
-from pipeline.records.summary import Summary
+from pipeline.records.results.aggregated import Summary
 from pipeline.report.summary_text import summary_text
 
 MIB = 1 << 20
@@ -59,7 +59,7 @@ def run(overrides: tuple[str, ...], out: Path, limits: Limits, *, root: Path) ->
     from pipeline.execution.bundle.offline_run import OfflineRunner
     from pipeline.execution.bundle.writing import BundleRequest, write
     from pipeline.plan.plan_cache import current_plan
-    from pipeline.store.lock import take_lock
+    from pipeline.store.run_lock import take_lock
 
     lock = take_lock(root / ".lock")
     try:
@@ -84,7 +84,7 @@ def ingest(files: Sequence[Path], root: Path, *, tracking: str | None, replace: 
     from pipeline.execution.bundle import final_stages, merging
     from pipeline.execution.bundle.archive import read_bundle
     from pipeline.execution.bundle.validation import check
-    from pipeline.store.lock import take_lock
+    from pipeline.store.run_lock import take_lock
 
     settings = final_stages.tracking_of(tracking, Path.cwd())
     for path in files:

@@ -21,7 +21,7 @@ from pipeline.execution.bundle import bootstrap
 from pipeline.records.errors import BundleError
 from pipeline.records.record import Record, digest_bytes, digest_parts
 from pipeline.store.atomic import write_atomic
-from pipeline.store.provenance import REVISION, revision
+from pipeline.store.current_provenance import REVISION, revision
 
 FOLDERS = ("conf", "hydra_plugins", "kernels", "pipeline")
 PARTS = (*FOLDERS, "pyproject.toml", "LICENSE")

@@ -7,15 +7,11 @@ import msgspec
 
 from pipeline.execution.bundle.archive import Bundle, check_name
 from pipeline.execution.bundle.manifest import PLAN, SPEC
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.errors import BundleError
 from pipeline.records.layout import STAGES
-from pipeline.records.mutated import MutateOutput
 from pipeline.records.outcome import Failure
-from pipeline.records.plan import Plan
-from pipeline.records.profiled import ProfileOutput, ProfileRecord
-from pipeline.records.record import Record, digest_bytes, digest_parts
-from pipeline.records.specs import (
+from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.planning.specs import (
     AggregateSpec,
     CompileSpec,
     GenerateSpec,
@@ -23,11 +19,15 @@ from pipeline.records.specs import (
     ProfileSpec,
     VerifySpec,
 )
-from pipeline.records.variant import Generated
-from pipeline.records.verified import VerifyOutput, VerifyRecord
-from pipeline.records.written import KeptSource, SourceRecord
+from pipeline.records.record import Record, digest_bytes, digest_parts
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.mutated import MutateOutput
+from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
+from pipeline.records.results.variant import Generated
+from pipeline.records.results.verified import VerifyOutput, VerifyRecord
+from pipeline.records.search.written_source import KeptSource, SourceRecord
 from pipeline.store.entries import RECORD
-from pipeline.store.sources import FILES, STAGE
+from pipeline.store.stored_sources import FILES, STAGE
 
 R = TypeVar("R", bound=Record)
 

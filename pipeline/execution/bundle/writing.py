@@ -15,9 +15,9 @@ from pipeline.plan.identity.tool_versions import all_library_versions
 from pipeline.plan.local_machine import Machine, read_machine
 from pipeline.records.environment import untranslated
 from pipeline.records.errors import BundleError
-from pipeline.records.plan import Plan
+from pipeline.records.planning.planned_tasks import Plan
 from pipeline.records.record import Record
-from pipeline.store.provenance import revision
+from pipeline.store.current_provenance import revision
 
 NOT_ASKED = "binaries stay unless --with-binaries"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.execution.chain.stage_processes import Command
 from pipeline.records.layout import output_path, spec_path
-from pipeline.records.plan import PlannedTask
+from pipeline.records.planning.planned_tasks import PlannedTask
 
 
 class StageCommands:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.execution.bundle.manifest import BundledJob
 from pipeline.records.record import Record
-from pipeline.sandbox.keeper import die_with_parent
+from pipeline.sandbox.processes.supervisor import die_with_parent
 
 POLL_SECONDS = 0.02
 STOP_SECONDS = 10.0  # a stage that is told to end kills what it started

@@ -16,10 +16,10 @@ from pathlib import Path
 from pipeline.backends.devices.host_cpu import gpu_present
 from pipeline.plan.identity.tool_versions import find_tools, library_versions
 from pipeline.plan.local_machine import identity, read_machine
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.errors import ConfigError, KernelmillError
-from pipeline.records.hardware import Target
+from pipeline.records.planning.specs import Build, CompileSpec, MutateSpec, ProfileSpec, VerifySpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import Build, CompileSpec, MutateSpec, ProfileSpec, VerifySpec
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,9 +10,9 @@ from pathlib import Path
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
-from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
+from pipeline.records.planning.specs import ProfileSpec, VerifySpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import ProfileSpec, VerifySpec
 
 Request = str | int | None
 RESOURCES = (

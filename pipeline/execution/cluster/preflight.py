@@ -9,7 +9,7 @@ from pipeline.plan.cluster_nodes import read_nodes
 from pipeline.plan.local_machine import identity, read_machine
 from pipeline.records.environment import inside_slurm, stages_run_on_a_node, use_scratch
 from pipeline.records.errors import ConfigError
-from pipeline.records.plan import Plan
+from pipeline.records.planning.planned_tasks import Plan
 
 
 def begin_job(site: Site) -> None:

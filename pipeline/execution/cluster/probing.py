@@ -14,9 +14,9 @@ import msgspec
 from pipeline.execution.cluster.site import Site
 from pipeline.plan.cluster_nodes import Node, host_digest
 from pipeline.plan.local_machine import read_machine, resolve
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.environment import untranslated
 from pipeline.records.errors import ConfigError, ToolchainError
-from pipeline.records.hardware import Hardware
 
 PROBE_MINUTES = 5
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.plan_cache import current_plan
 from pipeline.plan.plan_inputs import gather_inputs
+from pipeline.records.configuration.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.layout import spec_path
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 from pipeline.search.agents.contract import LANGUAGE
 from pipeline.search.space import Subspace, space_of
 

@@ -13,17 +13,17 @@ import time
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.environment import that_end_with_this
 from pipeline.records.errors import WorkerError
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import ProfileOutput
+from pipeline.records.planning.specs import CompileSpec, TaskRow
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.results import Result, is_default
-from pipeline.records.specs import CompileSpec, TaskRow
-from pipeline.records.variant import Generated, Variant
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.collection import Result, is_default
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.variant import Generated, Variant
+from pipeline.records.results.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
 
 Output = TypeVar("Output", bound=Record)

@@ -12,7 +12,7 @@ import msgspec
 from pipeline.execution.gym.kernel_environment import Info, KernelEnvironment
 from pipeline.execution.gym.observation import Action, Observation, TunableAxis
 from pipeline.records.errors import ConfigError
-from pipeline.records.profiled import Interval
+from pipeline.records.results.profiled import Interval
 
 TEXT_AT_MOST = 1 << 20  # characters of what is observed
 SOURCE_AT_MOST = 1 << 16  # characters of an action's source

@@ -19,14 +19,14 @@ from pipeline.execution.gym.observation import Action, Observation, start_of
 from pipeline.execution.gym.reward import Rewards, comparison
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Interval, Verdict
 from pipeline.records.record import Record
-from pipeline.records.results import Result
-from pipeline.records.variant import Variant
-from pipeline.records.written import Author, Proposal, WrittenSource
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Interval, Verdict
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.written_source import Author, Proposal, WrittenSource
 from pipeline.search.agents.reading import foreign_file
 from pipeline.search.variants import variants_of
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from pipeline.execution.gym.environment_task import EnvironmentTask
-from pipeline.records.brief import Brief
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
+from pipeline.records.search.brief import Brief
 from pipeline.search.agents.contract import contract_of
 from pipeline.search.agents.scene import read_text
 from pipeline.search.agents.showing import device_lines, promise_lines

@@ -2,8 +2,8 @@
 
 from pipeline.execution.gym.evaluation import VariantEvaluation
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Comparison
 from pipeline.records.record import Record
+from pipeline.records.results.profiled import Comparison
 
 CHEATED = frozenset({Outcome.TAMPERED, Outcome.OVER_ROOFLINE})
 """What touched the harness, did the work elsewhere, or is faster than the device can be."""

@@ -8,10 +8,10 @@ import msgspec
 from pipeline.execution.sweep.sweep_jobs import SweepJob
 from pipeline.performance.quantities import digits, rate, seconds
 from pipeline.records.layout import spec_path
-from pipeline.records.objective import JobResult, Missed, Objective, Reached, Unfinished
-from pipeline.records.plan import Plan, PlannedJob
+from pipeline.records.planning.objective import JobResult, Missed, Objective, Reached, Unfinished
+from pipeline.records.planning.planned_tasks import Plan, PlannedJob
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.specs import AggregateSpec
 from pipeline.report.sweep_objective import job_result
 from pipeline.store.atomic import write_atomic
 

@@ -25,7 +25,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.sandbox.requests import START_SECONDS, branch, connect, grow, send
+from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, connect, grow, send
 
 # Only the standard library, and little of it: this module is the cost of a job.
 
@@ -34,7 +34,7 @@ WARM, LAST, AHEAD, BEGIN = "--warm", "--last", "--ahead", "--begin"
 TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page.rendering:prepare"
 """What the last stages of a run need."""
 SECRET = "_API_KEY"
-"""As `pipeline.records.agent` says: no process that kernels come from ever holds such a key in its memory."""
+"""No process that runs candidates may hold such a key (`pipeline.records.configuration.agent_settings`)."""
 KEY_HOLDER = "generate"
 """The stage that asks language models, and runs nothing."""
 RUN = "KERNELMILL_RUN"  # set by pipeline.records.environment: the process of Snakemake whose job this is

@@ -31,8 +31,8 @@ import msgspec
 from pipeline.backends.registry import backend
 from pipeline.records.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
-from pipeline.sandbox.fork_server import serve_forks
-from pipeline.sandbox.keeper import keep, renew_streams
+from pipeline.sandbox.processes.fork_service import serve_forks
+from pipeline.sandbox.processes.supervisor import keep, renew_streams
 
 IDLE_SECONDS = 60.0
 PRELOAD = (
@@ -78,7 +78,7 @@ class Branch(Record, frozen=True, kw_only=True, tag="branch"):
 
 
 class Forks(Record, frozen=True, kw_only=True, tag="forks"):
-    """A fork server (`pipeline.sandbox.sandbox`) for a job, with what this zygote has imported."""
+    """A fork server (`pipeline.sandbox.processes.fork_server`) for a job, with this zygote's imports."""
 
     folder: str
     environment: dict[str, str]

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.records.attempt import Attempt
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES, output_path, spec_path
+from pipeline.records.planning.specs import AggregateSpec, GenerateSpec, TaskRow, VerifySpec
 from pipeline.records.record import read_record
-from pipeline.records.results import Collected, Result, collect
-from pipeline.records.specs import AggregateSpec, GenerateSpec, TaskRow, VerifySpec
+from pipeline.records.results.collection import Collected, Result, collect
+from pipeline.records.search.model_attempt import Attempt
 
 
 class Told(NamedTuple):

@@ -4,7 +4,7 @@ import collections
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipeline.records.exported import SCHEMA_VERSION, Row, Source
+from pipeline.interop.dataset.row_schema import SCHEMA_VERSION, Row, Source
 from pipeline.records.record import Record
 
 NONE = "none known"

@@ -10,11 +10,11 @@ from pipeline.interop.dataset.dataset_card import Tables, Tally
 from pipeline.interop.dataset.dataset_rows import RowMaker, is_verified
 from pipeline.interop.dataset.platform_pairs import Pairs
 from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.row_schema import File, Pair, Row
 from pipeline.interop.dataset.source_texts import Licensing, Texts
 from pipeline.interop.dataset.table_files import Format, Writer, writer
+from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.errors import StoreError
-from pipeline.records.exported import File, Pair, Row
-from pipeline.records.kernel import Kernel
 from pipeline.records.record import Record
 from pipeline.store.atomic import new_folder
 

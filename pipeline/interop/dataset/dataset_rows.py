@@ -7,13 +7,7 @@ from pipeline.interop.dataset.artifact_results import Told
 from pipeline.interop.dataset.model_traces import trace_of
 from pipeline.interop.dataset.named_values import facts, setting, settings, sizes, static_fact
 from pipeline.interop.dataset.redaction import Cleaner
-from pipeline.interop.dataset.source_texts import Texts
-from pipeline.performance.diagnosis import diagnose
-from pipeline.performance.feedback import feedback
-from pipeline.records.attempt import Attempt
-from pipeline.records.compiled import CompileRecord
-from pipeline.records.diagnosed import Finding
-from pipeline.records.exported import (
+from pipeline.interop.dataset.row_schema import (
     AbsentComparison,
     Advice,
     Compared,
@@ -27,12 +21,18 @@ from pipeline.records.exported import (
     Trace,
     Verification,
 )
-from pipeline.records.kernel import Kernel
+from pipeline.interop.dataset.source_texts import Texts
+from pipeline.performance.diagnosis import diagnose
+from pipeline.performance.feedback import feedback
+from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import ProfileRecord
 from pipeline.records.record import digest
-from pipeline.records.results import Result
-from pipeline.records.verified import Verified, VerifyRecord
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import CompileRecord
+from pipeline.records.results.diagnosed import Finding
+from pipeline.records.results.profiled import ProfileRecord
+from pipeline.records.results.verified import Verified, VerifyRecord
+from pipeline.records.search.model_attempt import Attempt
 
 STAGES: tuple[StageName, ...] = ("compile", "verify", "profile")
 VERIFIED = frozenset({Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING, Outcome.SCREENED})

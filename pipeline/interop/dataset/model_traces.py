@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from pipeline.interop.dataset.redaction import Cleaner
-from pipeline.records.attempt import Answer, Asked, Attempt
-from pipeline.records.conversation import Question, Said
-from pipeline.records.errors import StoreError
-from pipeline.records.exported import (
+from pipeline.interop.dataset.row_schema import (
     Trace,
 )
+from pipeline.records.conversation import Question, Said
+from pipeline.records.errors import StoreError
 from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record
+from pipeline.records.search.model_attempt import Answer, Asked, Attempt
 from pipeline.search.agents.answers import STAGE
 from pipeline.store.entries import RECORD
 

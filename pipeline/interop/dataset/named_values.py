@@ -1,8 +1,8 @@
 """Mappings as lists of named values, which have one type in every format: records in, parts of a row out."""
 
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.exported import Fact, Setting, Size, StaticFact
-from pipeline.records.kernel import TunableValue
+from pipeline.interop.dataset.row_schema import Fact, Setting, Size, StaticFact
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.results.compiled import StaticFacts
 
 
 def settings(values: dict[str, TunableValue]) -> tuple[Setting, ...]:

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipeline.records.exported import Pair, Row
+from pipeline.interop.dataset.row_schema import Pair, Row
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import digest
 

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from pipeline.backends.source_digests import Sources
 from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.row_schema import File, Language, Part, Source
+from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.errors import ConfigError, StoreError, ToolchainError
-from pipeline.records.exported import File, Language, Part, Source
-from pipeline.records.kernel import Implementation, Kernel
 from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, digest_bytes, digest_parts, read_record
-from pipeline.records.variant import Variant
-from pipeline.records.written import KeptSource, SourceRecord
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.written_source import KeptSource, SourceRecord
 from pipeline.store.entries import RECORD
-from pipeline.store.sources import STAGE, root_of
+from pipeline.store.stored_sources import STAGE, root_of
 
 LANGUAGES: dict[str, Language] = {"cpp": "C++", "cuda": "CUDA C++", "triton": "Triton"}
 COPIES = "sources"

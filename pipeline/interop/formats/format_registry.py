@@ -14,7 +14,7 @@ from pipeline.interop.formats import json_files
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.record import Record
-from pipeline.records.recorded import RecordedSpace
+from pipeline.records.search.recorded_space import RecordedSpace
 
 GROUP = "kernelmill.formats"
 

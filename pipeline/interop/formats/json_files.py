@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError, explained
-from pipeline.records.kernel import TunableValue
 
 GZIP = b"\x1f\x8b"
 MOST_BYTES = 4 * 2**30  # the largest of the public files unpacks to 0.2 GB

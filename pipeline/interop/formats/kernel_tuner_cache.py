@@ -14,10 +14,10 @@ from pipeline.interop.formats import json_files
 from pipeline.interop.formats.failure_codes import marked
 from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
-from pipeline.records.recorded import RecordedResult, RecordedSpace
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 
 IN_A_SECOND = PER_SECOND[MILLISECONDS]
 COSTS = {

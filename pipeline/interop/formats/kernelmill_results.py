@@ -9,10 +9,10 @@ import msgspec
 from pipeline.interop.formats.kernel_tuner_cache import with_values
 from pipeline.performance.quantities import counted
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Profiled
-from pipeline.records.recorded import RecordedResult, RecordedSpace
-from pipeline.records.results import Collected, Result, collect
-from pipeline.records.specs import AggregateSpec
+from pipeline.records.planning.specs import AggregateSpec
+from pipeline.records.results.collection import Collected, Result, collect
+from pipeline.records.results.profiled import Profiled
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 
 
 def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:

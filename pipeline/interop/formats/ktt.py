@@ -10,10 +10,10 @@ from pipeline.interop.formats import json_files
 from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.kernel_tuner_cache import with_values
 from pipeline.interop.formats.time_units import PER_SECOND, unit_of_time
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
-from pipeline.records.recorded import RecordedResult, RecordedSpace
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 
 STATUSES = {
     "Ok": Outcome.PASSED,

@@ -4,7 +4,7 @@ import msgspec
 
 from pipeline.interop.formats.json_files import listed, shown
 from pipeline.records.errors import FormatError
-from pipeline.records.recorded import RecordedSpace
+from pipeline.records.search.recorded_space import RecordedSpace
 
 
 def combined(described: RecordedSpace, measured: RecordedSpace) -> RecordedSpace:

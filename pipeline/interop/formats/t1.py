@@ -13,10 +13,10 @@ from pipeline.interop.formats import json_files
 from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.kernel_tuner_cache import problem_size
 from pipeline.interop.formats.time_units import unit_of_time
+from pipeline.records.configuration.kernel import Constraint, TunableValue
 from pipeline.records.errors import FormatError, FormulaError
 from pipeline.records.formula import names_in
-from pipeline.records.kernel import Constraint, TunableValue
-from pipeline.records.recorded import RecordedArgument, RecordedSpace
+from pipeline.records.search.recorded_space import RecordedArgument, RecordedSpace
 
 TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),

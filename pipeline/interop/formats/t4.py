@@ -15,10 +15,10 @@ from pipeline.interop.formats.failure_codes import INVALIDITIES, invalidity_of, 
 from pipeline.interop.formats.format_registry import Format, SourceFile
 from pipeline.interop.formats.kernel_tuner_cache import joules, median_of, problem_size, with_values
 from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND, unit_of_time
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
-from pipeline.records.kernel import TunableValue
 from pipeline.records.outcome import Outcome
-from pipeline.records.recorded import RecordedResult, RecordedSpace
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.store.atomic import write_atomic
 
 VERSION = "1.0.0"

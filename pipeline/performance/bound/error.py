@@ -12,7 +12,7 @@ from pipeline.performance.bound.of_result import ceiling_bound, declared_bound
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 Basis = Literal["declared_peaks", "declared_peaks_and_launch", "measured_ceilings"]
 

@@ -4,7 +4,7 @@ from pipeline.performance.bound.geometry import Geometry
 from pipeline.performance.bound.least import Bound, Rates, Work, bandwidth_share, bound
 from pipeline.performance.bound.of_variant import Device, launch_of, reachable_flops
 from pipeline.performance.roofline import latency_seconds, peak_rates
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 
 def declared_bound(result: Result) -> Bound | None:

@@ -6,9 +6,9 @@ Apart from results, so that a stage which has no result yet can hold a binary ag
 from collections.abc import Mapping
 
 from pipeline.performance.bound.geometry import Block, Geometry, geometry
-from pipeline.records.compiled import Compiled, StaticFacts
-from pipeline.records.hardware import BackendKind
+from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.record import Record
+from pipeline.records.results.compiled import Compiled, StaticFacts
 
 _REGISTER = 4  # bytes
 _FLOAT = 32  # bits

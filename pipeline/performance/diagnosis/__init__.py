@@ -2,9 +2,9 @@
 
 from pipeline.performance.diagnosis.case import case_of
 from pipeline.performance.diagnosis.registry import DIAGNOSES
-from pipeline.records.diagnosed import Finding
-from pipeline.records.results import Result
-from pipeline.records.specs import GenerateSpec
+from pipeline.records.planning.specs import GenerateSpec
+from pipeline.records.results.collection import Result
+from pipeline.records.results.diagnosed import Finding
 
 
 def diagnose(result: Result, declared: GenerateSpec | None = None) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import suggest
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 MANY = 0.1
 """Share of barriers among barriers and instructions that compute or load, above which it is told."""

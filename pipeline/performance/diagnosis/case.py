@@ -11,15 +11,15 @@ from pipeline.performance.bound.of_result import (
     declared_bound,
     geometry_of,
 )
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.diagnosed import Evidence, Finding
-from pipeline.records.hardware import BackendKind
-from pipeline.records.kernel import Tunable, TunableValue
-from pipeline.records.problem import Problem
-from pipeline.records.profiled import Profiled
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.kernel import Tunable, TunableValue
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
-from pipeline.records.results import Result
-from pipeline.records.specs import GenerateSpec
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import StaticFacts
+from pipeline.records.results.diagnosed import Evidence, Finding
+from pipeline.records.results.profiled import Profiled
 
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4}
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pipeline.performance.bound.least import Bound
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.quantities import rate, seconds, share
-from pipeline.records.diagnosed import Finding, FindingCode
-from pipeline.records.profiled import Profiled
+from pipeline.records.results.diagnosed import Finding, FindingCode
+from pipeline.records.results.profiled import Profiled
 
 _LAUNCH_GAIN = 2.0  # of what lies inside the call; fewer calls can gain more
 NEAR = 0.5

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline.performance.diagnosis.case import Case, evidence
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 
 def measurement_conditions(case: Case) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import suggest
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 _NARROW = 32  # bits a thread: a warp of 32 then moves one 128-byte line with each instruction
 _WIDEST = 16  # bytes: the widest access of one thread

@@ -8,8 +8,8 @@ import re
 from typing import Literal
 
 from pipeline.performance.diagnosis.case import Case
-from pipeline.records.diagnosed import Suggestion
-from pipeline.records.kernel import Tunable, TunableValue
+from pipeline.records.configuration.kernel import Tunable, TunableValue
+from pipeline.records.results.diagnosed import Suggestion
 
 Lever = Literal["warps", "stages", "tile", "unroll", "vector"]
 Direction = Literal["increase", "decrease"]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pipeline.backends.machine_code.matrix import family_of, matrix_use
+from pipeline.backends.machine_code.matrix_instructions import family_of, matrix_use
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import suggest
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 WORTH = 1.5
 """Ratio of the declared peaks above which the matrix units are worth using for the dtype."""

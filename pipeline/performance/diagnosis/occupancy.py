@@ -6,7 +6,7 @@ from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import Direction, Lever, suggest
 from pipeline.performance.quantities import counted
 from pipeline.performance.quantities import share as percent
-from pipeline.records.diagnosed import Evidence, Finding, FindingCode
+from pipeline.records.results.diagnosed import Evidence, Finding, FindingCode
 
 LOW = 0.5
 """Share of the warps below which it is told."""

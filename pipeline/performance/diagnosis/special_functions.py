@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline.performance.diagnosis.case import Case, evidence
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 # Architecture -> float32 results over special-function results a cycle and multiprocessor. Source: CUDA C++
 # Programming Guide 12.9 (2025), table 'Throughput of Native Arithmetic Instructions': 64 or 128 over 16.

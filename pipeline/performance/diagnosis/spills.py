@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import suggest
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 
 def spills(case: Case) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pipeline.performance.bound.of_variant import vector_width
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import suggest
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 _SCALAR = 32  # bits of a float32
 STACK = 0.1

@@ -7,7 +7,7 @@ from pipeline.performance.bound.least import Bound, TermName
 from pipeline.performance.diagnosis.case import Case, evidence
 from pipeline.performance.diagnosis.levers import suggest
 from pipeline.performance.quantities import share as percent
-from pipeline.records.diagnosed import Evidence, Finding, FindingCode
+from pipeline.records.results.diagnosed import Evidence, Finding, FindingCode
 
 UNEVEN = 0.9
 """Efficiency below which a tail is told."""

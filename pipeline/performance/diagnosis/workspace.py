@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline.performance.diagnosis.case import Case, evidence
-from pipeline.records.diagnosed import Finding, FindingCode
+from pipeline.records.results.diagnosed import Finding, FindingCode
 
 MUCH = 0.1
 """Share of the inputs' and outputs' bytes above which it is told."""

@@ -23,7 +23,7 @@ from pipeline.performance.metrics.verification_errors import VERIFICATION_ERRORS
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import digest
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 __all__ = [
     "BINARY_FACTS",

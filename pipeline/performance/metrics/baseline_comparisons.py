@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from pipeline.performance.metrics.metric import MICROSECONDS, Family, Metric, Shown
 from pipeline.performance.quantities import baseline
-from pipeline.records.profiled import Comparison
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Comparison
 
 
 def _members(results: Sequence[Result]) -> list[Metric]:

@@ -3,11 +3,11 @@
 import operator
 from collections.abc import Callable
 
-from pipeline.backends.cpp.extensions import NAMES
-from pipeline.backends.machine_code.matrix import MatrixUse, matrix_use
+from pipeline.backends.cpp.instruction_extensions import NAMES
+from pipeline.backends.machine_code.matrix_instructions import MatrixUse, matrix_use
 from pipeline.performance.metrics.metric import Metric, Shown
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import StaticFacts
 
 
 def _of_facts(value: Callable[[StaticFacts], object]) -> Callable[[Result], object]:

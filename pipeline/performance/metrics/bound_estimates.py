@@ -12,7 +12,7 @@ from pipeline.performance.bound.of_result import (
 )
 from pipeline.performance.metrics.metric import MICROSECONDS, ColumnType, Metric
 from pipeline.performance.roofline import estimate_bound, estimate_roofline_seconds
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 
 def _bound(

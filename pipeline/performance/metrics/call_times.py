@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable
 
 from pipeline.performance.metrics.metric import MICROSECONDS, Metric, Shown, of_profile
-from pipeline.records.profiled import Profiled
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Profiled
 
 
 def _processes(result: Result) -> int | None:

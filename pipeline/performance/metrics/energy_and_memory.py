@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from pipeline.performance.metrics.metric import Metric, of_profile
-from pipeline.records.profiled import Conditions, Energy, Memory, Profiled
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Conditions, Energy, Memory, Profiled
 
 
 def _energy(

@@ -7,9 +7,9 @@ and the reference in the docs all follow from the declaration.
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from pipeline.records.profiled import Profiled
 from pipeline.records.record import Record
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Profiled
 
 ColumnType = Literal["string", "bool", "int64", "double"]
 Style = Literal["text", "code", "outcome", "seconds", "share", "count", "estimate", "speedup", "findings"]

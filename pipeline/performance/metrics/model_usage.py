@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from pipeline.performance.metrics.metric import ColumnType, Metric
-from pipeline.records.attempt import Attempt
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.search.model_attempt import Attempt
 
 
 def _of_attempt(

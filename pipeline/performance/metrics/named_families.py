@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from pipeline.performance.metrics.metric import ColumnType, Family, Metric
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 SUFFIX = ":u"
 """Of a counter that counts user space only."""

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable
 
 from pipeline.performance.metrics.metric import GIGA, Metric, Shown, of_profile
-from pipeline.records.ceilings import Ceilings
-from pipeline.records.profiled import Profiled
+from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Profiled
 
 CACHES = ("L1", "L2", "L3")
 

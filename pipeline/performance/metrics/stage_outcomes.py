@@ -1,7 +1,7 @@
 """How far a variant came: outcomes, wall times and store entries of the stages."""
 
 from pipeline.performance.metrics.metric import Metric, Shown
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 STAGES = ("compile", "verify", "profile")
 

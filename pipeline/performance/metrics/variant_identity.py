@@ -1,7 +1,7 @@
 """Which variant of which task: the first columns."""
 
 from pipeline.performance.metrics.metric import ColumnType, Metric, Shown
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 
 
 def _task(name: str, meaning: str, kind: ColumnType = "string", position: int | None = None) -> Metric:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from pipeline.performance.metrics.metric import Metric, Shown
-from pipeline.records.results import Result
-from pipeline.records.verified import Verified
+from pipeline.records.results.collection import Result
+from pipeline.records.results.verified import Verified
 
 
 def _of_verify(value: Callable[[Verified], object]) -> Callable[[Result], object]:

@@ -5,8 +5,8 @@ from pathlib import Path
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides
-from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import Kernel
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.kernel import Kernel
 
 
 def declared_kernels(conf: Path) -> dict[str, Kernel]:

@@ -9,17 +9,17 @@ from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, opti
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
 from pipeline.plan.config.semantics import check, check_optimization
+from pipeline.records.configuration.experiment import Experiment
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.kernel import Kernel
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.search_settings import Search
+from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
+from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError
-from pipeline.records.experiment import Experiment
-from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import Kernel
-from pipeline.records.mutated import Mutation
-from pipeline.records.objective import Objective
-from pipeline.records.optimization import Optimization
+from pipeline.records.planning.objective import Objective
 from pipeline.records.record import Record, digest
-from pipeline.records.search import Search
-from pipeline.records.settings import Profile, Tracking, Verify
-from pipeline.records.workload import Workload
+from pipeline.records.results.mutated import Mutation
 
 R = TypeVar("R", bound=Record)
 _Known = dict[tuple[object, ...], Record]

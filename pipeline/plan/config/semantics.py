@@ -4,13 +4,11 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pipeline.backends import registry as backends
-from pipeline.backends.cuda.geometry import AXES, formulas
+from pipeline.backends.cuda.launch_geometry import AXES, formulas
 from pipeline.plan.config.groups import hint
-from pipeline.records.errors import ConfigError, FormulaError
-from pipeline.records.experiment import Experiment
-from pipeline.records.formula import names_in
-from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import (
+from pipeline.records.configuration.experiment import Experiment
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.kernel import (
     DERIVED,
     Argument,
     Call,
@@ -23,11 +21,13 @@ from pipeline.records.kernel import (
     Tunable,
     TunableValue,
 )
-from pipeline.records.optimization import Optimization
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.search_settings import Search
+from pipeline.records.configuration.stage_settings import BASELINES
+from pipeline.records.configuration.workload import Workload
+from pipeline.records.errors import ConfigError, FormulaError
+from pipeline.records.formula import names_in
 from pipeline.records.record import Record
-from pipeline.records.search import Search
-from pipeline.records.settings import BASELINES
-from pipeline.records.workload import Workload
 from pipeline.search.registry import NAMES, members
 
 DTYPES = (

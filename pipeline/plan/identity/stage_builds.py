@@ -9,11 +9,11 @@ from pipeline.backends.registry import backend
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions
 from pipeline.plan.memoize import Memoized
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.entry_points import entry_points
-from pipeline.records.hardware import Target
+from pipeline.records.planning.specs import Build
 from pipeline.records.record import digest
-from pipeline.records.search import Search
-from pipeline.records.specs import Build
 from pipeline.search.registry import OF_OPTUNA, members, module
 
 REPLAY = "pipeline.interop.replay"

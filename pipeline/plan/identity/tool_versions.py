@@ -5,7 +5,7 @@ import importlib.metadata
 import platform
 
 from pipeline.backends.registry import backend
-from pipeline.records.hardware import Target
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.record import Record
 
 _PACKAGES = {

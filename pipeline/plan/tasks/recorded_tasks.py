@@ -13,15 +13,15 @@ import msgspec
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.interop.formats.space_merging import combined
 from pipeline.plan.tasks.resolution import Impossible, limits_of, problem_of
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.kernel import Implementation, Kernel, Tunable, TunableValue
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.formula import names_in
-from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import Implementation, Kernel, Tunable, TunableValue
-from pipeline.records.optimization import Optimization
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, digest_bytes
-from pipeline.records.recorded import RecordedFile, RecordedSpace
-from pipeline.records.workload import Workload
+from pipeline.records.search.recorded_space import RecordedFile, RecordedSpace
 from pipeline.search.space import constants_of
 
 RECORDED = "recorded"

@@ -6,14 +6,14 @@ import msgspec
 
 from pipeline.backends.registry import backend
 from pipeline.plan.memoize import Memoized
+from pipeline.records.configuration.hardware import BackendKind, Hardware, Target
+from pipeline.records.configuration.kernel import Implementation, Kernel
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import evaluate_number, names_in
-from pipeline.records.hardware import BackendKind, Hardware, Target
-from pipeline.records.kernel import Implementation, Kernel
-from pipeline.records.optimization import Optimization
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.records.workload import Workload
 from pipeline.search.space import Subspace, Tunables, subspace
 
 

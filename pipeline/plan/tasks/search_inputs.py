@@ -10,13 +10,13 @@ from pathlib import Path
 
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.plan.tasks.resolution import limits_of
-from pipeline.records.agent import Agent
-from pipeline.records.brief import Brief, Exemplar
+from pipeline.records.configuration.agent_settings import Agent
+from pipeline.records.configuration.hardware import Hardware, Target
+from pipeline.records.configuration.kernel import Implementation, Kernel, TunableValue
+from pipeline.records.configuration.search_settings import Start, Transfer
 from pipeline.records.errors import ConfigError, FormatError
-from pipeline.records.hardware import Hardware, Target
-from pipeline.records.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.record import Record, digest_bytes
-from pipeline.records.search import Start, Transfer
+from pipeline.records.search.brief import Brief, Exemplar
 
 TABLES = (".csv",)
 NEEDED = ("kernel", "workload", "hardware", "dtype", "implementation", "configuration")

@@ -19,18 +19,15 @@ from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.memoize import Memoized
 from pipeline.plan.spec_files import SpecFile, spec_file
 from pipeline.plan.tasks.resolution import limits_named
-from pipeline.records.brief import Brief
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Implementation, Kernel, Tolerance, Tunable, Vendor
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.pruning import Bounded
+from pipeline.records.configuration.search_settings import Search, Start
+from pipeline.records.configuration.stage_settings import Profile, Verify
 from pipeline.records.errors import ConfigError
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Implementation, Kernel, Tolerance, Tunable, Vendor
-from pipeline.records.optimization import Optimization
-from pipeline.records.problem import Problem
-from pipeline.records.pruning import Bounded
-from pipeline.records.record import Record, digest
-from pipeline.records.recorded import RecordedFile
-from pipeline.records.search import Search, Start
-from pipeline.records.settings import Profile, Verify
-from pipeline.records.specs import (
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import (
     Build,
     CompileSpec,
     GenerateSpec,
@@ -39,6 +36,9 @@ from pipeline.records.specs import (
     ProfileSpec,
     VerifySpec,
 )
+from pipeline.records.record import Record, digest
+from pipeline.records.search.brief import Brief
+from pipeline.records.search.recorded_space import RecordedFile
 from pipeline.verify.mutation.mutant_generation import LANGUAGES
 
 R = TypeVar("R", bound=Record)

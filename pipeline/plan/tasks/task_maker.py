@@ -26,17 +26,17 @@ from pipeline.plan.tasks.resolution import (
 )
 from pipeline.plan.tasks.search_inputs import BriefSubject, brief_of, files_of, starts
 from pipeline.plan.tasks.stage_specs import SpecMaker, Specs, StageChain, TaskInputs
-from pipeline.records.brief import Brief
+from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.kernel import Implementation, Kernel
+from pipeline.records.configuration.pruning import Bounded
+from pipeline.records.configuration.search_settings import Search, Start
 from pipeline.records.errors import ConfigError
 from pipeline.records.formula import evaluate_number
-from pipeline.records.hardware import Hardware
-from pipeline.records.kernel import Implementation, Kernel
-from pipeline.records.plan import PlannedTask
-from pipeline.records.problem import Problem
-from pipeline.records.pruning import Bounded
+from pipeline.records.planning.planned_tasks import PlannedTask
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, digest
-from pipeline.records.search import Search, Start
-from pipeline.records.specs import TaskRow
+from pipeline.records.search.brief import Brief
 from pipeline.search.registry import diagnosis, writer
 from pipeline.search.space import constants_of
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.backends.machine_code.listing import Instruction, Listing, SourceLine
 from pipeline.performance.metrics import BINARY_FACTS, configuration
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 from pipeline.report.machine_code.code_difference import FunctionDifference, Run
 from pipeline.report.machine_code.source_lines import LineCount, shown_lines
 from pipeline.report.machine_code.source_text import SourceTexts

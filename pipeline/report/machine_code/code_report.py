@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.records.record import Record
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 from pipeline.report.machine_code.code_listing import fact_values, heading
 from pipeline.report.machine_code.fact_evidence import Evidence, evidence
 from pipeline.report.machine_code.source_lines import LineCount, shown_lines
@@ -29,9 +29,9 @@ _READING = """\
 Numbers are static: they do not depend on how often a loop runs. A dash means that a number does not exist or
 is unknown on a target; it never means zero. Local memory is AMD's scratch, and on the CPU the largest stack
 frame. Occupancy and resident blocks are estimates, computed from registers, shared memory and threads by the
-rules in `pipeline/backends/machine_code/occupancy.py` and the limits in `conf/hardware/`; nothing was
+rules in `pipeline/backends/machine_code/warp_occupancy.py` and the limits in `conf/hardware/`; nothing was
 measured. `matrix use` compares with the instructions that are meant for the architecture
-(`pipeline/backends/machine_code/matrix.py`).
+(`pipeline/backends/machine_code/matrix_instructions.py`).
 
 Every other number below is listed with the file that contains it and a command that prints it. Run the
 command in the variant's folder (an edit of the source leads to another folder). Instruction classes that no

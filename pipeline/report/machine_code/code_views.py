@@ -15,9 +15,9 @@ from pipeline.backends.registry import backend
 from pipeline.backends.source_digests import Sources
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import CompileSpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.results import Result
-from pipeline.records.specs import CompileSpec
+from pipeline.records.results.collection import Result
 from pipeline.report.machine_code.code_difference import differences
 from pipeline.report.machine_code.code_listing import (
     difference_lines,
@@ -34,7 +34,7 @@ from pipeline.report.machine_code.source_lines import line_counts
 from pipeline.report.machine_code.source_text import SourceTexts
 from pipeline.report.machine_code.variant_selection import matching, one, stored
 from pipeline.store.atomic import write_atomic
-from pipeline.store.sources import root_of
+from pipeline.store.stored_sources import root_of
 
 
 def facts(root: Path, words: Sequence[str], lines: int) -> Iterator[str]:

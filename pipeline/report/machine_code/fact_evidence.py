@@ -7,9 +7,9 @@ facts, and no way of reading or counting. They run in the variant's store entry,
 from collections.abc import Iterator
 
 from pipeline.backends.machine_code import sass
-from pipeline.records.compiled import Compiled, StaticFacts
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
+from pipeline.records.results.compiled import Compiled, StaticFacts
 
 
 class Trace(Record, frozen=True, kw_only=True):

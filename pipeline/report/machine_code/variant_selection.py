@@ -8,12 +8,12 @@ or any tunable. Of several builds of one variant (its source was edited) the new
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.layout import output_path, spec_path
+from pipeline.records.planning.specs import AggregateSpec, CompileSpec, TaskRow
 from pipeline.records.record import read_record
-from pipeline.records.results import Result, is_default
-from pipeline.records.specs import AggregateSpec, CompileSpec, TaskRow
+from pipeline.records.results.collection import Result, is_default
+from pipeline.records.results.compiled import CompileOutput
 
 _KEYS: dict[str, Callable[[Result], object]] = {
     "kernel": lambda result: result.task.kernel,

@@ -11,8 +11,8 @@ from pipeline.performance.metrics import shown_metrics
 from pipeline.performance.metrics.rates_and_ceilings import CACHES
 from pipeline.performance.quantities import baseline
 from pipeline.performance.roofline import compute_peak, estimate_roofline_seconds, peak_rates
-from pipeline.records.specs import AggregateSpec, TaskRow
-from pipeline.records.summary import Winner
+from pipeline.records.planning.specs import AggregateSpec, TaskRow
+from pipeline.records.results.aggregated import Winner
 from pipeline.report.page.page_inputs import Links, Tables
 
 if TYPE_CHECKING:

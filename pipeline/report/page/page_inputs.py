@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.records.record import Record
-from pipeline.records.summary import Summary
+from pipeline.records.results.aggregated import Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa

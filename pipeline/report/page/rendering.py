@@ -14,9 +14,9 @@ import msgspec
 
 from pipeline.performance import quantities
 from pipeline.performance.metrics import reference
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import NotMeasured, Winner
-from pipeline.records.tracked import Tracked
+from pipeline.records.planning.specs import AggregateSpec
+from pipeline.records.results.aggregated import NotMeasured, Winner
+from pipeline.records.results.tracked import Tracked
 from pipeline.report.page.chart_data import page_data
 from pipeline.report.page.page_inputs import Links, Tables
 from pipeline.report.page.search_sections import ablations, searches

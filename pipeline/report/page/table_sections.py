@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.records.record import Record
-from pipeline.records.summary import Winner
+from pipeline.records.results.aggregated import Winner
 from pipeline.report.page.page_inputs import Links, Tables
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table

@@ -16,11 +16,11 @@ import msgspec
 
 from pipeline.measure.verdicts import near, verdict
 from pipeline.performance.metrics import ColumnType
-from pipeline.records.kernel import TunableValue
-from pipeline.records.profiled import Interval, Profiled
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
-from pipeline.records.results import Collected, Result
-from pipeline.records.specs import GenerateSpec
+from pipeline.records.results.collection import Collected, Result
+from pipeline.records.results.profiled import Interval, Profiled
 from pipeline.report.tables.search_columns import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables.variants_table import row_table
 from pipeline.report.winner_selection import costs_of, inverse

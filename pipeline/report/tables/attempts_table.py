@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pipeline.performance.metrics import ColumnType
-from pipeline.records.attempt import Attempt, total
-from pipeline.records.results import Collected
-from pipeline.records.specs import TaskRow
-from pipeline.records.summary import AgentUse
+from pipeline.records.planning.specs import TaskRow
+from pipeline.records.results.aggregated import AgentUse
+from pipeline.records.results.collection import Collected
+from pipeline.records.search.model_attempt import Attempt, total
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.performance.metrics import ColumnType
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

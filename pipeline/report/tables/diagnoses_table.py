@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.metrics import ColumnType, configuration
-from pipeline.records.diagnosed import Finding
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import to_json
-from pipeline.records.results import Result
-from pipeline.records.specs import GenerateSpec
+from pipeline.records.results.collection import Result
+from pipeline.records.results.diagnosed import Finding
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.performance.metrics import ColumnType
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.record import Record
-from pipeline.records.results import Result
-from pipeline.records.summary import Cell
+from pipeline.records.results.aggregated import Cell
+from pipeline.records.results.collection import Result
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.performance.metrics import ColumnType
-from pipeline.records.mutated import MutantRecord, MutateOutput
+from pipeline.records.planning.specs import AggregateSpec, MutationRow
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import AggregateSpec, MutationRow
+from pipeline.records.results.mutated import MutantRecord, MutateOutput
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

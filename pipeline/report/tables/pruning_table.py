@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.performance.metrics import ColumnType
+from pipeline.records.configuration.pruning import Prune
 from pipeline.records.outcome import Outcome
-from pipeline.records.pruning import Prune
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record
-from pipeline.records.results import Collected, Result
-from pipeline.records.specs import TaskRow
+from pipeline.records.results.collection import Collected, Result
 from pipeline.report.tables.search_columns import TASK, task_cells
 from pipeline.report.tables.variants_table import row_table
 from pipeline.search.prune_static import reason

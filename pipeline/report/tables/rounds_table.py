@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pipeline.performance.metrics import ColumnType
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record
-from pipeline.records.results import Collected, Result
-from pipeline.records.specs import TaskRow
-from pipeline.records.variant import Generated
+from pipeline.records.results.collection import Collected, Result
+from pipeline.records.results.variant import Generated
 from pipeline.report.tables.search_columns import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables.variants_table import row_table
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from pipeline.performance.metrics import ColumnType
-from pipeline.records.kernel import TunableValue
-from pipeline.records.results import Result
-from pipeline.records.specs import TaskRow
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.planning.specs import TaskRow
+from pipeline.records.results.collection import Result
 
 TASK: dict[str, ColumnType] = {
     "task": "string",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.performance.metrics import BINARY_FACTS, ColumnType, configuration
 from pipeline.records.record import Record
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:

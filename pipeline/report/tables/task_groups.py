@@ -16,10 +16,10 @@ import msgspec
 from pipeline.performance.bound.error import find_errors
 from pipeline.performance.metrics import signature
 from pipeline.records.layout import entry_path
+from pipeline.records.planning.specs import AggregateSpec, TaskRow
 from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
-from pipeline.records.results import Collected, collect, read_files
-from pipeline.records.specs import AggregateSpec, TaskRow
-from pipeline.records.summary import AgentUse, NotMeasured, Winner
+from pipeline.records.results.aggregated import AgentUse, NotMeasured, Winner
+from pipeline.records.results.collection import Collected, collect, read_files
 from pipeline.report.summarize import Tally, tally
 from pipeline.report.tables.ablation_table import ablation_table, find_ablations
 from pipeline.report.tables.attempts_table import agent_uses, attempts_table
@@ -32,7 +32,7 @@ from pipeline.report.tables.rounds_table import find_rounds, rounds_table
 from pipeline.report.tables.static_facts_table import choose, facts_table
 from pipeline.report.tables.variants_table import outcomes_table, pruned_table, samples_table, variants_table
 from pipeline.report.winner_selection import find_winners
-from pipeline.store.kept import drop_kept, find_kept, keep
+from pipeline.store.local_cache import drop_kept, find_kept, keep
 
 if TYPE_CHECKING:
     import pyarrow as pa

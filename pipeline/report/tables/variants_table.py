@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.performance.metrics import ColumnType, metrics_of
-from pipeline.records.profiled import Timing
-from pipeline.records.results import Result
-from pipeline.records.specs import TaskRow
-from pipeline.records.variant import Generated
+from pipeline.records.planning.specs import TaskRow
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Timing
+from pipeline.records.results.variant import Generated
 from pipeline.report.tables.arrow_arrays import array, repeated
 
 if TYPE_CHECKING:

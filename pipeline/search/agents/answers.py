@@ -7,7 +7,7 @@ to read. A round that is run again asks only what was not answered before.
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.records.attempt import Answer, Request
+from pipeline.records.search.model_attempt import Answer, Request
 from pipeline.search.agents.client import Client, NoAnswer
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 

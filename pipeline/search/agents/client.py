@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipeline.records.agent import Agent
-from pipeline.records.attempt import Answer, AnswerOutcome, Request
+from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record
+from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Request
 from pipeline.search.agents.protocol import Completion, read_completion
 from pipeline.search.agents.secret import Key
 

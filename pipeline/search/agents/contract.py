@@ -2,8 +2,8 @@
 
 import re
 
-from pipeline.records.kernel import Implementation, TunableValue
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Implementation, TunableValue
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 
 LANGUAGE = {"cpp": "C++17", "cuda": "CUDA C++", "triton": "Triton (Python)"}

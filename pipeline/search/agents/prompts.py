@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.records.attempt import Message, Template
 from pipeline.records.record import Record, digest_bytes
+from pipeline.records.search.model_attempt import Message, Template
 
 if TYPE_CHECKING:
     import jinja2

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection
 
-from pipeline.records.attempt import Answer, AnswerOutcome
 from pipeline.records.record import Record
+from pipeline.records.search.model_attempt import Answer, AnswerOutcome
 
 LANGUAGES = {
     "cpp": frozenset({"cpp", "c++", "cc", "cxx", "c"}),

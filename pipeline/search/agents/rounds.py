@@ -10,11 +10,19 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.records.agent import Agent
-from pipeline.records.attempt import Answer, AnswerOutcome, Asked, Attempt, Message, Request, Role
+from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
-from pipeline.records.history import Trial
 from pipeline.records.record import Record, digest_bytes
+from pipeline.records.search.model_attempt import (
+    Answer,
+    AnswerOutcome,
+    Asked,
+    Attempt,
+    Message,
+    Request,
+    Role,
+)
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.answers import Answers
 from pipeline.search.agents.choosing import choose
 from pipeline.search.agents.client import NoAnswer

@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.records.agent import Agent
-from pipeline.records.attempt import Attempt
-from pipeline.records.brief import Brief
+from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import StoreError
-from pipeline.records.history import Trial
-from pipeline.records.specs import GenerateSpec
-from pipeline.records.variant import Variant
+from pipeline.records.planning.specs import GenerateSpec
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.brief import Brief
+from pipeline.records.search.model_attempt import Attempt
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.choosing import best_of
 from pipeline.search.agents.contract import Contract, contract_of
 from pipeline.search.agents.prompts import cut

@@ -1,7 +1,7 @@
 """The key of an endpoint: read from the environment when it is needed, and taken out of every text."""
 
 from pipeline.records import environment
-from pipeline.records.agent import Agent
+from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
 
 NOTHING = "none"

@@ -7,11 +7,11 @@ carry that file's content off this machine.
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.records.attempt import Attempt
-from pipeline.records.brief import Brief
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
+from pipeline.records.results.compiled import StaticFacts
+from pipeline.records.search.brief import Brief
+from pipeline.records.search.model_attempt import Attempt
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.prompts import line
 
 REASON_AT_MOST = 500  # characters

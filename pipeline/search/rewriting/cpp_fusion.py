@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.cpp_body import (
     Body,
     accesses,

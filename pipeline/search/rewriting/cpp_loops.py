@@ -7,8 +7,8 @@ language is not parsed beyond that, so what is no loop of three parts is left al
 import re
 from collections.abc import Iterator, Mapping
 
-from pipeline.records.diagnosed import FindingCode
 from pipeline.records.record import Record
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.cpp_tree import blanked, closing
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation, line_of, replaced
 

@@ -7,8 +7,8 @@ innermost loop walks along neighbours, which caches and vectors like; the sums w
 import re
 from collections.abc import Iterator
 
-from pipeline.records.diagnosed import FindingCode
 from pipeline.records.record import Record
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.cpp_body import accesses, body_of, overlapping
 from pipeline.search.rewriting.cpp_tree import Loop, blanked, loop_of, mentions, statement_lists
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation, line_of, replaced

@@ -7,7 +7,7 @@ the parts are added after the loop.
 import re
 from collections.abc import Iterator
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.cpp_body import Assignment, Body, body_of
 from pipeline.search.rewriting.cpp_tree import Loop, loop_of, mentions, statement_lists
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation, line_of, replaced

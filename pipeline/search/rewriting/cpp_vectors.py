@@ -7,7 +7,7 @@ compiler may not conclude by itself where pointers could overlap or a sum of flo
 import re
 from collections.abc import Iterator
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.cpp_body import (
     Assignment,
     Body,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from pipeline.records.diagnosed import FindingCode
 from pipeline.records.record import Record
+from pipeline.records.results.diagnosed import FindingCode
 
 
 class Source(Record, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.triton_elementwise import Elementwise, elementwise_of
 from pipeline.search.rewriting.triton_module import (

@@ -8,7 +8,7 @@ import ast
 import itertools
 from collections.abc import Iterator, Mapping
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 
 _STAGES = (2, 3, 4)

@@ -7,7 +7,7 @@ a tile: no start for each tile, and no last wave of a few programs that starts w
 import ast
 from collections.abc import Iterator
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.triton_module import (
     Function,

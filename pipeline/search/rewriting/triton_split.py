@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.triton_module import (
     Function,

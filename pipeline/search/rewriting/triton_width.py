@@ -7,7 +7,7 @@ the program's threads. Fewer warps, or a longer block, give it more.
 import ast
 from collections.abc import Iterator
 
-from pipeline.records.diagnosed import FindingCode
+from pipeline.records.results.diagnosed import FindingCode
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.triton_module import (
     Function,

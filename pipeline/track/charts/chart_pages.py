@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.records.record import Record, digest
-from pipeline.records.tracked import TaskLinks
+from pipeline.records.results.tracked import TaskLinks
 from pipeline.track.charts import shared_views, ui_links
 from pipeline.track.charts.explaining_axes import Axes, Order, explain, goal, read_order
 from pipeline.track.runs import mlflow_names

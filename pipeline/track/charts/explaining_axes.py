@@ -4,9 +4,9 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record
-from pipeline.records.results import Result
-from pipeline.records.specs import TaskRow
+from pipeline.records.results.collection import Result
 from pipeline.track.charts.shared_views import Explained
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.variant_run import Run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
-from pipeline.records.tracked import Counts
+from pipeline.records.results.tracked import Counts
 from pipeline.track.runs.run_writing import Place, tag_run, write_run
 from pipeline.track.runs.task_outline import Line, lines_of
 from pipeline.track.runs.variant_run import Run

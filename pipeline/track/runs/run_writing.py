@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, digest, to_json
-from pipeline.store.owners import scratch_folder
-from pipeline.store.seals import SEAL, damage, discard
+from pipeline.store.integrity import SEAL, damage, discard
+from pipeline.store.temporary import scratch_folder
 from pipeline.track.runs.task_specs import Task
 from pipeline.track.runs.variant_run import Run
 from pipeline.track.stores.mlflow_store import Store, artifacts_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pipeline.performance import quantities
 from pipeline.records.record import Record, to_json
-from pipeline.records.summary import Summary, Winner
-from pipeline.records.tracked import Links, TaskLinks
+from pipeline.records.results.aggregated import Summary, Winner
+from pipeline.records.results.tracked import Links, TaskLinks
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.conversations import conversations
 from pipeline.track.runs.run_writing import put_artifacts, tag_run

@@ -12,10 +12,10 @@ import msgspec
 
 from pipeline.performance.metrics import signature
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, digest, digest_bytes
-from pipeline.records.results import Result, collect, read_files
-from pipeline.records.specs import AggregateSpec
-from pipeline.store.kept import find_kept, keep
+from pipeline.records.results.collection import Result, collect, read_files
+from pipeline.store.local_cache import find_kept, keep
 from pipeline.track.charts.explaining_axes import Axes, axes_of
 from pipeline.track.runs.task_specs import Task
 from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import CompileSpec, GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 from pipeline.records.record import Record, read_record
-from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 
 Spec = TypeVar("Spec", GenerateSpec, CompileSpec, VerifySpec, ProfileSpec)
 

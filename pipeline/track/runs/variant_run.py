@@ -11,13 +11,13 @@ from pathlib import Path
 
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.metrics import metrics_of, signature
-from pipeline.records.attempt import Attempt
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record, digest, digest_bytes, digest_parts
-from pipeline.records.results import Result
-from pipeline.store.sources import root_of
+from pipeline.records.results.collection import Result
+from pipeline.records.search.model_attempt import Attempt
+from pipeline.store.stored_sources import root_of
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.task_specs import Task
 

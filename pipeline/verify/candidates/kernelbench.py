@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.records.errors import ConfigError
-from pipeline.records.judged import CandidateFile, ProblemFolder
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes, digest_parts
+from pipeline.records.results.judged import CandidateFile, ProblemFolder
 
 PROBLEM = "problem.py"
 SOLUTIONS = "solutions"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.records.judged import Verdict
+from pipeline.records.results.judged import Verdict
 from pipeline.store.atomic import write_atomic
 
 COLUMNS = (

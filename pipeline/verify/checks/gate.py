@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from pipeline.records.outcome import Failure
-from pipeline.records.verified import CheckResult
+from pipeline.records.results.verified import CheckResult
 from pipeline.verify.checks.call_observation import CallObservation, Check, NotApplicable, Passed
 from pipeline.verify.checks.determinism import check_determinism
 from pipeline.verify.checks.guards import check_guards

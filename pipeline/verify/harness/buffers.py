@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 import torch
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 
 GUARD_BYTES = 64 << 10  # a block of rows beyond the end still falls into it

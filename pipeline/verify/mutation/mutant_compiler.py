@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_bytes, digest_parts
-from pipeline.sandbox.sandbox import Channel, Child, ChildEnded, ForkServer, Limits
+from pipeline.records.results.compiled import Compiled
+from pipeline.sandbox.processes.fork_server import Channel, Child, ChildEnded, ForkServer, Limits
 
 TARGET = "pipeline.verify.mutation.mutant_compiler:serve"
 TIME_LIMIT = 60.0  # seconds for one mutant

@@ -6,7 +6,7 @@ In: the sources as the backend names them. Out: mutants by operator.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.records.mutated import Mutant
+from pipeline.records.results.mutated import Mutant
 from pipeline.verify.mutation import cpp_operators, python_operators
 from pipeline.verify.mutation.source_edit import Operator, apply, make_mutant
 

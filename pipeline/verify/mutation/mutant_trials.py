@@ -14,13 +14,13 @@ from pathlib import Path
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.records.compiled import Compiled
-from pipeline.records.mutated import Fate, Judged, Mutant
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.specs import MutateSpec, VerifySpec
 from pipeline.records.record import Record
-from pipeline.records.specs import MutateSpec, VerifySpec
-from pipeline.records.verified import Verified
-from pipeline.sandbox.sandbox import ForkServer
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.mutated import Fate, Judged, Mutant
+from pipeline.records.results.verified import Verified
+from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.verify.harness.in_place.preparation import (
     can_run,
     case_set_of,

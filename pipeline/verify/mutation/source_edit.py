@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from pipeline.records.mutated import Mutant
 from pipeline.records.record import Record, digest
+from pipeline.records.results.mutated import Mutant
 
 
 class Edit(Record, frozen=True, kw_only=True):

@@ -6,9 +6,9 @@ In: the valid variants of each task. Out: pairs of task and variant; the first i
 import itertools
 from collections.abc import Mapping, Sequence
 
-from pipeline.records.kernel import TunableValue
+from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.record import Record
-from pipeline.records.variant import Variant
+from pipeline.records.results.variant import Variant
 
 CONSIDERED = 500  # variants of a task, evenly spread: large spaces repeat themselves
 

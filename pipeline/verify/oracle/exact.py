@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import digest
 from pipeline.verify.oracle.tolerance import Expected, tiny, unit_roundoff
 

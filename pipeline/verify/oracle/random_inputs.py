@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import torch
 
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.stage_settings import Distribution
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import digest
-from pipeline.records.settings import Distribution
 
 Values = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
 """Shape and generator -> float32 values of that shape."""

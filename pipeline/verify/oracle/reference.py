@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from pipeline.backends.calling import differentiated
+from pipeline.backends.package_calls import differentiated
+from pipeline.records.configuration.kernel import DERIVED, GradientOf, Tolerance
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import DERIVED, GradientOf, Tolerance
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 from pipeline.verify.oracle.exact import exact_expectation
 from pipeline.verify.oracle.rounding.expectation import expectation

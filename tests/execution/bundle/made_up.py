@@ -11,16 +11,16 @@ from pipeline.execution.bundle.offline_run import OfflineResult, OfflineRunner
 from pipeline.execution.bundle.writing import BundleRequest, Written, write
 from pipeline.execution.chain.stage_commands import log_path
 from pipeline.plan.plan_cache import current_plan
-from pipeline.records.ceilings import Ceilings
-from pipeline.records.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.layout import output_path, spec_path
-from pipeline.records.plan import Plan
-from pipeline.records.profiled import Interval, Profiled, ProfileOutput, ProfileRecord, Timing
+from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.planning.specs import AggregateSpec, GenerateSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record, digest, read_record, to_json
-from pipeline.records.specs import AggregateSpec, GenerateSpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import Verified, VerifyOutput, VerifyRecord
+from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
+from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Interval, Profiled, ProfileOutput, ProfileRecord, Timing
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages.generate import generate
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import new_entry, put_record

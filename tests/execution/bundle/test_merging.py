@@ -8,12 +8,12 @@ import pytest
 from pipeline.execution.bundle import merging
 from pipeline.execution.bundle.archive import Bundle
 from pipeline.execution.bundle.validation import check
-from pipeline.records.compiled import CompileRecord
 from pipeline.records.errors import BundleError, StoreError
 from pipeline.records.layout import output_path
 from pipeline.records.origin import Origin
-from pipeline.records.profiled import ProfileOutput, ProfileRecord
 from pipeline.records.record import read_record
+from pipeline.records.results.compiled import CompileRecord
+from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
 from pipeline.store.entries import find_entry
 from tests.execution.bundle.made_up import BINARY, EARLY, LATE, read_made_up
 

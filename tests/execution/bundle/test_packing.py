@@ -12,7 +12,7 @@ import pytest
 from pipeline.execution.bundle import bootstrap, packing
 from pipeline.execution.bundle.packing import TargetPython, files_of, with_needs
 from pipeline.records.errors import BundleError
-from pipeline.store.provenance import REVISION, revision
+from pipeline.store.current_provenance import REVISION, revision
 from tests.paths import ROOT
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from pipeline.backends.devices.host_cpu import read_cpu
-from pipeline.store.provenance import revision
+from pipeline.store.current_provenance import revision
 from tests.end_to_end.checkout import ROOT
 from tests.execution.cluster import slurm as installation
 from tests.execution.cluster.slurm import Slurm

@@ -9,7 +9,7 @@ from pipeline.execution.cluster.placement import RESOURCES, Cluster
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.plan.identity import stage_builds
 from pipeline.records.errors import ConfigError
-from pipeline.records.plan import Plan, PlannedTask
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from tests.plan.conftest import read_once
 from tests.plan.project import MACHINE, Project
 

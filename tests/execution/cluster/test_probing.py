@@ -10,8 +10,8 @@ import pytest
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.plan.cluster_nodes import Node
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.errors import ConfigError, ToolchainError
-from pipeline.records.hardware import Hardware
 from pipeline.records.record import to_json
 from tests.plan.project import MACHINE
 

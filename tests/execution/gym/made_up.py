@@ -3,15 +3,15 @@
 from typing import Any
 
 from pipeline.execution.gym.evaluation import VariantEvaluation
-from pipeline.records.ceilings import Ceilings
-from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Comparison, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.provenance import Provenance
-from pipeline.records.results import Result
-from pipeline.records.specs import TaskRow
-from pipeline.records.variant import Variant
-from pipeline.records.verified import Verified, VerifyRecord, WhereRun
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Comparison, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import Verified, VerifyRecord, WhereRun
 
 PROVENANCE = Provenance(created="2026-01-01T00:00:00+00:00", host="h", toolchain={"torch": "2"}, code="c")
 STAGES = ("compile", "verify", "profile")

@@ -9,14 +9,14 @@ import msgspec
 from pipeline.interop.dataset.dataset_card import Tables
 from pipeline.interop.dataset.dataset_export import Wanted, export
 from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.row_schema import Row
 from pipeline.interop.dataset.source_texts import Licensing, Texts
 from pipeline.plan.config.declared import declared_kernels
-from pipeline.records.exported import Row
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import ProfileOutput
 from pipeline.records.record import read_record, to_json
-from pipeline.records.verified import VerifyOutput
+from pipeline.records.results.profiled import ProfileOutput
+from pipeline.records.results.verified import VerifyOutput
 from pipeline.store.atomic import write_atomic
 from tests.execution.bundle.made_up import Run, make_run
 from tests.paths import ROOT

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.interop.dataset.arrow_schema import arrow_schema
-from pipeline.records.exported import File, Pair, Row
+from pipeline.interop.dataset.row_schema import File, Pair, Row
 from pipeline.records.record import Record
 
 

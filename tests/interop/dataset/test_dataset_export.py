@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.interop.dataset import table_files
+from pipeline.interop.dataset.row_schema import Row
 from pipeline.records.errors import StoreError
-from pipeline.records.exported import Row
 from pipeline.records.layout import output_path
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.specs import AggregateSpec
 from pipeline.store.atomic import write_atomic
 from tests.interop.dataset.made_up import exported, fail_first, ours, plain, rows, sample
 

@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.interop.dataset.model_traces import trace_of
 from pipeline.interop.dataset.redaction import Cleaner
-from pipeline.records.attempt import Answer, AnswerOutcome, Asked, Attempt, Request
+from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Asked, Attempt, Request
 from pipeline.store.entries import new_entry, put_record
 from tests.search.agents.making import NOBODY, request
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pipeline.interop.dataset.platform_pairs import Pairs
-from pipeline.records.exported import Row
+from pipeline.interop.dataset.row_schema import Row
 from tests.interop.dataset.made_up import exported, ours, plain, rows, sample
 
 

@@ -9,8 +9,8 @@ import pytest
 from pipeline.interop.dataset.source_texts import REMEMBERED, UNLICENSED, project_licence
 from pipeline.records.layout import entry_path
 from pipeline.records.record import digest_bytes, digest_parts
-from pipeline.records.variant import Variant
-from pipeline.records.written import Author, KeptSource, SourceRecord
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.written_source import Author, KeptSource, SourceRecord
 from pipeline.store.entries import new_entry, put_record
 from tests.interop.dataset.made_up import ROOT, texts
 

@@ -8,7 +8,7 @@ import pytest
 from pipeline.interop.formats import format_registry
 from pipeline.interop.formats.format_registry import Format, read_recorded
 from pipeline.records.errors import ConfigError, FormatError
-from pipeline.records.recorded import RecordedSpace
+from pipeline.records.search.recorded_space import RecordedSpace
 from tests.interop.formats.files import CACHE, T1, T4, written
 from tests.interop.formats.recorded import recorded
 

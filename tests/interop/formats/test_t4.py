@@ -12,7 +12,7 @@ from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.interop.formats.t4 import check_t4, t4_of, write_t4
 from pipeline.records.errors import FormatError, StoreError
 from pipeline.records.outcome import Outcome
-from pipeline.records.recorded import RecordedResult, RecordedSpace
+from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from tests.interop.formats.files import T4, measured, written
 from tests.interop.formats.recorded import recorded
 from tests.paths import ROOT

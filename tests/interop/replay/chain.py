@@ -5,7 +5,7 @@ from pathlib import Path
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.planner import make_plan
 from pipeline.records.layout import output_path, spec_path
-from pipeline.records.specs import TaskRow
+from pipeline.records.planning.specs import TaskRow
 from pipeline.stages import aggregate, compile, generate, profile, report, track, verify
 from tests.paths import ROOT
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.records.record import digest_bytes
-from pipeline.records.recorded import RecordedFile
+from pipeline.records.search.recorded_space import RecordedFile
 
 SAMPLES = (2.0, 1.0, 1.5, 1.25)
 """Milliseconds."""

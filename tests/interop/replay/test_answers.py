@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.interop import replay
-from pipeline.records.compiled import Compiled
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled
-from pipeline.records.recorded import RecordedFile, RecordedResult
-from pipeline.records.verified import Verified
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.profiled import Profiled
+from pipeline.records.results.verified import Verified
+from pipeline.records.search.recorded_space import RecordedFile, RecordedResult
 
 FILE = RecordedFile(path="a/b.json", digest="d", format="T4", device="Some GPU", implementation="toy")
 LINE = "Some GPU, recorded in b.json (d)"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.records.compiled import CompileOutput
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import Profiled, ProfileOutput
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import AggregateSpec
-from pipeline.records.summary import Summary, Winner
-from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.results.aggregated import Summary, Winner
+from pipeline.records.results.compiled import CompileOutput
+from pipeline.records.results.profiled import Profiled, ProfileOutput
+from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.search.history import read_history
 from pipeline.track.stores.mlflow_store import open_store
 from tests.interop.formats.recorded import recorded

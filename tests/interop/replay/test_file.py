@@ -8,7 +8,7 @@ import pytest
 from pipeline.interop.replay import replay
 from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome
-from pipeline.records.variant import Variant
+from pipeline.records.results.variant import Variant
 from tests.interop.replay.recordings import file_of, t4, written
 
 VARIANT = Variant(

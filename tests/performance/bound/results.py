@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pipeline.records.ceilings import Ceilings
-from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.hardware import Quantity
-from pipeline.records.profiled import Interval, Profiled, ProfileRecord, Timing
-from pipeline.records.results import Result
-from pipeline.records.specs import TaskRow
-from pipeline.records.variant import Variant
+from pipeline.records.configuration.hardware import Quantity
+from pipeline.records.planning.specs import TaskRow
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.variant import Variant
 from tests.report.sample_run import PROVENANCE
 
 GPU_LIMITS = {

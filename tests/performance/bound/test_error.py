@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.performance.bound.error import Pair, error_of, find_errors
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.profiled import ProfileRecord
+from pipeline.records.results.profiled import ProfileRecord
 from pipeline.report.tables.estimate_error_table import error_lines, error_table
 from tests.performance.bound.results import cpu_task, facts, profiled, result, task
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 from pipeline.performance.diagnosis import diagnose
-from pipeline.records.diagnosed import Finding
-from pipeline.records.kernel import Implementation, Tensor, Tunable
-from pipeline.records.optimization import Optimization
-from pipeline.records.problem import Problem
-from pipeline.records.results import Result
-from pipeline.records.search import Search
-from pipeline.records.specs import Build, GenerateSpec
+from pipeline.records.configuration.kernel import Implementation, Tensor, Tunable
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.search_settings import Search
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import Build, GenerateSpec
+from pipeline.records.results.collection import Result
+from pipeline.records.results.diagnosed import Finding
 
 MATRIX = ("M", "N")
 SPACE = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records.kernel import Tunable
+from pipeline.records.configuration.kernel import Tunable
 from tests.performance.bound.results import GPU_LIMITS, GPU_PEAKS, LATENCY, facts, result, task
 from tests.performance.diagnosis.findings import found, numbers, suggested
 

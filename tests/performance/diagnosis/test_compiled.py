@@ -7,11 +7,11 @@ import msgspec
 from pipeline.backends.triton import Triton
 from pipeline.performance.diagnosis import diagnose
 from pipeline.plan.config.compose import composer
-from pipeline.records.compiled import Compiled
-from pipeline.records.hardware import Hardware
+from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.record import from_plain
-from pipeline.records.results import Result
-from tests.backends.triton_jobs import ROOT, declared_job, kernel
+from pipeline.records.results.collection import Result
+from pipeline.records.results.compiled import Compiled
+from tests.backends.triton.triton_jobs import ROOT, declared_job, kernel
 from tests.performance.bound.results import result, task
 from tests.performance.diagnosis.findings import declared
 

@@ -8,9 +8,9 @@ import pytest
 
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.diagnosis.registry import DIAGNOSES
-from pipeline.records.compiled import StaticFacts
-from pipeline.records.diagnosed import Evidence, FindingCode, Suggestion
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.results.compiled import StaticFacts
+from pipeline.records.results.diagnosed import Evidence, FindingCode, Suggestion
 from pipeline.report.tables.diagnoses_table import diagnoses_table
 from tests.performance.bound.results import cpu_task, facts, profiled, result, task
 from tests.performance.diagnosis.findings import declared

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.records.kernel import Tunable
-from pipeline.records.profiled import Conditions, Memory, Peak
+from pipeline.records.configuration.kernel import Tunable
+from pipeline.records.results.profiled import Conditions, Memory, Peak
 from tests.performance.bound.results import cpu_task, facts, profiled, result, task
 from tests.performance.diagnosis.findings import found, numbers, suggested
 

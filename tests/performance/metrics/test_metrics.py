@@ -12,7 +12,7 @@ import pytest
 from pipeline.performance import metrics
 from pipeline.performance.metrics import Metric
 from pipeline.records.errors import ConfigError
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
 from pipeline.report.tables.variants_table import to_csv, to_parquet, variants_table
 from pipeline.track.runs import variant_run
 from pipeline.track.runs.task_specs import read_task

@@ -12,8 +12,8 @@ from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides, parse
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.planner import make_plan
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
-from pipeline.records.search import Search
 from pipeline.search import registry
 from tests.paths import ROOT
 

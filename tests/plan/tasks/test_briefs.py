@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.records.errors import ConfigError
-from pipeline.records.specs import GenerateSpec
+from pipeline.records.planning.specs import GenerateSpec
 from tests.plan.project import Project
 
 ONE = ("workload=small", "hardware=cpu")

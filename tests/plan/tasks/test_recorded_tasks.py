@@ -9,8 +9,8 @@ from pipeline.plan.local_machine import read_machine
 from pipeline.plan.planner import PlanResult, make_plan
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
+from pipeline.records.planning.specs import CompileSpec, GenerateSpec, ProfileSpec
 from pipeline.records.record import read_record
-from pipeline.records.specs import CompileSpec, GenerateSpec, ProfileSpec
 from tests.interop.replay.recordings import result, t4, written
 from tests.paths import ROOT
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.plan.tasks.search_inputs import starts
+from pipeline.records.configuration.kernel import Implementation, Tunable
+from pipeline.records.configuration.search_settings import Transfer
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import Implementation, Tunable
-from pipeline.records.search import Transfer
 
 DECLARED = {
     "cpp": Implementation(

@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from pipeline.backends.machine_code.tools import tools
+from pipeline.backends.machine_code.nvidia_tools import tools
 from pipeline.records.errors import ConfigError
 from pipeline.report.machine_code.fact_evidence import evidence
 from pipeline.report.machine_code.variant_selection import one, stored
-from tests.backends.triton_jobs import TARGETS, written_job
+from tests.backends.triton.triton_jobs import TARGETS, written_job
 
 
 @pytest.mark.parametrize("hardware", [*TARGETS, "cpu"])
@@ -60,7 +60,7 @@ def _check_complete(values, facts):
 def test_several_kernels_are_not_explained(tmp_path):
     """Facts of several kernels are sums: no single command prints them."""
     from pipeline.backends.registry import backend
-    from tests.backends import triton_sources
+    from tests.backends.triton import triton_sources
 
     compiled = backend("triton").compile(
         written_job(tmp_path, triton_sources.TWO_KERNELS), tmp_path, tmp_path

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pipeline.records.outcome import Outcome
-from pipeline.records.tracked import Counts, Links, TaskLinks, Tracked, TrackOutput
+from pipeline.records.results.tracked import Counts, Links, TaskLinks, Tracked, TrackOutput
 from pipeline.report.page.rendering import embedded
 from pipeline.stages import aggregate, report
 from pipeline.store.atomic import write_atomic

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from pipeline.records.kernel import Constraint, Implementation, Tunable
-from pipeline.records.optimization import Optimization
+from pipeline.records.configuration.kernel import Constraint, Implementation, Tunable
+from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.outcome import Outcome
-from pipeline.records.profiled import Interval, Timing
-from pipeline.records.results import Collected, Result
+from pipeline.records.results.collection import Collected, Result
+from pipeline.records.results.profiled import Interval, Timing
 from pipeline.report.tables.ablation_table import Ablated, ablation_table, find_ablations
 from tests.report.sample_run import CPP
 

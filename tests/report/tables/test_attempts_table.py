@@ -2,9 +2,9 @@
 
 import msgspec
 
-from pipeline.records.attempt import AnswerOutcome, Asked, Attempt, Template
-from pipeline.records.results import Collected
-from pipeline.records.variant import Generated
+from pipeline.records.results.collection import Collected
+from pipeline.records.results.variant import Generated
+from pipeline.records.search.model_attempt import AnswerOutcome, Asked, Attempt, Template
 from pipeline.report.tables.attempts_table import agent_uses, attempts_table, together
 from pipeline.search.diagnosing import _row as row_of
 from tests.search.agents.making import agent, spec

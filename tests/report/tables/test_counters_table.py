@@ -1,6 +1,6 @@
 """The table of hardware counters."""
 
-from pipeline.records.results import Collected
+from pipeline.records.results.collection import Collected
 from pipeline.report.tables.counters_table import SCHEMA, counters_table
 from tests.report.costs import with_costs, without_costs
 

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.records.errors import StoreError
-from pipeline.records.mutated import Fate, Judged, Mutant, MutantRecord, MutateOutput
 from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import AggregateSpec, MutationRow
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import to_json
-from pipeline.records.specs import AggregateSpec, MutationRow
+from pipeline.records.results.mutated import Fate, Judged, Mutant, MutantRecord, MutateOutput
 from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdown, mutants_table, scores
 from pipeline.stages import aggregate, report
 from pipeline.store.atomic import write_atomic

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from pipeline.records.pruning import Prune
-from pipeline.records.results import Collected
-from pipeline.records.search import Search
+from pipeline.records.configuration.pruning import Prune
+from pipeline.records.configuration.search_settings import Search
+from pipeline.records.results.collection import Collected
 from pipeline.report.tables.pruning_table import Pruning, find_prunings, pruning_table
 
 

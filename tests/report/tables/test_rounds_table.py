@@ -2,8 +2,8 @@
 
 import msgspec
 
-from pipeline.records.results import Collected
-from pipeline.records.search import Stop
+from pipeline.records.configuration.search_settings import Stop
+from pipeline.records.results.collection import Collected
 from pipeline.report.tables.rounds_table import find_rounds, rounds_table
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import read_record, to_json
-from pipeline.records.summary import Summary
+from pipeline.records.results.aggregated import Summary
 from pipeline.report.tables import task_groups
 from pipeline.stages import aggregate, report
 from tests.report.sample_run import PROVENANCE, Case, cases, write_run

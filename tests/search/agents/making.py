@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
-from pipeline.records.agent import Agent
-from pipeline.records.attempt import Attempt, Message, Request, Template
-from pipeline.records.brief import Brief
-from pipeline.records.hardware import Target
-from pipeline.records.history import StageOfTrial, Trial
-from pipeline.records.kernel import Cost, Implementation, Tensor, Tunable
-from pipeline.records.optimization import Optimization
+from pipeline.records.configuration.agent_settings import Agent
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Cost, Implementation, Tensor, Tunable
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.outcome import Outcome
-from pipeline.records.problem import Problem
-from pipeline.records.profiled import Interval
-from pipeline.records.search import Search
-from pipeline.records.specs import Build, GenerateSpec
-from pipeline.records.variant import Variant
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import Build, GenerateSpec
+from pipeline.records.results.profiled import Interval
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.brief import Brief
+from pipeline.records.search.model_attempt import Attempt, Message, Request, Template
+from pipeline.records.search.search_trial import StageOfTrial, Trial
 from tests.search.agents.server import SOURCES
 
 NOBODY = "http://127.0.0.1:9/v1"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.choosing import best_of, choose
 from tests.search.agents.making import agent, children, trial
 

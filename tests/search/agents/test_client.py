@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from pipeline.records.attempt import Answer
 from pipeline.records.errors import AgentError
 from pipeline.records.record import to_json
+from pipeline.records.search.model_attempt import Answer
 from pipeline.search.agents.client import MISSING, Client, NoAnswer
 from pipeline.search.agents.secret import Key, key_of
 from tests.search.agents.making import NOBODY, agent, request

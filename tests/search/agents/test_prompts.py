@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.attempt import AnswerOutcome, Attempt
-from pipeline.records.diagnosed import Finding, FindingCode
-from pipeline.records.history import Trial
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import digest_bytes
+from pipeline.records.results.diagnosed import Finding, FindingCode
+from pipeline.records.search.model_attempt import AnswerOutcome, Attempt
+from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.prompts import FOLDER, SUFFIX, data, line, render
 from pipeline.search.agents.scene import Scene
 from pipeline.search.agents.showing import REASON_AT_MOST, trial_lines

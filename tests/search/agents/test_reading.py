@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.records.attempt import Answer
+from pipeline.records.search.model_attempt import Answer
 from pipeline.search.agents.reading import Unusable, read_change, read_source
 from tests.search.agents.making import request
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.agent import Agent, Price
-from pipeline.records.attempt import AnswerOutcome, Attempt
+from pipeline.records.configuration.agent_settings import Agent, Price
 from pipeline.records.errors import AgentError
+from pipeline.records.search.model_attempt import AnswerOutcome, Attempt
 from pipeline.search.agents.answers import Answers
 from pipeline.search.agents.client import Client
 from pipeline.search.agents.rounds import Draft, write_round
@@ -123,8 +123,8 @@ def test_answers_are_paid_for_once(tmp_path: Path) -> None:
 
 def kept_url(root: Path) -> str:
     """The endpoint that the kept answers came from."""
-    from pipeline.records.attempt import Answer
     from pipeline.records.record import read_record
+    from pipeline.records.search.model_attempt import Answer
 
     return read_record(next(root.glob("store/answers/*/*/record.json")), Answer).request.base_url
 

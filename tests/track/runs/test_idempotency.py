@@ -9,7 +9,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.entities import ViewType
 
 from pipeline.records.record import to_json
-from pipeline.records.tracked import Counts
+from pipeline.records.results.tracked import Counts
 from pipeline.track.runs.idempotency import SLOT, log_runs
 from pipeline.track.runs.run_writing import Place, workload_dataset
 from pipeline.track.runs.task_specs import Task, read_task

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from pipeline.records.outcome import Failure
-from pipeline.records.profiled import Profiled
 from pipeline.records.record import digest_bytes, digest_parts
-from pipeline.records.results import Result
+from pipeline.records.results.collection import Result
+from pipeline.records.results.profiled import Profiled
 from pipeline.track.runs.task_specs import read_task
 from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of
 from tests.report.costs import with_costs

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.tracked import Counts
+from pipeline.records.results.tracked import Counts
 from pipeline.track.ingest import ingest
 from pipeline.track.runs import idempotency, task_outline
 from pipeline.track.runs.run_writing import Place

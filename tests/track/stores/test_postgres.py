@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import read_record
-from pipeline.records.settings import Tracking
-from pipeline.records.tracked import Tracked, TrackOutput
+from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.stages import track
 from pipeline.track.stores import bulk_insert, retries
 from pipeline.track.stores.mlflow_store import open_store

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.tracked import Counts
+from pipeline.records.results.tracked import Counts
 from pipeline.track.ingest import ingest
 from pipeline.track.stores.mlflow_store import open_store
 from tests.track.mlflow_server import serving

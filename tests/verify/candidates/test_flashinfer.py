@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pipeline.records.errors import ConfigError
-from pipeline.records.judged import Verdict
 from pipeline.records.outcome import Outcome
+from pipeline.records.results.judged import Verdict
 from pipeline.verify.candidates.flashinfer.conversion import convert
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.flashinfer.solution_traces import write_traces

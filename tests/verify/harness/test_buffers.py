@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, lay_out, repeat_word, view
 
 

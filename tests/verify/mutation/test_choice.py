@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.kernel import TunableValue
-from pipeline.records.mutated import Mutation
-from pipeline.records.variant import Variant
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.results.mutated import Mutation
+from pipeline.records.results.variant import Variant
 from pipeline.verify.mutation.mutant_generation import find_mutants, read, spread, write_mutated
 from pipeline.verify.mutation.variant_cover import covering_variants
 from tests.verify.mutation.sources import CPP

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipeline.records.mutated import Mutant
+from pipeline.records.results.mutated import Mutant
 from pipeline.verify.mutation import cpp_operators, python_operators
 from pipeline.verify.mutation.source_edit import Operator, apply, make_mutant
 from tests.verify.mutation.sources import CPP, TRITON

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.checks.call_observation import CallKind, CallObservation, OutputState, ProcessState
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.in_place.case_set import Case, CaseSet, PreparedCase

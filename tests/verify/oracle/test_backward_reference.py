@@ -4,10 +4,10 @@ import msgspec
 import pytest
 import torch
 
-from pipeline.backends.calling import differentiated
+from pipeline.backends.package_calls import differentiated
+from pipeline.records.configuration.kernel import GradientOf, Tensor
 from pipeline.records.errors import ConfigError
-from pipeline.records.kernel import GradientOf, Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.oracle.reference import Backward
 from pipeline.verify.oracle.tolerance import deviation
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.oracle.exact import exact_expectation, integer_inputs, significand
 from pipeline.verify.oracle.tolerance import deviation
 

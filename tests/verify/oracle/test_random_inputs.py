@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS, draw_seeds, make_inputs
 
 PROBLEM = Problem(

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pipeline.records.settings import Distribution
+from pipeline.records.configuration.stage_settings import Distribution
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS
 from pipeline.verify.oracle.rounding.expectation import RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.wrapped_run import output_tensors

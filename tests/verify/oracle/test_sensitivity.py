@@ -11,11 +11,11 @@ import torch
 from torch.nn import functional
 
 from pipeline.plan.config.compose import composer
+from pipeline.records.configuration.kernel import Kernel
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
-from pipeline.records.kernel import Kernel
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_plain
-from pipeline.records.settings import Verify
 from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase
 from pipeline.verify.harness.in_place.shapes import ShapeBudget, plan
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function

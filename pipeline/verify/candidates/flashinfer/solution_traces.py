@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from pipeline.records.errors import ConfigError
-from pipeline.records.judged import Verdict
 from pipeline.records.outcome import Outcome
+from pipeline.records.results.judged import Verdict
 from pipeline.verify.candidates.flashinfer.conversion import plain_name
 from pipeline.verify.candidates.flashinfer.data_set import definitions, order, solutions, workloads
 

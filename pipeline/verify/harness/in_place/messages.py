@@ -8,8 +8,8 @@ are in shared memory.
 from typing import Literal
 
 from pipeline.backends.backend import CompileJob
-from pipeline.records.compiled import Compiled
 from pipeline.records.record import Record
+from pipeline.records.results.compiled import Compiled
 from pipeline.verify.checks.call_observation import OutputState, ProcessState
 from pipeline.verify.harness.buffers import Layout
 

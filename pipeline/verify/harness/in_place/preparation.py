@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.backends.backend import CompileJob
-from pipeline.backends.cuda.geometry import limits_read
-from pipeline.records.compiled import Compiled, CompileRecord
+from pipeline.backends.cuda.launch_geometry import limits_read
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
+from pipeline.records.planning.specs import Build, VerifySpec
 from pipeline.records.record import digest
-from pipeline.records.specs import Build, VerifySpec
-from pipeline.records.variant import Variant
-from pipeline.records.verified import WhereRun
+from pipeline.records.results.compiled import Compiled, CompileRecord
+from pipeline.records.results.variant import Variant
+from pipeline.records.results.verified import WhereRun
 from pipeline.verify.harness.in_place.shapes import Dimensions, Shape, ShapeBudget, plan
 from pipeline.verify.harness.interpreters import INTERPRETERS
 

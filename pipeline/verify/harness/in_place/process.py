@@ -21,8 +21,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from pipeline.backends.registry import backend
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.confine import confine
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.checks.call_observation import OutputState
 from pipeline.verify.harness.buffers import Layout, view
 from pipeline.verify.harness.in_place.messages import (
@@ -77,7 +77,7 @@ def _counter(load: LoadRequest) -> Callable[[], int] | None:
     """The C ABI is called by this process itself, so there is nothing to count."""
     if load.job.variant.backend != "triton":
         return None
-    from pipeline.backends.triton.launches import count_launches
+    from pipeline.backends.triton.launch_counter import count_launches
 
     return count_launches()
 

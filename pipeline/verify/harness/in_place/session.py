@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.backends.backend import CompileJob
-from pipeline.records.compiled import Compiled
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.records.settings import Verify
-from pipeline.sandbox.sandbox import UNEXPECTED, ChildEnded, Exit, ForkServer, Limits, shared_path
-from pipeline.sandbox.waiting import waited
+from pipeline.records.results.compiled import Compiled
+from pipeline.sandbox.processes.fork_server import (
+    UNEXPECTED,
+    ChildEnded,
+    Exit,
+    ForkServer,
+    Limits,
+    shared_path,
+)
+from pipeline.sandbox.processes.scheduling_delay import waited
 from pipeline.verify.harness.buffers import Arena
 from pipeline.verify.harness.in_place.messages import (
     Answer,

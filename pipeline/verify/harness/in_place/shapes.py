@@ -8,7 +8,7 @@ well. Each edge is one function and one line in `EDGES`.
 import math
 from collections.abc import Callable
 
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 
 Dimensions = dict[str, int]

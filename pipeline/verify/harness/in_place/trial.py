@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.records.verified import CheckResult, Verified
-from pipeline.sandbox.sandbox import ChildEnded, Exit, ForkServer
-from pipeline.store.owners import scratch_folder
+from pipeline.records.results.verified import CheckResult, Verified
+from pipeline.sandbox.processes.fork_server import ChildEnded, Exit, ForkServer
+from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.call_observation import CALL_KINDS
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import Arena

@@ -18,8 +18,8 @@ from types import FrameType
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import Record
-from pipeline.records.settings import Verify
 from pipeline.verify.candidates.model_problem import DeclaredTolerance, ModelProblem, ProblemError
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, CasePlanner, output_gradients
 from pipeline.verify.harness.returning.planning.trial_conditions import (

@@ -5,9 +5,9 @@ In: a candidate, a plan whose call is compiled, the target. Out: the result of e
 
 from pathlib import Path
 
-from pipeline.records.hardware import Target
-from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits
-from pipeline.store.owners import scratch_folder
+from pipeline.records.configuration.hardware import Target
+from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
+from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.in_place.session import exit_failure
 from pipeline.verify.harness.returning.encoding import place
 from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
@@ -19,7 +19,7 @@ PRELOAD = (
     "numpy",
     "torch",
     "triton",
-    "pipeline.backends.triton.preload",
+    "pipeline.backends.triton.compiler_warm_up",
     "pipeline.verify.harness.returning.runtime.cross_compiler",
 )
 LOG = "compile.txt"

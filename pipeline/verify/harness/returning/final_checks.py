@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import torch
 
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.settings import Verify
 from pipeline.verify.harness.returning.case_set import Case, CaseSet
 from pipeline.verify.harness.returning.delegated_work import (
     computing_kernels,

@@ -7,7 +7,7 @@ where its inputs lie and where copies of the outputs go.
 
 from typing import Any, Literal
 
-from pipeline.records.hardware import Target
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot

@@ -24,8 +24,8 @@ import torch
 import torch._dynamo  # a dispatch mode would import it in every child, which takes 2.5 s
 
 from pipeline.records.record import Record
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.confine import confine
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.returning.messages import (
     Answer,
     CallRequest,

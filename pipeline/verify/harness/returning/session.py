@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.records.settings import Verify
-from pipeline.sandbox.sandbox import ChildEnded, ForkServer, Limits, shared_path
-from pipeline.sandbox.waiting import waited
+from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits, shared_path
+from pipeline.sandbox.processes.scheduling_delay import waited
 from pipeline.verify.harness.buffers import Arena
 from pipeline.verify.harness.in_place.session import exit_failure
 from pipeline.verify.harness.returning.messages import (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.sandbox.sandbox import ForkServer
-from pipeline.store.owners import scratch_folder
+from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.returning.case_set import CaseSet
 from pipeline.verify.harness.returning.delegated_work import computed_by_torch
 from pipeline.verify.harness.returning.final_checks import final_checks

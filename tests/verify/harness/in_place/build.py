@@ -3,16 +3,16 @@
 import subprocess
 from pathlib import Path
 
-from pipeline.records.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.hardware import Target
-from pipeline.records.kernel import Implementation, Tensor, Tolerance
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.kernel import Implementation, Tensor, Tolerance
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.layout import entry_path
-from pipeline.records.problem import Problem
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import Build, VerifySpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import digest_bytes
-from pipeline.records.settings import Verify
-from pipeline.records.specs import Build, VerifySpec
-from pipeline.records.variant import Variant
+from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
+from pipeline.records.results.variant import Variant
 
 SETTINGS = Verify(
     name="test",

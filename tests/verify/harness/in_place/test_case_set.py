@@ -6,8 +6,8 @@ import msgspec
 import pytest
 import torch
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.harness.in_place.case_set import Case, CaseSet
 from pipeline.verify.harness.in_place.shapes import Shape, ShapeBudget, plan
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS

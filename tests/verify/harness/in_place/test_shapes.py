@@ -5,8 +5,8 @@ import math
 import msgspec
 import pytest
 
-from pipeline.records.kernel import Tensor
-from pipeline.records.problem import Problem
+from pipeline.records.configuration.kernel import Tensor
+from pipeline.records.planning.problem import Problem
 from pipeline.verify.harness.in_place.shapes import EDGES, ShapeBudget, largest_tensor, plan, scalings
 from tests.verify.harness.in_place.build import PROBLEM
 

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 
 import torch
 
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.sandbox import Child, ForkServer, Limits
+from pipeline.sandbox.processes.channel import Channel
+from pipeline.sandbox.processes.fork_server import Child, ForkServer, Limits
 from pipeline.verify.harness.buffers import Arena, Slot
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.messages import (

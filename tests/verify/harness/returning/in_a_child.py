@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from pipeline.records.record import Record
-from pipeline.sandbox.channel import Channel
+from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.in_place.observer import Observer
 from pipeline.verify.harness.returning.observers.native_code import mapped
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.records.settings import Verify
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.verify.candidates.model_problem import ModelProblem
 
 SCALED_SOFTMAX = """

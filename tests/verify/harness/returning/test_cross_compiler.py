@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.records.hardware import Target
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Outcome
-from pipeline.sandbox.sandbox import ForkServer, Limits
+from pipeline.sandbox.processes.fork_server import ForkServer, Limits
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
 from pipeline.verify.harness.returning.runtime.cross_compiler import PRELOAD, TARGET

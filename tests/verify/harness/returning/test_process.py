@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.sandbox.sandbox import ChildEnded
+from pipeline.sandbox.processes.fork_server import ChildEnded
 from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply
 from tests.verify.harness.returning.candidate_process import RUNS_BODIES, CandidateProcess, body
 

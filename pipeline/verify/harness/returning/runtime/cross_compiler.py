@@ -17,15 +17,15 @@ import triton
 from torch.utils import cpp_extension
 from triton.runtime.errors import OutOfResources
 
+from pipeline.backends.triton.compiler_isolation import private_compiler
+from pipeline.backends.triton.error_summary import reason_of
 from pipeline.backends.triton.facts import facts_of
-from pipeline.backends.triton.isolation import private_compiler
-from pipeline.backends.triton.offline import BuiltKernel, recording
-from pipeline.backends.triton.presence import device_present, present_tensor
-from pipeline.backends.triton.reason import reason_of
-from pipeline.records.hardware import Target
+from pipeline.backends.triton.offline_driver import BuiltKernel, recording
+from pipeline.backends.triton.simulated_device import device_present, present_tensor
+from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.sandbox.channel import Channel
-from pipeline.sandbox.confine import confine
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.returning.messages import CompiledKernel, CompileReply, CompileRequest
 from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
@@ -37,7 +37,7 @@ PRELOAD = (
     "numpy",
     "torch",
     "triton",
-    "pipeline.backends.triton.preload",
+    "pipeline.backends.triton.compiler_warm_up",
     "pipeline.verify.harness.returning.runtime.cross_compiler",
 )
 """For a fork server without TRITON_INTERPRET."""

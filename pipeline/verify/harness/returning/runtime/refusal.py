@@ -3,7 +3,7 @@
 import traceback
 from typing import Literal
 
-from pipeline.backends.triton.reason import reason_of
+from pipeline.backends.triton.error_summary import reason_of
 from pipeline.verify.harness.returning.messages import RefusedReply
 
 Stage = Literal["import", "build", "construct", "call", "backward"]
