@@ -6,7 +6,6 @@ import importlib
 import inspect
 import re
 import textwrap
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -289,18 +288,14 @@ def hardware() -> str:
 
 
 def commands() -> str:
-    """The commands with their options, and the exit codes."""
-    from pipeline.cli.exit_codes import MEANING
+    """The commands with their options."""
     from pipeline.cli.main import kernelmill
 
     lines = [
         "# Commands",
         "",
         "`kernelmill COMMAND --help` prints the same. `python -m pipeline` is the same command.",
-        "",
-        "| exit code | meaning |",
-        "|---:|---|",
-        *(f"| {code.value} | {meaning} |" for code, meaning in MEANING.items()),
+        "[Exit codes](errors.md).",
         "",
         *_command(kernelmill, None, "kernelmill"),
     ]
@@ -312,7 +307,7 @@ def _command(command: Any, parent: Any, name: str) -> list[str]:
     context = click.Context(command, parent=parent, info_name=name)
     path = context.command_path
     lines = [f"{'#' * (2 if parent is None else len(path.split()))} {path}", ""]
-    lines += ["```text", command.get_usage(context), "```", "", inspect.cleandoc(command.help or ""), ""]
+    lines += ["```text", command.get_usage(context), "```", "", *_help(command.help or ""), ""]
     options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
     if options:
         lines += ["| option | meaning |", "|---|---|"]
@@ -328,20 +323,29 @@ def _command(command: Any, parent: Any, name: str) -> list[str]:
     return lines
 
 
-def _project() -> dict[str, Any]:
-    project: dict[str, Any] = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    return project
+def _help(text: str) -> list[str]:
+    """Click's paragraphs; those that it does not wrap are examples."""
+    lines: list[str] = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.startswith("\b\n"):
+            title, _, rest = paragraph.removeprefix("\b\n").partition("\n")
+            lines += [title, "", "```sh", textwrap.dedent(rest), "```", ""]
+        else:
+            lines += [paragraph, ""]
+    return lines
 
 
 def errors() -> str:
     """Exit codes, and the errors that a user can fix."""
+    from pipeline.cli.exit_codes import MEANING
+
     module = importlib.import_module("pipeline.records.errors")
     lines = [
         "# Exit codes and errors",
         "",
         "| code | meaning |",
         "|---:|---|",
-        *(f"| {code} | {text} |" for code, text in EXIT_CODES.items()),
+        *(f"| {code.value} | {meaning} |" for code, meaning in MEANING.items()),
         "",
         "Error messages are one line on standard error: what is wrong, what was found, what was",
         "expected, and what to do next. A traceback is a bug in Kernelmill. The exceptions in Python:",
@@ -356,15 +360,6 @@ def errors() -> str:
         "Failures of kernels are not errors: they are [outcomes](outcomes.md).",
     ]
     return "\n".join(lines)
-
-
-EXIT_CODES = {
-    0: "success; for `judge`: all candidates were judged, whatever the verdicts",
-    1: "an error that you can fix, or a part of the work failed",
-    2: "the command line is wrong",
-    3: "`bundle run`: some tasks did not finish; the bundle is written",
-    130: "interrupted (Ctrl-C); the same command continues",
-}
 
 
 def _summary(owner: type) -> str:
