@@ -88,7 +88,7 @@ def _candidate(path: Path) -> CandidateFile:
 
 
 def _complaint(path: Path, names: tuple[str, ...], outcome: Outcome) -> Failure | None:
-    """What a glance at the file tells: unreadable, not Python, a name missing."""
+    """Obvious mistakes: an unreadable file, a syntax error, a missing name."""
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except FileNotFoundError:

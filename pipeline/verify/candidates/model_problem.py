@@ -30,7 +30,7 @@ class ProblemError(KernelmillError):
 
 
 class DeclaredTolerance(Record, frozen=True, kw_only=True):
-    """A bound that the problem declares beside the derived one."""
+    """A bound that the problem declares in addition to the derived one."""
 
     rtol: float
     atol: float

@@ -33,7 +33,7 @@ class OutputState(Record, frozen=True, kw_only=True):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     moved: bool
-    """Whether it no longer lies where it was given."""
+    """Whether its address has changed."""
     changed_later: bool = False
     """Whether it changed on the device after the call had returned."""
 
@@ -46,7 +46,7 @@ class ProcessState(Record, frozen=True, kw_only=True):
     operations: tuple[str, ...] = ()
     """Operators of PyTorch that computed: `aten::softmax`."""
     tampering: tuple[str, ...] | None = None
-    """What was changed outside of the candidate, one line each; None where nobody looked."""
+    """What was changed outside of the candidate, one line each; None if it was not compared."""
     threads: int = 0
     """Threads that run now and did not before it was loaded, those of a thread pool left out."""
     children: int = 0
@@ -54,7 +54,7 @@ class ProcessState(Record, frozen=True, kw_only=True):
 
 
 class CallObservation(Record, frozen=True, kw_only=True, eq=False):
-    """One call: what was asked, and what it left in memory."""
+    """One call: its inputs, and what it left in memory."""
 
     prepared: PreparedCase
     deterministic: bool
@@ -72,7 +72,7 @@ class CallObservation(Record, frozen=True, kw_only=True, eq=False):
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that the implementation declares to use."""
     later: Mapping[str, torch.Tensor] | None = None
-    """The outputs as they were some time after the call had returned; None where nobody waited."""
+    """The outputs as they were some time after the call had returned; None without a second look."""
 
     def fail(self, outcome: Outcome, reason: str) -> Failure:
         """A failure whose reason says on which inputs and in which call."""

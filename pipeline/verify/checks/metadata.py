@@ -5,7 +5,7 @@ from pipeline.verify.checks.call_observation import CallObservation, Judgement, 
 
 
 def check_metadata(observation: CallObservation) -> Judgement:
-    """Compare what the candidate's process reports with what was asked."""
+    """Compare what the candidate's process reports with what was passed in."""
     seen = {output.name: output for output in observation.seen}
     for slot in observation.layout.slots:
         if slot.role != "output":

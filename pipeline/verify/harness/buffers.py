@@ -1,7 +1,7 @@
 """The memory that a candidate computes in, shared with the judge, who inspects it from outside.
 
 In: a problem, padding of rows, a shift of all addresses. Out: a `Layout`, and an `Arena` that holds it.
-Every tensor lies between two guard bands; bands and the slack between padded rows hold a pattern, outputs
+Every tensor is between two guard bands; bands and the padding between rows hold a pattern, outputs
 are poisoned. Patterns of inputs are NaN, so that reading beyond them shows in the result; those of
 outputs differ from them, so that a value copied from one guard into another is seen.
 """
@@ -56,7 +56,7 @@ class Slot(Record, frozen=True, kw_only=True):
 
 
 class Layout(Record, frozen=True, kw_only=True):
-    """Where all tensors of one call lie."""
+    """The places of all tensors of one call."""
 
     slots: tuple[Slot, ...]
     size: int
@@ -154,7 +154,7 @@ class Arena:
         return self.region(slot).as_strided(slot.shape, slot.strides, slot.guard)
 
     def copy(self, slot: Slot) -> torch.Tensor:
-        """A contiguous copy that nobody else can reach."""
+        """A contiguous copy outside of the shared memory."""
         return self.view(slot).clone(memory_format=torch.contiguous_format)
 
     def write(self, layout: Layout, inputs: dict[str, torch.Tensor], patterns: Patterns) -> None:

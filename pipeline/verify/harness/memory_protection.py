@@ -14,7 +14,7 @@ _NOTHING, _READ, _WRITE = 0, 1, 2
 def protected(memory: mmap.mmap, slots: Iterable[Slot]) -> Iterator[None]:
     """Inside, a write to one of these tensors ends this process by SIGSEGV; others may go on writing.
 
-    Whole pages are protected: their guard bands are larger than a page and belong to nobody.
+    Whole pages are protected: their guard bands are larger than a page.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def protected(memory: mmap.mmap, slots: Iterable[Slot]) -> Iterator[None]:
 def fenced(memory: mmap.mmap, slots: Iterable[Slot]) -> Iterator[None]:
     """Inside, touching the whole pages of these tensors' guard bands ends this process by SIGSEGV.
 
-    What lies in a page together with a tensor can still be read: put its end at the end of a page.
+    The rest of a page that holds a part of a tensor can still be read: place its end at the end of a page.
 
     Raises
     ------

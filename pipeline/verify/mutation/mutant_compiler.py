@@ -20,7 +20,7 @@ MEMORY_LIMIT = 8 << 30  # bytes
 OUTPUT_LIMIT = 1 << 30  # bytes of one file
 
 _ASSEMBLY = (".ptx", ".amdgcn")
-# Where a line of the source lies is in the assembly of just-in-time compilers, down to the folder.
+# The position of source lines is in the assembly of just-in-time compilers, down to the folder.
 _DEBUG = re.compile(
     rb"^\s*(?:\.loc|\.file|\.section\s+\.debug|\.b(?:8|16|32|64)|//|;|\$L__|\.Ltmp|\.L).*$", re.MULTILINE
 )

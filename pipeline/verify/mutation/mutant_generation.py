@@ -10,7 +10,7 @@ from pipeline.records.results.mutated import Mutant
 from pipeline.verify.mutation import cpp_operators, python_operators
 from pipeline.verify.mutation.source_edit import Operator, apply, make_mutant
 
-_GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, lie as evenly as any sequence can
+_GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread as evenly as any sequence can be
 
 LANGUAGES: dict[str, Mapping[str, Operator]] = {
     ".py": python_operators.OPERATORS,
@@ -36,7 +36,7 @@ def find_mutants(files: Sequence[Path], root: Path) -> dict[str, tuple[Mutant, .
 
 
 def spread(mutants: Sequence[Mutant]) -> tuple[Mutant, ...]:
-    """In an order of which every beginning lies evenly over the source: equal sources give equal orders."""
+    """In an order whose every prefix is spread evenly over the source; equal sources give equal orders."""
     order: dict[int, None] = {}
     step = 0
     while len(order) < len(mutants):

@@ -75,7 +75,7 @@ class MutantTrials:
             lambda preset, task: case_set_of(self._verify(preset, task), self._seeds[preset])
         )
         self.usable: tuple[TaskVariant, ...] = ()
-        """Those on which the kernel itself passes: whoever checks them says so."""
+        """Those on which the kernel itself passes; set by the caller."""
         self._codes: dict[str, str] = {}
 
     def check(self, task_variant: TaskVariant, compiler: Compiler) -> str | None:

@@ -14,7 +14,7 @@ _JIT = "jit"
 
 
 class NodePlace:
-    """What is around a node: its function, whether a loop encloses it, and where nodes lie in the source."""
+    """The context of a node: its function, whether a loop encloses it, and offsets in the source."""
 
     def __init__(self, source: str, function: ast.FunctionDef, *, in_loop: bool, host: bool) -> None:
         self.source = source

@@ -50,7 +50,7 @@ def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
 
 
 def _small(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Each row from 2^-14 to 2^-6: squares lie around the usual epsilons."""
+    """Each row from 2^-14 to 2^-6: squares are near the usual epsilons."""
     return _normal(shape, generator) * _row_scale(shape, generator, -14.0, -6.0)
 
 

@@ -67,7 +67,7 @@ def test_names_may_come_from_anywhere(tmp_path: Path) -> None:
 
 
 def test_bad_candidate(tmp_path: Path) -> None:
-    """A candidate that is not Python is told before anything runs."""
+    """A candidate that is not Python is reported before anything runs."""
     problem(tmp_path, "p", a="class ModelNew(:", b="class ModelNew: ...")
     (found,) = scan(tmp_path)
     first, second = found.candidates

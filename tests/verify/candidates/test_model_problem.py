@@ -116,7 +116,7 @@ def test_bad_problem(tmp_path: Path, source: str, line: str) -> None:
     ],
 )
 def test_bad_arguments(tmp_path: Path, old: str, new: str, line: str) -> None:
-    """What a problem's functions do wrong is told with their name."""
+    """What a problem's functions do wrong is reported with their name."""
     declared = problem_of(tmp_path, SCALED_SOFTMAX.replace(old, new)).declared
     with pytest.raises(ProblemError, match=line):
         declared.inputs(0)

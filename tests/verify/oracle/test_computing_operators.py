@@ -1,4 +1,4 @@
-"""What computes is told from what only moves, shows or allocates, over all that PyTorch has."""
+"""Operators that compute are distinguished from those that move, view or allocate, over all of PyTorch."""
 
 import pytest
 import torch

@@ -61,7 +61,7 @@ def test_all_outputs_count() -> None:
 
 
 def test_task_and_cases_are_told_apart() -> None:
-    """Weak is what passes everywhere; what passes here and there is told with its case."""
+    """Weak is what passes everywhere; what passes here and there is reported with its case."""
     found = summarize({"a": frozenset({"zeros", "ones"}), "b": frozenset({"zeros"})})
     assert found.task == ("zeros",)
     assert found.cases == ("ones: a",)

@@ -29,7 +29,7 @@ REFERENCE = "definition_reference.py"
 
 
 def convert(folder: Path, out: Path) -> Path:
-    """Write problems and candidates below `out`, and return it; what lies there already is replaced.
+    """Write problems and candidates below `out`, and return it; what is there already is replaced.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _sizes_are_free(definition: Definition, found: tuple[DefinitionWorkload, ...
 
 
 def problem_source(definition: Definition, sizes: dict[str, int]) -> str:
-    """`problem.py`: everything that is long stands beside it."""
+    """`problem.py`: everything long is in files next to it."""
     names = ", ".join(f"size_{name}" for name in sizes)
     lines = [f"size_{name} = {value}" for name, value in sizes.items()]
     chosen = ", ".join(f"{name!r}: size_{name}" for name in sizes)
@@ -156,7 +156,7 @@ def _model_new(definition: Definition, solution: Solution, function: str) -> str
 
 
 def _empty(definition: Definition, output: str) -> str:
-    """An expression that allocates an output beside the first tensor of the inputs."""
+    """An expression that allocates an output on the device of the first input tensor."""
     places = {
         axis: f"{name}.shape[{number}]"
         for name, tensor in reversed(definition.inputs.items())

@@ -101,7 +101,7 @@ class Solution(DataSetRecord, frozen=True, kw_only=True):
 
 
 class DataSet(DataSetRecord, frozen=True, kw_only=True):
-    """What convert leaves beside a problem."""
+    """The record that `convert` writes next to a problem."""
 
     root: str
     definition: Definition
@@ -169,5 +169,5 @@ def _elements(definition: Definition, workload: DefinitionWorkload) -> int:
     tensors = [*definition.inputs.values(), *definition.outputs.values()]
     try:
         return max(math.prod(definition.shape(tensor, workload.axes)) for tensor in tensors)
-    except KeyError:  # told when the problem asks for its inputs
+    except KeyError:  # reported when the problem makes its inputs
         return 0

@@ -1,6 +1,6 @@
 """Inputs of an imported problem: what its workloads describe, drawn or read when the problem asks.
 
-In: `definition.json` beside the problem: definition, workloads, root of the data set. Out: argument lists.
+In: `definition.json` next to the problem: definition, workloads, root of the data set. Out: argument lists.
 Random values are of the kinds that flashinfer-bench draws: normal, 8-bit floats within 2, integers of either
 sign.
 """

@@ -78,7 +78,7 @@ class CaseSet:
     def full(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
         """The first shape with every distribution and seed, each further one with the next `per_shape`.
 
-        So other data lies at the same addresses in the same shape, and what was kept from before shows.
+        So the same shape has other data at the same addresses, which shows results that were kept.
         """
         return self._spread(shapes, len(self._distributions) * len(self._seeds), self._per_shape)
 

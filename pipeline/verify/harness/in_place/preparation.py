@@ -177,7 +177,7 @@ def _limits(spec: VerifySpec, variant: Variant) -> dict[str, int]:
 
 
 def _build(spec: VerifySpec, name: str) -> Build:
-    """What the verdict depends on beside its inputs; targets share it where the interpreter runs."""
+    """What the verdict depends on besides its inputs; targets that are interpreted share it."""
     build = spec.builds[name]
     if where_run(spec) != "interpreter" or name not in INTERPRETERS:
         return build

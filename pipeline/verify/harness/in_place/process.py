@@ -42,7 +42,7 @@ _DISTURBANCES = (1 << 10, 1 << 14, 1 << 18)  # elements
 
 def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
-    faulthandler.disable()  # how the process ends is told by the sandbox; the log is the candidate's
+    faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
     load: LoadRequest = channel.receive(LoadRequest)
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
@@ -150,7 +150,7 @@ def _late(output: OutputState) -> OutputState:
 
 
 def _disturb(device: str) -> list[torch.Tensor]:
-    """Memory that was free a moment ago belongs to somebody else now, and holds other numbers."""
+    """Takes memory that was free a moment ago, and fills it with other numbers."""
     return [torch.full((count,), float("nan"), device=device) for count in _DISTURBANCES]
 
 

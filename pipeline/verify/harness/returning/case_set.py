@@ -40,7 +40,7 @@ from pipeline.verify.oracle.trivial_answers import trivial_answers
 
 NO_REASON = "no reason given"
 _GRACE_SECONDS = 30.0
-TOO_WIDE = 0.25  # of an output's spread: a bound wider than this tells nothing
+TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
 
 
 class Case(Record, frozen=True, kw_only=True, eq=False):
@@ -244,11 +244,11 @@ class CaseSet:
         return self._futures[id(plan)].result()
 
     def gradient_case(self, plan: CasePlan) -> GradientCase | None:
-        """Expected gradients of a plan; None where they are not asked for. ProblemError as it was raised."""
+        """Expected gradients of a plan; None if there are none. ProblemError as it was raised."""
         return self._gradients[id(plan)].result()
 
     def prepare(self) -> None:
-        """Make all cases; in the main thread. What fails there fails for whoever asks for it."""
+        """Make all cases, in the main thread; exceptions are raised to those who get the case."""
         started, left_out = time.thread_time(), 0
         for plan in self.plans:
             future = self._futures[id(plan)]

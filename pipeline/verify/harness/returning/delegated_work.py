@@ -96,17 +96,17 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
     operations = {plain_name(each.name): each.elements for each in observed.operations}
     if not own_launches(observed, reference):
         return _without_launches(observed, operations)
-    asked, found = _main_parts(reference), _parts(operations)
-    left = [name for name, elements in asked.items() if found.get(name, -1) < elements]
+    wanted, found = _main_parts(reference), _parts(operations)
+    left = [name for name, elements in wanted.items() if found.get(name, -1) < elements]
     # What its native code calls of a library is not known by the names of PyTorch's operators.
-    least = max(asked.values(), default=0) / 2
+    least = max(wanted.values(), default=0) / 2
     # How much native code had a library compute is not known.
     past = [
         name
         for name, elements in operations.items()
         if _is_past(name) and (elements >= least or not name.startswith(_ON_HOST))
     ]
-    if asked and len(left) <= len(past):
+    if wanted and len(left) <= len(past):
         return _tampered(f"PyTorch computed all that Model computes: {', '.join(operations)}")
     whole = [
         name
@@ -186,7 +186,7 @@ def differentiated(forward: Sequence[Observed], backward: Observed) -> Failure |
 
 
 def computed_by_torch(calls: Sequence[Observed]) -> str | None:
-    """What PyTorch computed beside the candidate's own kernels."""
+    """What PyTorch computed in addition to the candidate's own kernels."""
     names = dict.fromkeys(plain_name(each.name) for observed in calls for each in observed.operations)
     return f"PyTorch computed a part: {', '.join(names)}" if names else None
 

@@ -79,7 +79,7 @@ def tampered(lines: Sequence[str]) -> Failure:
 
 
 def _aliasing(seen: ObservedCall) -> Failure | None:
-    """An output lies in memory of its own, unless `Model`'s shares that of the same input."""
+    """An output has memory of its own, unless `Model`'s shares that of the same input."""
     for output, reference in zip(seen.done.outputs, seen.case.plan.outputs, strict=True):
         shared = [name for name in output.aliases if name not in reference.aliases]
         if not shared or 0 in output.shape:
@@ -194,7 +194,7 @@ _DEVICES = ("cpu", "cuda", "cuda:0", "")
 
 
 def wrong_form(done: CallReply, plan: CasePlan) -> Failure | None:
-    """The first thing about the outputs, beside their values, that differs."""
+    """The first difference of the outputs, apart from their values."""
     if (done.structure == "tensor") == plan.several:
         expected = f"{len(plan.outputs)} tensors" if plan.several else "a tensor"
         return wrong_shape(f"returned {_article(done.structure)}, expected {expected}")
@@ -207,7 +207,7 @@ def wrong_form(done: CallReply, plan: CasePlan) -> Failure | None:
 
 
 def _differences(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> Iterator[Failure]:
-    """In the order in which they are told; a difference may make the later ones meaningless."""
+    """In the order in which they are reported; a difference may make the later ones meaningless."""
     if got.kind not in _PLAIN:
         yield wrong_shape(f"{got.name}: is {_article(got.kind)}, expected a torch.Tensor")
     if got.dtype != wanted.dtype:

@@ -90,7 +90,7 @@ class ReturnedTensor(Record, frozen=True, kw_only=True):
     """In elements."""
     device: str = ""
     offset: int | None = None
-    """Where the contiguous copy lies; None where it was not copied."""
+    """Of the contiguous copy; None if it was not copied."""
     aliases: tuple[str, ...] = ()
     """Inputs (`input 0`) and parameters whose memory it shares."""
     overlaps: bool = False
@@ -160,7 +160,7 @@ class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
     isolation: tuple[str, ...] = ()
     """After `LoadRequest`: what confines the process."""
     process: int = 0
-    """After `LoadRequest`: its id, so that the time can be told in which it waited for a core."""
+    """After `LoadRequest`: its id, from which follows how long it waited for a core."""
     tampering: tuple[str, ...] = ()
 
 
@@ -175,7 +175,7 @@ class CallReply(Record, frozen=True, kw_only=True, tag="done"):
     reshaped: tuple[str, ...] = ()
     """Inputs whose shape, strides, type or place are not what was given, one line each."""
     overwrites: bool = False
-    """Whether an output lies where one of the call before lies."""
+    """Whether an output reuses the memory of one of the previous call."""
     observed: Observed
     seconds: float
 
@@ -206,7 +206,7 @@ class CompileRequest(Record, frozen=True, kw_only=True):
     arguments: list[Value]
     """Arguments of `forward`."""
     tensors: tuple[Slot, ...]
-    """Types and shapes of the tensors among both; nobody reads their memory."""
+    """Types and shapes of the tensors among both; their memory is not read."""
 
 
 class CompiledKernel(Record, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ class Observer:
         self._data_flow = DataFlow()
         self._log = LaunchLog(self._data_flow, self.allocations)
         self._operations = TorchOperators(self._data_flow, self.allocations)
-        self._operations.foreign = functools.partial(self._log.around, "extension")
+        self._operations.custom = functools.partial(self._log.around, "extension")
         self._device_context = device_context
         self._local = threading.local()
         self._forks: list[str] = []
@@ -127,7 +127,7 @@ class Observer:
         return (*self._surroundings.changes(self._before), *(f"{name} was changed" for name in settings))
 
     def settle_pools(self, threads: int) -> None:
-        """Libraries' pools of threads start now, and are nobody's left-over later."""
+        """Starts the thread pools of libraries, so that they do not count as the candidate's threads."""
         before = self._processes.running()
         fill_pools(threads, interpreted=self._unfilled)
         self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number

@@ -46,7 +46,7 @@ from pipeline.verify.harness.returning.runtime.weight_transfer import transfer_w
 
 def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
-    faulthandler.disable()  # how the process ends is told by the sandbox; the log is the candidate's
+    faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
     send, receive = channel.send, channel.receive
     load: LoadRequest = receive(LoadRequest)
     descriptor = os.open(load.arena, os.O_RDWR)

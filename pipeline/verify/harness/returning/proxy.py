@@ -112,7 +112,7 @@ class CallOptions(Record, frozen=True, kw_only=True):
 
 
 class SharedLayout(Record, frozen=True, kw_only=True):
-    """Where things lie in the shared memory of one candidate: weights, inputs, outputs."""
+    """Places in the shared memory of one candidate: weights, inputs, outputs."""
 
     inputs: int
     outputs: int

@@ -131,7 +131,7 @@ class Session:
         return answer
 
     def excuse(self) -> None:
-        """It does not count how the process ends: it was made to do what nobody should."""
+        """Ignore how the process ends: it was called in a way that may crash any candidate."""
         self._excused = True
 
     def finish(self) -> Failure | None:

@@ -31,7 +31,7 @@ from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
 _RESERVE = 0.4  # of the time that is left: what would take more is not tried
-_ENDURANCE = 8  # calls for each repetition that is asked for
+_ENDURANCE = 8  # calls for each repetition in the settings
 _SHUFFLE = random.SystemRandom()
 
 
@@ -107,7 +107,7 @@ class _Trial:
         return None
 
     def _calls(self) -> None:
-        """The base first and again, the rest in an order that nobody can know, the base again elsewhere."""
+        """The base first and again, the rest in random order, the base again at other addresses."""
         plans = self._case_set.plans
         base = [plan for plan in plans if plan.condition.kind == "base"]
         first = self.calls.judged(base[0], CallOptions(settle=self._settings.settle_seconds))

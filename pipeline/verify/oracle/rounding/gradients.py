@@ -18,7 +18,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import Noise, OperationMemo
 from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected
 
-_BESIDE = 2.0**-10  # of the scale of each argument
+_DISPLACEMENT = 2.0**-10  # of the scale of each argument
 _STEP = 2.0**-16  # of the same: the error of a central difference is its square
 _ENOUGH = 1e-3  # of a directional derivative's typical size
 
@@ -84,13 +84,13 @@ def differences(
 ) -> Agreement:
     """Whether float64 gradients (of `tensor_arguments`) are the slopes of the float64 function.
 
-    Both are taken a little beside the arguments, where no two elements of a coarse type are equal.
+    Both are taken at slightly displaced arguments, so that no two elements of a coarse type are equal.
     """
     call = GradientCall(function, arguments, output_gradients)
     wanted = tensor_arguments(function, arguments)
     generator = torch.Generator().manual_seed(seed)
-    beside = [_direction(item, generator) * _BESIDE for item in wanted]
-    place = {id(item): offset for item, offset in zip(wanted, beside, strict=True)}
+    displaced_by = [_direction(item, generator) * _DISPLACEMENT for item in wanted]
+    place = {id(item): offset for item, offset in zip(wanted, displaced_by, strict=True)}
     run = WrappedRun(function, arguments, (OperationMemory(), None), gradients=True, displaced=place)
     found = _gradients(run, [run.wrapper(item) for item in wanted], output_gradients)
     gradients = [widen(item) for item in found]

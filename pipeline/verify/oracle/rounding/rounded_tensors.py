@@ -68,7 +68,7 @@ class Rounded(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, function: Any, types: Any, arguments: Any = (), keywords: Any = None
     ) -> Any:
-        """Outside of the mode, for example when it is printed: exactly, as nothing was asked for."""
+        """Outside of the mode, for example when it is printed: without rounding."""
         first = next(item for item in flat((arguments, keywords or {})) if isinstance(item, Rounded))
         return first.arithmetic.apply(function, arguments, keywords or {})
 

@@ -74,7 +74,7 @@ class WrappedRun:
             torch.backends.mha.set_fastpath_enabled(fast_path)
 
     def wrapper(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What stands for an argument or a parameter in this run."""
+        """The wrapper of an argument or a parameter in this run."""
         return self._seen[id(tensor)]
 
     def _wrapped(self, item: Any) -> Any:
@@ -150,7 +150,7 @@ def _module_of(function: Function) -> torch.nn.Module | None:
 
 
 def _fresh(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy that shares the parameters, which nobody changes, and nothing else."""
+    """A copy that shares the parameters, which stay unchanged, and nothing else."""
     shared = {id(item): item for item in module.parameters()}
     try:
         return copy.deepcopy(module, shared)

@@ -67,7 +67,7 @@ def test_refusals_are_one_line() -> None:
 
 
 def test_late_writes_on_a_device_are_seen() -> None:
-    """What changes after the result was fetched is told with its output."""
+    """What changes after the result was fetched is reported with its output."""
     layout = lay_out(prepared().problem, padded=False)
     writers = []
 

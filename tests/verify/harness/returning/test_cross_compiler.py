@@ -129,7 +129,7 @@ def test_too_much_shared_memory_is_a_launch_error(tmp_path: Path, blocks: str, f
 def test_host_code_that_needs_values_is_no_failure(
     tmp_path: Path, before: str, after: str, kernels: int
 ) -> None:
-    """What was compiled until then is told, and why there is no more."""
+    """What was compiled until then is reported, and why there is no more."""
     result = assemble(tmp_path, body(before, after))
     assert result.failure is None
     assert result.incomplete

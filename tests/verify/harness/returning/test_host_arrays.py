@@ -65,12 +65,12 @@ def test_the_host_computes(talk: CandidateProcess, forward: str, names: set[str]
     [
         ("x.unsqueeze_(0)\nreturn x.clone()", "is float32 (1, 8, 12)"),
         ("x.t_()\nreturn x.clone()", "is float32 (12, 8)"),
-        ("out = x.clone()\nx.data = out\nreturn out.clone()", "lies elsewhere"),
+        ("out = x.clone()\nx.data = out\nreturn out.clone()", "at another address"),
         ("return x.unsqueeze(0).clone()", ""),
     ],
 )
 def test_inputs_keep_their_form(talk: CandidateProcess, forward: str, words: str) -> None:
-    """A changed shape is told as a changed value is."""
+    """A changed shape is reported like a changed value."""
     reshaped = call(talk, forward).reshaped
     assert bool(reshaped) == bool(words)
     assert words in "".join(reshaped)

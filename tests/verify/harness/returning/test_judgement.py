@@ -1,4 +1,4 @@
-"""The judge's rules on single calls, without a candidate: what is wrong, and which cause is told."""
+"""The judge's rules on single calls, without a candidate: what is wrong, and which cause is reported."""
 
 import msgspec
 import pytest
@@ -118,7 +118,7 @@ def test_wrong_outputs(case: Case, change, outcome: Outcome) -> None:
 
 
 def test_inputs_that_changed(case: Case) -> None:
-    """The element is named; an output that was written into the input is told as that."""
+    """The element is named; an output that was written into the input is reported as that."""
     now = case.plan.encoded.tensors["input 0"].clone()
     now[2, 3] = 7.0
     failure = judge(call(case, mutated={"input 0": now}))
@@ -259,7 +259,7 @@ def test_refusals(answer: RefusedReply, outcome: Outcome) -> None:
 
 
 def test_board_sees_every_byte() -> None:
-    """Changes inside of tensors, between their rows and around them are told apart."""
+    """Changes inside of tensors, between their rows and around them are distinguished."""
     tensors = {"input 0": torch.randn(4, 6)[:, :5], "input 1": torch.randn(3).expand(2, 3)}
     slots, size = place(tensors, 0)
     with CandidateMemory(size) as memory:

@@ -292,7 +292,7 @@ return y.to(x.device)
 
 
 def test_graph_needs_a_device(tmp_path: Path) -> None:
-    """What only a device can do is told as such."""
+    """What only a device can do is reported as such."""
     with CandidateProcess(
         "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x): torch.cuda.CUDAGraph()",
         tmp_path,

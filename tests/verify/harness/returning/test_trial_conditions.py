@@ -148,7 +148,7 @@ def get_input_groups():
 
 
 def test_constant_weights_get_other_values(tmp_path: Path) -> None:
-    """Weights of ones hide a kernel that leaves them out; the change is told."""
+    """Weights of ones hide a kernel that leaves them out; the change is reported."""
     case_set = CaseSet(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
     changed = [plan for plan in case_set.plans if plan.changed]
     assert [plan.changed for plan in changed] == [("weight",)]

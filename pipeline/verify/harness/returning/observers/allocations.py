@@ -20,7 +20,7 @@ _NUMBERS = (0x4A4A, 0x3C5A, 0x51A5)  # words: floats of usual magnitude
 _FIRST_NAN, _NANS = 0x7FF9, 6  # 0x7ff8 is what computing gives
 _GUARD = 0x7FFB
 _LEAST_GUARD = 4096  # bytes
-_KEPT = 256 << 20  # bytes of memory that nobody uses any more and that is still watched
+_KEPT = 256 << 20  # bytes of freed memory that is still watched
 
 _frombuffer: Any = torch.frombuffer
 _view: Any = torch._C.TensorBase.view
@@ -49,7 +49,7 @@ class _Block:
         self.span: np.ndarray | None = span
 
     def trespass(self) -> str | None:
-        """What was written beside it; the guards are as before afterwards."""
+        """What was written outside of it; restores the guards."""
         words = self.memory.view(np.uint16)
         for band, place in ((words[: self._first], "before its start"), (words[self._end :], "past its end")):
             changed = np.count_nonzero(band != _GUARD)
@@ -108,7 +108,7 @@ class GuardedAllocations:
         return [(block.start, block.size) for block in self._blocks if block.in_use() is not None]
 
     def trespasses(self) -> tuple[str, ...]:
-        """What was written beside tensors since the last time it was asked, one line each."""
+        """What was written outside of tensors since the last call of this, one line each."""
         self._forget()
         self._found += [trespass for block in self._there if (trespass := block.trespass()) is not None]
         self._there.clear()  # whether they are in use cannot be seen: each call looks at its own
@@ -135,7 +135,7 @@ class GuardedAllocations:
         return int((content.view(np.uint16).reshape(-1, itemsize // 2) == block.word).all(axis=1).sum())
 
     def _forget(self) -> None:
-        """Look at the guards of all; let go of what nobody uses, and renew guards that told their story."""
+        """Look at the guards of all blocks, forget freed ones, and restore guards that were overwritten."""
         for block in self._blocks:
             trespass = block.trespass()
             if trespass is not None:
@@ -167,7 +167,7 @@ class DeviceBlock:
         return made
 
     def trespass(self) -> str | None:
-        """What was written beside it."""
+        """What was written outside of it."""
         bands = (self._whole[: self._guard], "before its start"), (self._whole[self._used :], "past its end")
         for band, place in bands:
             changed = int((band != self._guard_word).sum())

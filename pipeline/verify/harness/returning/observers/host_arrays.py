@@ -1,8 +1,8 @@
 """Detects what the host computes on a candidate's tensors outside of PyTorch: in NumPy or plain Python.
 
-In: who to tell. Out: arrays that tensors give are of a class that tells of every function that computes on
-them, and of lists that are made from tensors. Its arrays are NumPy's in all else. What drops the class in
-other ways (buffers, pickles, views) is no longer seen.
+In: a callback. Out: arrays made from tensors have a class that reports every function that computes on them,
+and lists made from tensors are reported. In all else they are NumPy arrays. Arrays that lose the class in
+other ways (buffers, pickles, views) are no longer seen.
 """
 
 import functools
@@ -101,13 +101,13 @@ def watch_arrays(tell: Tell, watching: Callable[[torch.Tensor], bool]) -> None:
     listed = torch.Tensor.tolist
 
     @functools.wraps(listed)
-    def told(tensor: torch.Tensor) -> Any:
+    def reported(tensor: torch.Tensor) -> Any:
         # Lists of integers are lengths and offsets that hosts need.
         if watching(tensor) and tensor_access.dtype(tensor).is_floating_point:
             tell("python:tolist", tensor_access.numel(tensor))
         return listed(tensor)
 
-    setattr(torch.Tensor, "tolist", told)  # noqa: B010  (mypy cannot know that it is one of a base class)
+    setattr(torch.Tensor, "tolist", reported)  # noqa: B010  (mypy cannot know that it is one of a base class)
 
 
 def _keeping(function: Callable[..., Any], watching: Callable[[torch.Tensor], bool]) -> Callable[..., Any]:

@@ -156,7 +156,7 @@ class LaunchLog:
         made: list[tuple[np.ndarray, object]] = [(region.now, region) for region in changed]
         made += [(tensor_access.content(tensor), None) for tensor in new]
         if not made:
-            # It may have written again what it had written before; or it cannot be told.
+            # It may have written again what it had written before, or nothing is known.
             return True if known or not regions else None
         return not all(
             any(np.array_equal(content, other.before) for other in regions if other is not region)

@@ -1,8 +1,7 @@
 """Watches calls of native code by a candidate: through ctypes, and in extension modules that it built.
 
 In: a `LaunchLog`. Out: every call of a function that was not part of Python or its packages is a launch.
-What a library of PyTorch or NumPy is asked to compute through ctypes is reported to the `DataFlow` as its
-operator.
+A call through ctypes into a library of PyTorch or NumPy is reported to the `DataFlow` as an operator.
 """
 
 import ctypes

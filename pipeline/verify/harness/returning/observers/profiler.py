@@ -1,7 +1,7 @@
 """Finds operators of PyTorch that a dispatch mode does not see: in native threads, or hidden from it.
 
 In: the beginning and end of a call. Out: operators that PyTorch's own profiler saw in any thread, without
-those that were seen anyway. It tells names and shapes only, so it is the second net.
+those that were seen anyway. The profiler knows names and shapes only, so it comes second.
 """
 
 import os
@@ -37,7 +37,7 @@ class OperatorProfile:
         os.environ["KINETO_LOG_LEVEL"] = "99"
         self._running = False
         self.begin()
-        self.end()  # its threads are there from now on, and are nobody's left-over
+        self.end()  # its threads exist from now on, and are not the candidate's
 
     def begin(self) -> None:
         """Start."""
@@ -53,7 +53,7 @@ class OperatorProfile:
         _first_mark()
 
     def end(self) -> tuple[Any, ...] | None:
-        """Stop: what ran; None where somebody else has stopped it."""
+        """Stop: what ran; None if it was stopped already."""
         self._running = False
         _last_mark()
         events = tuple(_stop().events())

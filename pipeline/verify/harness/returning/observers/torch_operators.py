@@ -53,7 +53,7 @@ class TorchOperators:
     def __init__(self, data_flow: DataFlow, allocations: GuardedAllocations) -> None:
         self.data_flow = data_flow
         self.allocations = allocations
-        self.foreign: Callable[[str, tuple[Any, ...], Callable[[], Any]], Any] = _only_run
+        self.custom: Callable[[str, tuple[Any, ...], Callable[[], Any]], Any] = _only_run
         """Runs an operator of a library that is not PyTorch's: name, arguments, the call."""
 
     def watch(self) -> "OperatorWatch":
@@ -76,7 +76,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Inside, operators are nobody's business: the harness itself works."""
+        """Inside, operators are not recorded: they belong to the harness."""
         before, self._aside = self._aside, True
         try:
             yield
@@ -94,7 +94,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return function(*arguments, **keywords)
         name = function._schema.name
         if name.partition("::")[0] not in _PYTORCHS:
-            return self._foreign(name, function, arguments, keywords)
+            return self._custom(name, function, arguments, keywords)
         with tensor_access.plainly():
             made = self._allocate(name, function, arguments, keywords)
         if made is not None:
@@ -104,7 +104,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note(name, (arguments, keywords), result)
         return result
 
-    def _foreign(self, name: str, function: Any, arguments: Any, keywords: Any) -> Any:
+    def _custom(self, name: str, function: Any, arguments: Any, keywords: Any) -> Any:
         """Run its kernel under this watch: what it calls in turn is seen as well."""
         known = (key for key in _KEYS if _has_kernel(function.name(), key))
         key = next(known, None)
@@ -115,7 +115,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self:
                 return function._op_dk(_LOOKUP[key], *arguments, **keywords)
 
-        return self._shared.foreign(name, (arguments, keywords), run)
+        return self._shared.custom(name, (arguments, keywords), run)
 
     def _allocate(self, name: str, function: Any, arguments: Any, keywords: Any) -> torch.Tensor | None:
         """A tensor as the operator would make it, in guarded memory; None where that is not our business."""
@@ -163,7 +163,7 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _device(arguments: Any, keywords: Any) -> torch.device | None:
-    """Where memory is asked for; None where it is not of a kind that can be guarded."""
+    """The device of an allocation; None if it cannot be guarded."""
     device = keywords.get("device")
     first = arguments[0] if arguments else None
     if isinstance(first, torch.Tensor):

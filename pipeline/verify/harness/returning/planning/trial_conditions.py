@@ -46,7 +46,7 @@ class Condition(Record, frozen=True, kw_only=True):
 
 
 class ConditionRequest(Record, frozen=True, kw_only=True):
-    """How much is asked for."""
+    """How many conditions of each kind to make."""
 
     draws: int
     """Fresh draws of the inputs on the base sizes, at least two: a result that was only kept shows."""

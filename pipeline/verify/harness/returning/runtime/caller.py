@@ -88,7 +88,7 @@ class Caller:
         outputs = self._outputs(result, inputs)
         reshaped = tuple(line for slot in message.inputs if (line := _reshaped(inputs[slot.name], slot)))
         reshaped += tuple(
-            f"{name}: lies elsewhere after the call"
+            f"{name}: is at another address after the call"
             for name, tensor in inputs.items()
             if places[name] != tensor_access.region(tensor)
         )
@@ -178,7 +178,7 @@ class Caller:
         return {name: gradient for name, gradient in found.items() if gradient is not None}
 
     def _overwrites(self, values: Sequence[Any]) -> bool:
-        """Whether a result lies where an earlier one lies, which still is somebody's."""
+        """Whether a result reuses the memory of an earlier one, which the caller may still hold."""
         results = [value for value in values if tensor_access.is_plain(value) and tensor_access.numel(value)]
         earlier = {tensor_access.region(value)[0] for value in self._earlier}
         self._earlier = results

@@ -10,7 +10,7 @@ _CLASS = "ModelNew"
 
 
 def import_candidate(source: Path, scratch: Path) -> ModuleType:
-    """Import a copy of the file: what it finds beside itself is its own.
+    """Import a copy of the file, so that it finds only its own files next to it.
 
     Raises
     ------

@@ -47,7 +47,7 @@ _LOG = "log.txt"
 
 
 class _NotNeeded(Exception):
-    """What was asked for has nothing to do with Triton's kernels."""
+    """The function has nothing to do with Triton's kernels."""
 
 
 def serve(channel: Channel) -> None:

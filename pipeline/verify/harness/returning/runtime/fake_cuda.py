@@ -108,7 +108,7 @@ def stand_in_for_cuda(limits: dict[str, int]) -> None:
 
 
 def properties_of(limits: dict[str, int]) -> Any:
-    """What `torch.cuda.get_device_properties` tells."""
+    """The result of `torch.cuda.get_device_properties`."""
     shared = limits.get("shared_memory_per_block", 232448)
     return types.SimpleNamespace(
         name=_NAME,

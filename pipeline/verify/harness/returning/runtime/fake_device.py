@@ -23,7 +23,7 @@ _host, _device = torch.device("cpu"), torch.device("cuda", 0)
 def fake_device(limits: dict[str, int], *, shown: bool) -> Callable[[], AbstractContextManager[Any]]:
     """Prepare this process, once, before the candidate is imported; the result makes a mode for a thread.
 
-    `shown`: tensors seem to lie on the device, `torch.cuda` and Triton's driver answer as if there were one
+    `shown`: tensors appear to be on the device, `torch.cuda` and Triton's driver answer as if there were one
     with these limits. Otherwise only requests for it are answered with the host.
     """
     if shown:
