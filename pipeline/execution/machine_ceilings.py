@@ -6,12 +6,12 @@ from typing import Literal
 
 from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.errors import ConfigError
-from pipeline.report.ceilings_text import Measured
+from pipeline.report.ceilings_text import ShownCeilings
 
 Mode = Literal["known", "again", "afresh"]
 
 
-def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> Measured:
+def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
     """Known figures, or measured now; the device is held meanwhile.
 
     `again` keeps the better of old and new figures, `afresh` forgets the old ones.
@@ -41,7 +41,7 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> Measured:
             found = measure(server, kept)
     finally:
         server.close()
-    return Measured(
+    return ShownCeilings(
         hardware=hardware,
         ceilings=found,
         circumstances=circumstances(hardware.kind),

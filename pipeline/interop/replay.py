@@ -132,7 +132,7 @@ def _entry(stage: str, file: RecordedFile, variant: Variant) -> str:
     return digest(["recorded", stage, file, variant])
 
 
-class Replay:
+class RecordedLookup:
     """The results of a file, by configuration."""
 
     def __init__(self, recorded: RecordedSpace) -> None:
@@ -143,7 +143,7 @@ class Replay:
         return None if variant.written else self._results.get(_configuration(variant.tunables))
 
 
-def replay(file: RecordedFile, project: Path) -> Replay:
+def replay(file: RecordedFile, project: Path) -> RecordedLookup:
     """The file as the plan found it, read once by each process.
 
     Raises
@@ -165,8 +165,8 @@ def replay(file: RecordedFile, project: Path) -> Replay:
 
 
 @functools.lru_cache(maxsize=4)
-def _read(path: Path, digest: str) -> Replay:  # noqa: ARG001  (another content is another file)
-    return Replay(read_recorded(path))
+def _read(path: Path, digest: str) -> RecordedLookup:  # noqa: ARG001  (another content is another file)
+    return RecordedLookup(read_recorded(path))
 
 
 def _configuration(tunables: Mapping[str, TunableValue]) -> Configuration:

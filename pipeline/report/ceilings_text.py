@@ -27,7 +27,7 @@ LAUNCHES = {
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-class Measured(Record, frozen=True, kw_only=True):
+class ShownCeilings(Record, frozen=True, kw_only=True):
     """What is shown."""
 
     hardware: Hardware
@@ -37,7 +37,7 @@ class Measured(Record, frozen=True, kw_only=True):
     """Where they are kept."""
 
 
-def ceilings_text(measured: Measured) -> str:
+def ceilings_text(measured: ShownCeilings) -> str:
     """The whole text."""
     found = measured.ceilings
     return "\n".join(
@@ -59,7 +59,7 @@ def ceilings_text(measured: Measured) -> str:
     )
 
 
-def _head(measured: Measured) -> Iterator[str]:
+def _head(measured: ShownCeilings) -> Iterator[str]:
     facts = measured.hardware.facts
     cores = f", {facts['cores']} cores, {facts['threads']} threads" if "cores" in facts else ""
     yield f"{facts.get('model', measured.hardware.description)}{cores} ({measured.hardware.architecture})"

@@ -11,7 +11,7 @@ from pipeline.records.results.aggregated import NotMeasured, Summary, TargetSeen
 from pipeline.records.results.collection import Result
 
 
-class Tally(Record, frozen=True, kw_only=True):
+class ResultCounts(Record, frozen=True, kw_only=True):
     """Some of an experiment's results as the summary counts them; several add up."""
 
     variants: int
@@ -25,7 +25,7 @@ class Tally(Record, frozen=True, kw_only=True):
     measured_to: str | None
 
 
-def tally(results: Sequence[Result]) -> Tally:
+def tally(results: Sequence[Result]) -> ResultCounts:
     """What results count to."""
     made = [record.provenance for result in results for record in result.records.values()]
     measured = [
@@ -33,7 +33,7 @@ def tally(results: Sequence[Result]) -> Tally:
         for result in results
         if result.profile and result.profiled and result.profiled.recorded is None
     ]
-    return Tally(
+    return ResultCounts(
         variants=len(results),
         stages=_stages(results),
         devices=_alike(
@@ -51,7 +51,7 @@ def tally(results: Sequence[Result]) -> Tally:
 
 def summarize(
     spec: AggregateSpec,
-    tallies: Sequence[Tally],
+    tallies: Sequence[ResultCounts],
     winners: tuple[Winner | NotMeasured, ...],
     *,
     tables: dict[str, str],

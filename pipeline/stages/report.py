@@ -14,7 +14,7 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.report.page.page_inputs import Links, Tables
+from pipeline.report.page.page_inputs import AggregateTables, PageLinks
 from pipeline.report.page.rendering import render_page
 from pipeline.sandbox import stage_command
 from pipeline.store.integrity import write_sealed
@@ -39,8 +39,8 @@ def report(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, AggregateSpec)
     summary = read_record(options.aggregate / "summary.json", Summary)
-    tables = Tables(folder=options.aggregate, summary=summary)
-    links = Links(root=options.root, page=options.out)
+    tables = AggregateTables(folder=options.aggregate, summary=summary)
+    links = PageLinks(root=options.root, page=options.out)
     page = render_page(spec, tables, links, _tracked(options.tracked)).encode()
     write_sealed(options.out, page)
     size, seconds = len(page) / 1e6, time.monotonic() - started

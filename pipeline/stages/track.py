@@ -22,10 +22,10 @@ from pipeline.records.results.tracked import Counts, NotTracked, Tracked, TrackO
 from pipeline.report.page import rendering
 from pipeline.sandbox import stage_command
 from pipeline.store.integrity import write_sealed
-from pipeline.track.ingest import Ingested, Source, ingest
-from pipeline.track.runs.idempotency import Ledger
+from pipeline.track.ingest import Ingested, IngestSource, ingest
+from pipeline.track.runs.idempotency import IngestLedger
 from pipeline.track.runs.sweep_run import attach_report
-from pipeline.track.stores.mlflow_store import Store, exclusive, open_store, shown_uri, understandable
+from pipeline.track.stores.mlflow_store import MlflowStore, exclusive, open_store, shown_uri, understandable
 from pipeline.track.stores.mlflow_store import prepare as prepare_client
 from pipeline.track.stores.retries import patiently
 
@@ -80,14 +80,14 @@ def attach(options: argparse.Namespace) -> None:
 
 def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
     started = time.monotonic()
-    source = Source(
+    source = IngestSource(
         spec=spec,
         summary=read_record(options.aggregate / "summary.json", Summary),
         aggregate=options.aggregate,
         root=options.root,
     )
     store = open_store(spec.tracking, options.root)
-    ledger = Ledger()
+    ledger = IngestLedger()
     with understandable(store.uri):
         done = patiently(lambda: _in_turn(store, source, options.report, ledger), lambda: len(ledger))
     return Tracked(
@@ -102,7 +102,7 @@ def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
     )
 
 
-def _in_turn(store: Store, source: Source, report: Path | None, ledger: Ledger) -> Ingested:
+def _in_turn(store: MlflowStore, source: IngestSource, report: Path | None, ledger: IngestLedger) -> Ingested:
     """The whole ingestion while nobody else logs."""
     with exclusive(store) as check:
         ledger.check = check

@@ -13,15 +13,15 @@ from pipeline.records.results.collection import Result
 from pipeline.records.results.tracked import Champion, Counts, Links
 from pipeline.track import registered_models
 from pipeline.track.charts import chart_pages, ui_links
-from pipeline.track.charts.chart_pages import Batch, Placed
-from pipeline.track.runs.idempotency import Known, Ledger, Logged, Wanted, add_up, log_wanted
-from pipeline.track.runs.run_writing import Place, workload_dataset
-from pipeline.track.runs.sweep_run import Sweep, close_sweep, open_sweep
+from pipeline.track.charts.chart_pages import Placed, TaskRuns
+from pipeline.track.runs.idempotency import IngestLedger, Known, LoggedRuns, WantedRuns, add_up, log_wanted
+from pipeline.track.runs.run_writing import RunContext, workload_dataset
+from pipeline.track.runs.sweep_run import SweepRun, close_sweep, open_sweep
 from pipeline.track.runs.task_outline import outlines_of, runs_of
 from pipeline.track.runs.task_specs import read_task
 from pipeline.track.runs.variant_run import is_measured, is_only_compiled
 from pipeline.track.stores.database_queries import known_runs
-from pipeline.track.stores.mlflow_store import Store, experiment_id
+from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 
 LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/local_machine.py)
 MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
@@ -34,7 +34,7 @@ ABOUT = {
 WANTED = {MEASURED: is_measured, COMPILED: is_only_compiled}
 
 
-class Source(Record, frozen=True, kw_only=True):
+class IngestSource(Record, frozen=True, kw_only=True):
     """What is ingested."""
 
     spec: AggregateSpec
@@ -55,9 +55,11 @@ class Ingested(Record, frozen=True, kw_only=True):
     links: Links
 
 
-def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | None = None) -> Ingested:
+def ingest(
+    store: MlflowStore, source: IngestSource, report: Path | None, ledger: IngestLedger | None = None
+) -> Ingested:
     """Log what is new, and point everything at it; begun again after an error, it goes on."""
-    ledger = Ledger() if ledger is None else ledger
+    ledger = IngestLedger() if ledger is None else ledger
     # What MLflow has imported would otherwise be looked through again every few runs.
     gc.collect()
     gc.freeze()
@@ -66,12 +68,12 @@ def ingest(store: Store, source: Source, report: Path | None, ledger: Ledger | N
     tasks = [read_task(row, source.root) for row in source.spec.tasks]
     outlines = outlines_of(source.spec, tasks, source.root)
     pairs = list(zip(tasks, outlines, strict=True))
-    measured = [Batch(task=task, lines=outline.measured, axes=outline.axes) for task, outline in pairs]
-    compiled = [Batch(task=task, lines=outline.compiled, axes=outline.axes) for task, outline in pairs]
+    measured = [TaskRuns(task=task, lines=outline.measured, axes=outline.axes) for task, outline in pairs]
+    compiled = [TaskRuns(task=task, lines=outline.compiled, axes=outline.axes) for task, outline in pairs]
     sweep = _sweep(source, experiments[SWEEPS], [*measured, *compiled])
     sweep_run = open_sweep(store, sweep)
 
-    def log(batches: Sequence[Batch], suffix: str) -> list[Logged]:
+    def log(batches: Sequence[TaskRuns], suffix: str) -> list[LoggedRuns]:
         names = [batch.task.name for batch in batches if batch.lines]
         known = known_runs(store, experiments[suffix], names) or {}
         done = []
@@ -109,15 +111,17 @@ def _tags(suffix: str) -> dict[str, str]:
     return {"mlflow.note.content": ABOUT[suffix], "mlflow.experimentKind": "custom_model_development"}
 
 
-def _wanted(batch: Batch, source: Source, which: Callable[[Result], bool], known: Known | None) -> Wanted:
-    return Wanted(
+def _wanted(
+    batch: TaskRuns, source: IngestSource, which: Callable[[Result], bool], known: Known | None
+) -> WantedRuns:
+    return WantedRuns(
         lines=batch.lines, make=lambda: runs_of(source.spec, batch.task, source.root, which), known=known
     )
 
 
-def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
+def _sweep(source: IngestSource, experiment: str, batches: Sequence[TaskRuns]) -> SweepRun:
     found = [(line.slot, line.result) for batch in batches for line in batch.lines]
-    return Sweep(
+    return SweepRun(
         identity=digest([source.spec.experiment, found, source.summary.stages]),
         experiment=experiment,
         summary=source.summary,
@@ -127,8 +131,8 @@ def _sweep(source: Source, experiment: str, batches: Sequence[Batch]) -> Sweep:
     )
 
 
-def _place(batch: Batch, experiment: str, sweep: str) -> Place:
-    return Place(
+def _place(batch: TaskRuns, experiment: str, sweep: str) -> RunContext:
+    return RunContext(
         experiment=experiment,
         task_name=batch.task.name,
         tags={"task": batch.task.row.task},
@@ -138,7 +142,7 @@ def _place(batch: Batch, experiment: str, sweep: str) -> Place:
     )
 
 
-def _found(summary: Summary, placed: Sequence[Placed]) -> list[registered_models.Found]:
+def _found(summary: Summary, placed: Sequence[Placed]) -> list[registered_models.WinningRun]:
     """The winners that were measured, with their runs."""
     runs = {
         (batch.task.row.task, line.variant): logged.runs[line.slot]
@@ -149,7 +153,7 @@ def _found(summary: Summary, placed: Sequence[Placed]) -> list[registered_models
     keys = [(winner.task, winner.variant) for winner in winners]
     pairs = zip(winners, keys, strict=True)
     return [
-        registered_models.Found(winner=winner, run=runs[key], target=_elsewhere(winner, summary))
+        registered_models.WinningRun(winner=winner, run=runs[key], target=_elsewhere(winner, summary))
         for winner, key in pairs
         if key in runs
     ]

@@ -12,13 +12,13 @@ from pipeline.track.runs.idempotency import WINNER
 from pipeline.track.runs.run_writing import tag_run
 from pipeline.track.stores import database_queries
 from pipeline.track.stores.database_queries import known_champions
-from pipeline.track.stores.mlflow_store import Store
+from pipeline.track.stores.mlflow_store import MlflowStore
 
-Known = Mapping[tuple[str, str], database_queries.Champion]
+Known = Mapping[tuple[str, str], database_queries.AliasedVersion]
 RESERVED = re.compile(r"latest|v\d+", re.IGNORECASE)
 
 
-class Found(Record, frozen=True, kw_only=True):
+class WinningRun(Record, frozen=True, kw_only=True):
     """A winner and the run that holds it."""
 
     winner: Winner
@@ -27,7 +27,7 @@ class Found(Record, frozen=True, kw_only=True):
     """What the alias names, where that is not the hardware target: the `cpu` of another machine."""
 
 
-def register(store: Store, found: Sequence[Found]) -> tuple[Champion, ...]:
+def register(store: MlflowStore, found: Sequence[WinningRun]) -> tuple[Champion, ...]:
     """Give each winner's run a version and the alias of its target; what is so already stays."""
     known = known_champions(store, [model_name(entry.winner) for entry in found])
     return tuple(_register(store, entry, known) for entry in found)
@@ -45,7 +45,7 @@ def alias(hardware: str) -> str:
     return f"target-{safe}" if RESERVED.fullmatch(safe) else safe
 
 
-def _register(store: Store, found: Found, known: Known) -> Champion:
+def _register(store: MlflowStore, found: WinningRun, known: Known) -> Champion:
     name, target = model_name(found.winner), alias(found.target or found.winner.cell.hardware)
     champion = known.get((name, target))
     if champion is not None and champion.run == found.run:
@@ -61,7 +61,7 @@ def _register(store: Store, found: Found, known: Known) -> Champion:
     )
 
 
-def _crown(store: Store, found: Found, name: str, target: str) -> str:
+def _crown(store: MlflowStore, found: WinningRun, name: str, target: str) -> str:
     """The version that the alias stands for from now on."""
     versions = {str(key): str(value) for key, value in _aliases(store, name).items()}
     current = store.client.get_model_version(name, versions[target]) if target in versions else None
@@ -75,7 +75,7 @@ def _crown(store: Store, found: Found, name: str, target: str) -> str:
     return str(current.version)
 
 
-def _aliases(store: Store, name: str) -> dict[str, str]:
+def _aliases(store: MlflowStore, name: str) -> dict[str, str]:
     """Aliases of the model, which is made where it does not exist."""
     from mlflow.exceptions import MlflowException
 
@@ -93,7 +93,7 @@ def _aliases(store: Store, name: str) -> dict[str, str]:
     return {}
 
 
-def _version(store: Store, name: str, found: Found) -> str:
+def _version(store: MlflowStore, name: str, found: WinningRun) -> str:
     """The version that holds this run, made where there is none."""
     for version in store.client.search_model_versions(f"run_id = '{found.run}'"):
         if version.name == name:
@@ -114,7 +114,7 @@ def _version(store: Store, name: str, found: Found) -> str:
     return str(made.version)
 
 
-def _dethrone(store: Store, run: str) -> None:
+def _dethrone(store: MlflowStore, run: str) -> None:
     """Take the tag from the run that was the winner before; a superseded one takes no more tags."""
     before = store.client.get_run(run)
     if before.info.lifecycle_stage == "active" and WINNER in before.data.tags:

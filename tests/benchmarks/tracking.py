@@ -29,7 +29,7 @@ from pipeline.records.record import read_record, to_json
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.compiled import Compiled
 from pipeline.stages import aggregate
-from pipeline.track.ingest import Source, ingest
+from pipeline.track.ingest import IngestSource, ingest
 from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, measured
 
@@ -84,11 +84,11 @@ def _collected(spec: AggregateSpec, root: Path) -> tuple[Any, ...]:
     return collection.collect(spec, root).results
 
 
-def source(root: Path, uri: str) -> Source:
+def source(root: Path, uri: str) -> IngestSource:
     """What is to be ingested."""
     spec = read_record(root / "spec.json", AggregateSpec)
     spec = msgspec.structs.replace(spec, tracking=msgspec.structs.replace(TRACKING, uri=uri))
-    return Source(
+    return IngestSource(
         spec=spec,
         summary=read_record(root / "aggregate" / "summary.json", Summary),
         aggregate=root / "aggregate",

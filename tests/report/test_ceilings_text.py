@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.measure.device_ceilings import BASE, envelope
 from pipeline.records.configuration.hardware import Hardware, Quantity
-from pipeline.report.ceilings_text import Measured, ceilings_text
+from pipeline.report.ceilings_text import ShownCeilings, ceilings_text
 from tests.measure.stand_ins import DEVICE, MB
 
 HARDWARE = Hardware(
@@ -17,7 +17,7 @@ HARDWARE = Hardware(
     limits={},
     facts={"model": "Example", "cores": "2", "threads": "4"},
 )
-MEASURED = Measured(
+MEASURED = ShownCeilings(
     hardware=HARDWARE,
     ceilings=DEVICE,
     circumstances={"cores": "0,1", "boot": "3f", "governor": "performance"},
@@ -25,7 +25,7 @@ MEASURED = Measured(
 )
 
 
-def lines(measured: Measured = MEASURED) -> list[str]:
+def lines(measured: ShownCeilings = MEASURED) -> list[str]:
     """The text, line by line."""
     return ceilings_text(measured).splitlines()
 

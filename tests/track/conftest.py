@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.track.stores.mlflow_store import Store, make_embedded, open_store
+from pipeline.track.stores.mlflow_store import MlflowStore, make_embedded, open_store
 from tests.track.small_run import TRACKING, copy_store
 
 
@@ -25,6 +25,6 @@ def root(tmp_path: Path, template: Path) -> Path:
 
 
 @pytest.fixture
-def store(root: Path) -> Iterator[Store]:
+def store(root: Path) -> Iterator[MlflowStore]:
     """The open store under `root`."""
     return open_store(TRACKING, root)

@@ -13,12 +13,12 @@ from mlflow.entities import ViewType
 
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import to_json
-from pipeline.track.ingest import Source
+from pipeline.track.ingest import IngestSource
 from pipeline.track.runs.idempotency import RESULT, SLOT, WINNER
 from pipeline.track.runs.mlflow_names import SWEEP
 from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of
-from pipeline.track.stores.mlflow_store import Store
+from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
+from pipeline.track.stores.mlflow_store import MlflowStore
 from pipeline.track.stores.server_lease import NAME as LEASE
 from tests.track.small_run import compiled, measured, results_of, write_source
 from tests.track.writer import Writer
@@ -27,14 +27,14 @@ SPACE = {"unroll": (1, 2, 4, 8), "vectorize": (False, True), "threads_grain": (1
 MODELS = {"softmax.bert_base", "softmax.llama3_8b_decode"}
 
 
-def sources(folder: Path, tracking: Tracking) -> list[Source]:
+def sources(folder: Path, tracking: Tracking) -> list[IngestSource]:
     """One sweep twice; another one; and one that overlaps both, with other results for the second's slots."""
     bert, llama = (measured(name, space=SPACE) for name in ("bert_base", "llama3_8b_decode"))
     sweeps = [[bert, compiled()], [llama], [bert, llama], [bert, compiled()]]
     return [write_source(folder / f"writer{number}", cases, tracking) for number, cases in enumerate(sweeps)]
 
 
-def start(source: Source) -> Writer:
+def start(source: IngestSource) -> Writer:
     """Ingest in a process of its own."""
     root = source.root
     arguments = [
@@ -44,13 +44,13 @@ def start(source: Source) -> Writer:
     return Writer([str(argument) for argument in arguments], root / "said.txt")
 
 
-def ingest_at_once(given: Sequence[Source]) -> None:
+def ingest_at_once(given: Sequence[IngestSource]) -> None:
     """All of them, side by side; each must succeed."""
     ends = [writer.end(200) for writer in [start(source) for source in given]]
     assert [code for code, _ in ends] == [0] * len(given), "\n".join(said for _, said in ends)
 
 
-def kill_in_the_middle(source: Source, begun: Callable[[], bool]) -> None:
+def kill_in_the_middle(source: IngestSource, begun: Callable[[], bool]) -> None:
     """End a writer without warning once `begun` says that it wrote something."""
     writer = start(source)
     end = time.monotonic() + 120
@@ -62,7 +62,7 @@ def kill_in_the_middle(source: Source, begun: Callable[[], bool]) -> None:
     writer.end(30)
 
 
-def assert_whole(store: Store, given: Sequence[Source]) -> None:
+def assert_whole(store: MlflowStore, given: Sequence[IngestSource]) -> None:
     """Nothing is lost and nothing is there twice."""
     wanted = _wanted(given)
     found = _runs(store, "", ViewType.ACTIVE_ONLY) + _runs(store, "-compiled", ViewType.ACTIVE_ONLY)
@@ -81,7 +81,7 @@ def assert_whole(store: Store, given: Sequence[Source]) -> None:
     assert len(set(names)) == len(names)
 
 
-def _wanted(given: Sequence[Source]) -> dict[tuple[str, str], Run]:
+def _wanted(given: Sequence[IngestSource]) -> dict[tuple[str, str], VariantRun]:
     """Slot and result -> the run as it must be."""
     wanted = {}
     for source in given:
@@ -93,11 +93,11 @@ def _wanted(given: Sequence[Source]) -> dict[tuple[str, str], Run]:
     return wanted
 
 
-def _distinct(given: Sequence[Source]) -> set[bytes]:
+def _distinct(given: Sequence[IngestSource]) -> set[bytes]:
     return {to_json([result.records for result in results_of(source)]) for source in given}
 
 
-def _assert_run(store: Store, run: MlflowRun, wanted: Run) -> None:
+def _assert_run(store: MlflowStore, run: MlflowRun, wanted: VariantRun) -> None:
     assert run.info.status == "FINISHED"
     assert run.info.run_name == wanted.name
     assert dict(run.data.params) == wanted.params
@@ -113,7 +113,7 @@ def _assert_run(store: Store, run: MlflowRun, wanted: Run) -> None:
     assert [entry.path for entry in store.client.list_artifacts(run.info.run_id, "kernel")] != []
 
 
-def _assert_models(store: Store, active: dict[str, MlflowRun]) -> None:
+def _assert_models(store: MlflowStore, active: dict[str, MlflowRun]) -> None:
     models = store.client.search_registered_models()
     assert {model.name for model in models if not model.name.startswith(LEASE)} == MODELS
     assert not [model.name for model in models if model.name.startswith(LEASE)], "the lease was kept"
@@ -128,7 +128,7 @@ def _assert_models(store: Store, active: dict[str, MlflowRun]) -> None:
     assert {run for run, found in active.items() if WINNER in found.data.tags} == champions
 
 
-def _runs(store: Store, suffix: str, view: int) -> list[MlflowRun]:
+def _runs(store: MlflowStore, suffix: str, view: int) -> list[MlflowRun]:
     experiment = store.client.get_experiment_by_name(f"kernelmill{suffix}")
     assert experiment is not None
     return list(store.client.search_runs([experiment.experiment_id], run_view_type=view))

@@ -15,7 +15,7 @@ from pipeline.records.results.collection import Result, collect
 from pipeline.records.results.compiled import Compiled
 from pipeline.stages import aggregate
 from pipeline.store.integrity import SEAL
-from pipeline.track.ingest import Source
+from pipeline.track.ingest import IngestSource
 from tests.report.sample_run import Case, write_run
 
 TRACKING = Tracking(name="mlflow", description="", enabled=True, uri="embedded", experiment="kernelmill")
@@ -50,7 +50,7 @@ def compiled(hardware: str = "h200") -> Case:
     )
 
 
-def write_source(root: Path, cases: list[Case] | None = None, tracking: Tracking = TRACKING) -> Source:
+def write_source(root: Path, cases: list[Case] | None = None, tracking: Tracking = TRACKING) -> IngestSource:
     """Stage outputs, store entries, spec and tables of a run under `root`."""
     spec = write_run(root, [measured(), compiled()] if cases is None else cases)
     spec = msgspec.structs.replace(spec, tracking=tracking)
@@ -58,7 +58,7 @@ def write_source(root: Path, cases: list[Case] | None = None, tracking: Tracking
     return source(root)
 
 
-def source(root: Path) -> Source:
+def source(root: Path) -> IngestSource:
     """What is to be ingested: from the files as they are now."""
     spec = read_record(root / "spec.json", AggregateSpec)
     results = collect(spec, root).results
@@ -79,10 +79,10 @@ def source(root: Path) -> Source:
     ]
     assert aggregate.main(arguments) == 0
     summary = read_record(folder / "summary.json", Summary)
-    return Source(spec=spec, summary=summary, aggregate=folder, root=root)
+    return IngestSource(spec=spec, summary=summary, aggregate=folder, root=root)
 
 
-def with_a_second_round(source: Source, folder: Path) -> Source:
+def with_a_second_round(source: IngestSource, folder: Path) -> IngestSource:
     """The same, with tables in which every search of one round had a second one that halved the best time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -99,7 +99,7 @@ def with_a_second_round(source: Source, folder: Path) -> Source:
     return msgspec.structs.replace(source, aggregate=folder)
 
 
-def results_of(source: Source) -> tuple[Result, ...]:
+def results_of(source: IngestSource) -> tuple[Result, ...]:
     """What the stages wrote."""
     return collect(source.spec, source.root).results
 

@@ -11,7 +11,7 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.tracked import Counts
 from pipeline.track.ingest import Ingested, ingest
-from pipeline.track.stores.mlflow_store import Store, open_store
+from pipeline.track.stores.mlflow_store import MlflowStore, open_store
 from tests.track.small_run import (
     TRACKING,
     compiled,
@@ -32,22 +32,22 @@ def root(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def store(root: Path) -> Store:
+def store(root: Path) -> MlflowStore:
     """The open store."""
     return open_store(TRACKING, root)
 
 
 @pytest.fixture(scope="module")
-def done(root: Path, store: Store) -> Ingested:
+def done(root: Path, store: MlflowStore) -> Ingested:
     """A measured task and two without their device, logged."""
     return ingest(store, write_source(root, [measured(), compiled("h200"), compiled("mi300x")]), None)
 
 
-def _runs(store: Store, done: Ingested, suffix: str) -> list[MlflowRun]:
+def _runs(store: MlflowStore, done: Ingested, suffix: str) -> list[MlflowRun]:
     return list(store.client.search_runs([done.experiments[f"kernelmill{suffix}"]]))
 
 
-def test_measured_runs_stand_alone(store: Store, done: Ingested) -> None:
+def test_measured_runs_stand_alone(store: MlflowStore, done: Ingested) -> None:
     """Each run of the experiment was measured; the wrong variant is none of them."""
     runs = _runs(store, done, "")
     assert done.measured == Counts(new=5)
@@ -55,12 +55,12 @@ def test_measured_runs_stand_alone(store: Store, done: Ingested) -> None:
     assert all("time/median_us" in run.data.metrics for run in runs)
 
 
-def test_runs_are_flat(store: Store, done: Ingested) -> None:
+def test_runs_are_flat(store: MlflowStore, done: Ingested) -> None:
     """Children of a parent run stay collapsed and out of the charts."""
     assert not any("mlflow.parentRunId" in run.data.tags for run in _runs(store, done, ""))
 
 
-def test_what_was_only_compiled_has_its_own_experiment(store: Store, done: Ingested) -> None:
+def test_what_was_only_compiled_has_its_own_experiment(store: MlflowStore, done: Ingested) -> None:
     """Registers can be compared across targets there, and never be taken for a measurement."""
     runs = _runs(store, done, "-compiled")
     assert done.compiled == Counts(new=8)
@@ -68,7 +68,7 @@ def test_what_was_only_compiled_has_its_own_experiment(store: Store, done: Inges
     assert not any("time/" in name or "speedup/" in name for run in runs for name in run.data.metrics)
 
 
-def test_the_sweep_holds_tables_and_counts(store: Store, done: Ingested) -> None:
+def test_the_sweep_holds_tables_and_counts(store: MlflowStore, done: Ingested) -> None:
     """One finished run; failures are counted by cause."""
     (sweep,) = _runs(store, done, "-sweeps")
     assert sweep.info.run_id == done.sweep
@@ -79,14 +79,14 @@ def test_the_sweep_holds_tables_and_counts(store: Store, done: Ingested) -> None
     assert {"tables/variants.parquet", "tables/winners.csv"} <= paths
 
 
-def test_the_sweep_says_who_won_and_where_to_look(store: Store, done: Ingested) -> None:
+def test_the_sweep_says_who_won_and_where_to_look(store: MlflowStore, done: Ingested) -> None:
     """A table of winners with links, as the run's description."""
     note = store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
     assert "| softmax | bert_base | cpu |" in note
     assert done.links.tasks[0].charts in note
 
 
-def test_the_sweeps_geometric_mean_is_that_of_its_winners(store: Store, done: Ingested) -> None:
+def test_the_sweeps_geometric_mean_is_that_of_its_winners(store: MlflowStore, done: Ingested) -> None:
     """With one winner it is its speed-up."""
     winner = store.client.get_run(done.champions[0].run).data.metrics["speedup/eager"]
     metrics = store.client.get_run(done.sweep).data.metrics
@@ -94,7 +94,7 @@ def test_the_sweeps_geometric_mean_is_that_of_its_winners(store: Store, done: In
     assert metrics["winners/share_faster_eager"] == 1.0
 
 
-def test_again_changes_nothing(root: Path, store: Store, done: Ingested) -> None:
+def test_again_changes_nothing(root: Path, store: MlflowStore, done: Ingested) -> None:
     """Neither runs nor sweeps nor versions are added, and the links stay."""
     again = ingest(store, source(root), None)
     assert (again.measured, again.compiled) == (Counts(same=5), Counts(same=8))
@@ -104,7 +104,7 @@ def test_again_changes_nothing(root: Path, store: Store, done: Ingested) -> None
     assert len(_runs(store, done, "-sweeps")) == 1
 
 
-def test_links_lead_to_prepared_pages(store: Store, done: Ingested) -> None:
+def test_links_lead_to_prepared_pages(store: MlflowStore, done: Ingested) -> None:
     """Each key is a tag of the experiment that it is opened in."""
     for address in (done.links.charts, done.links.compiled, done.links.tasks[0].charts):
         assert address is not None
@@ -114,7 +114,7 @@ def test_links_lead_to_prepared_pages(store: Store, done: Ingested) -> None:
         assert json.loads(tags[f"mlflow.sharedViewState.{key}"])["compareRunCharts"]
 
 
-def test_the_strongest_tunable_comes_first(store: Store, done: Ingested) -> None:
+def test_the_strongest_tunable_comes_first(store: MlflowStore, done: Ingested) -> None:
     """In the order of the effects that aggregate found: vectorize makes more of a difference than unroll."""
     experiment = store.client.get_experiment(done.experiments["kernelmill"])
     states = [json.loads(text) for key, text in experiment.tags.items() if "sharedViewState" in key]
@@ -123,7 +123,7 @@ def test_the_strongest_tunable_comes_first(store: Store, done: Ingested) -> None
     assert axes == ["unroll", "vectorize"]
 
 
-def test_the_compare_page_starts_with_the_fastest(store: Store, done: Ingested) -> None:
+def test_the_compare_page_starts_with_the_fastest(store: MlflowStore, done: Ingested) -> None:
     """The winner stands first among the columns."""
     query = urllib.parse.parse_qs(done.links.tasks[0].compare.split("?", 1)[1])
     runs = json.loads(query["runs"][0])
@@ -171,7 +171,7 @@ def test_equal_tunables_are_not_compared(tmp_path: Path, template: Path) -> None
     assert "which tunables matter" not in note
 
 
-def test_the_specs_ingested_are_kept(root: Path, store: Store, done: Ingested) -> None:
+def test_the_specs_ingested_are_kept(root: Path, store: MlflowStore, done: Ingested) -> None:
     """The sweep can be read back from its run alone."""
     path = store.client.download_artifacts(done.sweep, "spec.json", str(root))
     assert read_record(Path(path), AggregateSpec).experiment == "sample"

@@ -45,12 +45,12 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
       kernelmill export --out dataset --format parquet --failures
     """
     from pipeline.cli.main import command_line
-    from pipeline.interop.dataset.dataset_export import Wanted, export
+    from pipeline.interop.dataset.dataset_export import ExportSelection, export
     from pipeline.interop.dataset.source_texts import Licensing
     from pipeline.performance.quantities import counted
     from pipeline.plan.config.declared import declared_kernels
 
-    wanted = Wanted(
+    wanted = ExportSelection(
         root=str(root),
         out=str(out),
         experiment=experiment,

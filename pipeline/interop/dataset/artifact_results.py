@@ -17,7 +17,7 @@ from pipeline.records.results.collection import Collected, Result, collect
 from pipeline.records.search.model_attempt import Attempt
 
 
-class Told(NamedTuple):
+class TaskContext(NamedTuple):
     """What the plan and generate say of a task."""
 
     experiment: str
@@ -31,10 +31,10 @@ class Told(NamedTuple):
     """Attempts of language models, and other proposals, that came to no variant."""
 
 
-class Read(NamedTuple):
+class FinishedTask(NamedTuple):
     """A task whose rounds have all come to their end."""
 
-    told: Told
+    told: TaskContext
     results: tuple[Result, ...]
 
 
@@ -59,7 +59,7 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
     return chosen
 
 
-def tasks(specs: list[AggregateSpec], root: Path) -> Iterator[Read | None]:
+def tasks(specs: list[AggregateSpec], root: Path) -> Iterator[FinishedTask | None]:
     """Each distinct task once; None for one that has not come to its end.
 
     Raises
@@ -84,11 +84,11 @@ def _has_ended(task: TaskRow, root: Path) -> bool:
     )
 
 
-def _read(spec: AggregateSpec, task: TaskRow, root: Path) -> Read:
+def _read(spec: AggregateSpec, task: TaskRow, root: Path) -> FinishedTask:
     collected = collect(msgspec.structs.replace(spec, tasks=(task,)), root)
     path = spec_path(root, "verify", task.verify)
     verify = read_record(path, VerifySpec) if path.is_file() else None
-    told = Told(
+    told = TaskContext(
         experiment=spec.experiment,
         declared=collected.declared.get(task.generate),
         reference=verify.reference if verify else None,
@@ -96,7 +96,7 @@ def _read(spec: AggregateSpec, task: TaskRow, root: Path) -> Read:
         attempts=_attempts(collected),
         sourceless=sum(len(made.unfit) for _, made in collected.generated),
     )
-    return Read(told=told, results=collected.results)
+    return FinishedTask(told=told, results=collected.results)
 
 
 def _attempts(collected: Collected) -> dict[str, Attempt]:

@@ -11,7 +11,7 @@ NONE = "none known"
 _SHOWN = 40  # lines of one table; the rest is summed up
 
 
-class Tables(Record, frozen=True, kw_only=True):
+class ExportCounts(Record, frozen=True, kw_only=True):
     """What was written."""
 
     form: str
@@ -28,7 +28,7 @@ class Tables(Record, frozen=True, kw_only=True):
     """Variants whose measurements were recorded elsewhere and only replayed here."""
 
 
-class Tally:
+class RowCounts:
     """Counts rows as they are written."""
 
     def __init__(self) -> None:
@@ -66,11 +66,11 @@ class Tally:
         if source.absent is not None:
             self._absent[f"{what}: {source.absent}"] += 1
 
-    def card(self, tables: Tables, command: str) -> str:
+    def card(self, tables: ExportCounts, command: str) -> str:
         """The page."""
         return "\n".join(self._lines(tables, command)) + "\n"
 
-    def _lines(self, tables: Tables, command: str) -> Iterator[str]:
+    def _lines(self, tables: ExportCounts, command: str) -> Iterator[str]:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         yield from _heading(sorted({key[1] for key in self._licences}))
         yield "# Kernels with verdicts\n"

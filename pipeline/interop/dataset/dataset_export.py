@@ -5,14 +5,14 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.dataset.artifact_results import Read, experiments, tasks
-from pipeline.interop.dataset.dataset_card import Tables, Tally
+from pipeline.interop.dataset.artifact_results import FinishedTask, experiments, tasks
+from pipeline.interop.dataset.dataset_card import ExportCounts, RowCounts
 from pipeline.interop.dataset.dataset_rows import RowMaker, is_verified
-from pipeline.interop.dataset.platform_pairs import Pairs
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.platform_pairs import PairCollector
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import File, Pair, Row
-from pipeline.interop.dataset.source_texts import Licensing, Texts
-from pipeline.interop.dataset.table_files import Format, Writer, writer
+from pipeline.interop.dataset.source_texts import Licensing, SourceTextReader
+from pipeline.interop.dataset.table_files import Format, TableWriter, writer
 from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.errors import StoreError
 from pipeline.records.record import Record
@@ -21,7 +21,7 @@ from pipeline.store.atomic import new_folder
 CARD, SCHEMA = "README.md", "schema.json"
 
 
-class Wanted(Record, frozen=True, kw_only=True):
+class ExportSelection(Record, frozen=True, kw_only=True):
     """What to export."""
 
     root: str
@@ -37,7 +37,7 @@ class Wanted(Record, frozen=True, kw_only=True):
     """For the card."""
 
 
-def export(wanted: Wanted, kernels: Mapping[str, Kernel], folder: Path) -> Tables:
+def export(wanted: ExportSelection, kernels: Mapping[str, Kernel], folder: Path) -> ExportCounts:
     """Write the data set whole or not at all; `kernels` are those that the checkout at `folder` declares.
 
     Raises
@@ -49,7 +49,7 @@ def export(wanted: Wanted, kernels: Mapping[str, Kernel], folder: Path) -> Table
     if target.exists():
         raise StoreError(f"--out {target}: is there already: name another folder, or remove it")
     specs = experiments(root, wanted.experiment)
-    cleaner = Cleaner(folder, root)
+    cleaner = Redactor(folder, root)
     with new_folder(target) as scratch:
         run = _Export(wanted, kernels, cleaner, folder)
         with (
@@ -83,17 +83,21 @@ def schema() -> bytes:
 
 
 class _Export:
-    def __init__(self, wanted: Wanted, kernels: Mapping[str, Kernel], cleaner: Cleaner, folder: Path) -> None:
+    def __init__(
+        self, wanted: ExportSelection, kernels: Mapping[str, Kernel], cleaner: Redactor, folder: Path
+    ) -> None:
         root = Path(wanted.root)
         self._wanted = wanted
-        self._texts = Texts(kernels, folder=folder, root=root, licensing=wanted.licensing, cleaner=cleaner)
+        self._texts = SourceTextReader(
+            kernels, folder=folder, root=root, licensing=wanted.licensing, cleaner=cleaner
+        )
         self._maker = RowMaker(kernels, self._texts, cleaner, root)
         self._seen: set[str] = set()
-        self.pairs = Pairs()
-        self.tally = Tally()
+        self.pairs = PairCollector()
+        self.tally = RowCounts()
         self._unfinished = self._left_out = self._sourceless = self._replayed = 0
 
-    def add(self, read: Read | None, rows: Writer, files: Writer) -> None:
+    def add(self, read: FinishedTask | None, rows: TableWriter, files: TableWriter) -> None:
         """One task; a row that another task had is not written again."""
         if read is None:
             self._unfinished += 1
@@ -126,9 +130,9 @@ class _Export:
             f" {self._unfinished} tasks without all of their results (run them first)"
         )
 
-    def tables(self, *, rows: int, pairs: int, files: int) -> Tables:
+    def tables(self, *, rows: int, pairs: int, files: int) -> ExportCounts:
         """What was written and what was not."""
-        return Tables(
+        return ExportCounts(
             form=self._wanted.form,
             rows=rows,
             pairs=pairs,

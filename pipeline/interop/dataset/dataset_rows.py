@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.interop.dataset.artifact_results import Told
+from pipeline.interop.dataset.artifact_results import TaskContext
 from pipeline.interop.dataset.model_traces import trace_of
 from pipeline.interop.dataset.named_values import facts, setting, settings, sizes, static_fact
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import (
     AbsentComparison,
     Advice,
@@ -21,7 +21,7 @@ from pipeline.interop.dataset.row_schema import (
     Trace,
     Verification,
 )
-from pipeline.interop.dataset.source_texts import Texts
+from pipeline.interop.dataset.source_texts import SourceTextReader
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.configuration.kernel import Kernel
@@ -47,14 +47,16 @@ def is_verified(result: Result) -> bool:
 class RowMaker:
     """Makes the rows of one export."""
 
-    def __init__(self, kernels: Mapping[str, Kernel], texts: Texts, cleaner: Cleaner, root: Path) -> None:
+    def __init__(
+        self, kernels: Mapping[str, Kernel], texts: SourceTextReader, cleaner: Redactor, root: Path
+    ) -> None:
         self._kernels = kernels
         self._texts = texts
         self._clean = cleaner.text
         self._cleaner = cleaner
         self._root = root
 
-    def row(self, result: Result, told: Told) -> Row:
+    def row(self, result: Result, told: TaskContext) -> Row:
         """One variant. Long, because the record has so many fields: each stands here once."""
         task, variant = result.task, result.variant
         kernel = self._kernels.get(task.kernel)

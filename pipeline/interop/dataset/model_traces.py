@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import (
     Trace,
 )
@@ -15,7 +15,7 @@ from pipeline.search.agents.answers import STAGE
 from pipeline.store.entries import RECORD
 
 
-def trace_of(attempt: Attempt, root: Path, cleaner: Cleaner, withheld: str | None) -> Trace:
+def trace_of(attempt: Attempt, root: Path, cleaner: Redactor, withheld: str | None) -> Trace:
     """Questions in their order. `withheld`: why the source has no text, which answers would hold."""
     change = None if attempt.change is None else cleaner.text(attempt.change)
     if withheld is not None:
@@ -24,7 +24,7 @@ def trace_of(attempt: Attempt, root: Path, cleaner: Cleaner, withheld: str | Non
     return Trace(change=change, questions=questions, absent=None)
 
 
-def _question(asked: Asked, root: Path, cleaner: Cleaner) -> Question:
+def _question(asked: Asked, root: Path, cleaner: Redactor) -> Question:
     """The endpoint's address is left out: it may be a machine's name."""
     answer = _answer(asked.entry, root)
     return Question(
@@ -47,7 +47,7 @@ def _question(asked: Asked, root: Path, cleaner: Cleaner) -> Question:
     )
 
 
-def _messages(answer: Answer | None, cleaner: Cleaner) -> tuple[Said, ...]:
+def _messages(answer: Answer | None, cleaner: Redactor) -> tuple[Said, ...]:
     if answer is None:
         return ()
     return tuple(Said(role=each.role, content=cleaner.text(each.content)) for each in answer.request.messages)

@@ -25,7 +25,7 @@ class _Best(NamedTuple):
 _CHOSEN = ("fastest", "default", "first")
 
 
-class Pairs:
+class PairCollector:
     """Collects the best row of each problem and platform."""
 
     def __init__(self) -> None:

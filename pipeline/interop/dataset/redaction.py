@@ -15,7 +15,7 @@ KEY_AT_LEAST = 6  # characters; a shorter word is no secret, and would tear hole
 _HOME = re.compile(rb"/(?:home|Users)/[^/\s\"'<>:;,)\]}\\]+")
 
 
-class Cleaner:
+class Redactor:
     """Knows what is private on this machine; made once for an export."""
 
     def __init__(self, folder: Path, root: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.backends.source_digests import Sources
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import File, Language, Part, Source
 from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.errors import ConfigError, StoreError, ToolchainError
@@ -46,7 +46,7 @@ class _Found(NamedTuple):
     absent: str | None = None
 
 
-class Texts:
+class SourceTextReader:
     """Reads each source once; `files` yields what they include, each once."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Texts:
         folder: Path,
         root: Path,
         licensing: Licensing,
-        cleaner: Cleaner,
+        cleaner: Redactor,
     ) -> None:
         """`folder` is the checkout, `root` its artifact store, `kernels` what it declares now."""
         self._kernels = kernels

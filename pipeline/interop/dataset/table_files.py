@@ -10,7 +10,7 @@ from typing import Literal, Protocol, Self
 import msgspec
 
 from pipeline.interop.dataset.arrow_schema import arrow_schema
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.records.record import Record
 
 Format = Literal["jsonl", "parquet"]
@@ -19,7 +19,7 @@ GROUP_BYTES = 16 << 20  # of JSON in one row group
 GROUP_ROWS = 2000
 
 
-class Writer(Protocol):
+class TableWriter(Protocol):
     """A table that is being written; a context manager."""
 
     rows: int
@@ -36,14 +36,14 @@ class Writer(Protocol):
     ) -> None: ...
 
 
-def writer(folder: Path, name: str, kind: type[Record], form: Format, cleaner: Cleaner) -> Writer:
+def writer(folder: Path, name: str, kind: type[Record], form: Format, cleaner: Redactor) -> TableWriter:
     """For the table `name` of records of a kind."""
     path = folder / f"{name}.{form}"
     return _JsonLines(path, cleaner) if form == "jsonl" else _Parquet(path, kind, cleaner)
 
 
 class _JsonLines:
-    def __init__(self, path: Path, cleaner: Cleaner) -> None:
+    def __init__(self, path: Path, cleaner: Redactor) -> None:
         self.rows = 0
         self._cleaner = cleaner
         self._stream = path.open("wb")
@@ -62,7 +62,7 @@ class _JsonLines:
 
 
 class _Parquet:
-    def __init__(self, path: Path, kind: type[Record], cleaner: Cleaner) -> None:
+    def __init__(self, path: Path, kind: type[Record], cleaner: Redactor) -> None:
         import pyarrow.parquet as pq
 
         self.rows = 0

@@ -1,6 +1,6 @@
 """Files with measurements or a search space, in the formats of other tools, read as a RecordedSpace.
 
-A format is a `Format` value, registered by an entry point of the group `kernelmill.formats`: our own in
+A format is a `FileFormat` value, registered by an entry point of the group `kernelmill.formats`: our own in
 pyproject.toml, others in the metadata of their packages. The content of a file decides, not its name.
 """
 
@@ -19,7 +19,7 @@ from pipeline.records.search.recorded_space import RecordedSpace
 GROUP = "kernelmill.formats"
 
 
-class SourceFile:
+class FormatFile:
     """A file as text, and as JSON if it holds an object."""
 
     def __init__(self, path: Path, text: str) -> None:
@@ -51,32 +51,32 @@ class SourceFile:
         return json_files.parsed(self.text, self.path) if self.content is None else self.content
 
 
-class Format(Record, frozen=True, kw_only=True):
+class FileFormat(Record, frozen=True, kw_only=True):
     """A kind of file that can be read."""
 
     name: str
     description: str
     """What such a file is: "results of a tuner"."""
-    recognizes: Callable[[SourceFile], bool]
-    read: Callable[[SourceFile], RecordedSpace]
+    recognizes: Callable[[FormatFile], bool]
+    read: Callable[[FormatFile], RecordedSpace]
     """Raises FormatError if a part is missing or has another type: file, place, expected, got."""
 
 
 @functools.cache
-def formats() -> tuple[Format, ...]:
+def formats() -> tuple[FileFormat, ...]:
     """Every registered format: our own, then those of other packages.
 
     Raises
     ------
     ConfigError
-        An entry point is no Format.
+        An entry point is no FileFormat.
     """
     found = []
     for name, entry in entry_points(GROUP).items():
         loaded = entry.load()
-        if not isinstance(loaded, Format):
+        if not isinstance(loaded, FileFormat):
             raise ConfigError(
-                f"entry point {name} of {GROUP}: got {loaded!r}, expected a Format: "
+                f"entry point {name} of {GROUP}: got {loaded!r}, expected a FileFormat: "
                 "see docs/recipes/format.md"
             )
         found.append(loaded)
@@ -91,7 +91,7 @@ def read_recorded(path: Path) -> RecordedSpace:
     FormatError
         It cannot be read, or has none of these formats; one line: file, place, expected, got.
     """
-    file = SourceFile(path, json_files.read_text(path))
+    file = FormatFile(path, json_files.read_text(path))
     for candidate in formats():
         if candidate.recognizes(file):
             json_files.whole_characters(file.text, file.content, path)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.failure_codes import marked
-from pipeline.interop.formats.format_registry import Format, SourceFile
+from pipeline.interop.formats.format_registry import FileFormat, FormatFile
 from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
@@ -30,7 +30,7 @@ COSTS = {
 """What they are called there -> here."""
 
 
-def read_cache(file: SourceFile) -> RecordedSpace:
+def read_cache(file: FormatFile) -> RecordedSpace:
     """A cache file as a space with its results.
 
     Raises
@@ -69,7 +69,7 @@ def read_cache(file: SourceFile) -> RecordedSpace:
     )
 
 
-def _closed(file: SourceFile) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+def _closed(file: FormatFile) -> tuple[dict[str, Any], tuple[str, ...]] | None:
     """The object of a file that was cut off, closed, and a note that says so; None if that does not help."""
     open_end = file.text.rstrip().removesuffix(",")
     last = open_end.rfind("}")
@@ -193,7 +193,7 @@ def _seconds(times: object, place: str) -> Iterable[float]:
         yield json_files.seconds(value, place) / IN_A_SECOND
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="cache",
     description="a cache file of Kernel Tuner",
     recognizes=lambda file: file.has("cache") or (file.content is None and _closed(file) is not None),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.interop.formats import json_files
-from pipeline.interop.formats.format_registry import Format, SourceFile
+from pipeline.interop.formats.format_registry import FileFormat, FormatFile
 from pipeline.interop.formats.kernel_tuner_cache import with_values
 from pipeline.interop.formats.time_units import PER_SECOND, unit_of_time
 from pipeline.records.configuration.kernel import TunableValue
@@ -24,7 +24,7 @@ STATUSES = {
 }
 
 
-def read_ktt(file: SourceFile) -> RecordedSpace:
+def read_ktt(file: FormatFile) -> RecordedSpace:
     """A file of results; its tunables have the values that occur.
 
     Raises
@@ -90,7 +90,7 @@ def _result(entry: Mapping[str, Any], per_second: float, place: str) -> Recorded
     )
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="KTT",
     description="output of the Kernel Tuning Toolkit",
     recognizes=lambda file: file.has("Results"),

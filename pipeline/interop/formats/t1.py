@@ -10,7 +10,7 @@ from typing import Any
 import simpleeval
 
 from pipeline.interop.formats import json_files
-from pipeline.interop.formats.format_registry import Format, SourceFile
+from pipeline.interop.formats.format_registry import FileFormat, FormatFile
 from pipeline.interop.formats.kernel_tuner_cache import problem_size
 from pipeline.interop.formats.time_units import unit_of_time
 from pipeline.records.configuration.kernel import Constraint, TunableValue
@@ -36,7 +36,7 @@ CANNOT = (
 _BITS = 63
 
 
-def read_t1(file: SourceFile) -> RecordedSpace:
+def read_t1(file: FormatFile) -> RecordedSpace:
     """A T1 file as a space.
 
     Raises
@@ -224,7 +224,7 @@ FUNCTIONS = {
 }
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="T1",
     description="a search space",
     recognizes=lambda file: file.has("ConfigurationSpace"),

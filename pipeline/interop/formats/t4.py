@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.failure_codes import INVALIDITIES, invalidity_of, marked
-from pipeline.interop.formats.format_registry import Format, SourceFile
+from pipeline.interop.formats.format_registry import FileFormat, FormatFile
 from pipeline.interop.formats.kernel_tuner_cache import joules, median_of, problem_size, with_values
 from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND, unit_of_time
 from pipeline.records.configuration.kernel import TunableValue
@@ -33,7 +33,7 @@ COSTS = {
 """What they are called there -> here."""
 
 
-def read_t4(file: SourceFile) -> RecordedSpace:
+def read_t4(file: FormatFile) -> RecordedSpace:
     """A T4 file as a space whose tunables have the values that occur in the results.
 
     Raises
@@ -253,7 +253,7 @@ def _entry(result: RecordedResult, objective: str) -> dict[str, Any]:
     return entry
 
 
-FORMAT = Format(
+FORMAT = FileFormat(
     name="T4",
     description="results of a tuner",
     recognizes=lambda file: file.has("results"),

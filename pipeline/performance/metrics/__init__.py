@@ -13,7 +13,7 @@ from pipeline.performance.metrics.binary_facts import BINARY_FACTS
 from pipeline.performance.metrics.bound_estimates import BOUND_ESTIMATES
 from pipeline.performance.metrics.call_times import CALL_TIMES
 from pipeline.performance.metrics.energy_and_memory import ENERGY_AND_MEMORY
-from pipeline.performance.metrics.metric import ColumnType, Family, Metric, Shown
+from pipeline.performance.metrics.metric import ColumnType, Metric, MetricFamily, Shown
 from pipeline.performance.metrics.model_usage import MODEL_USAGE
 from pipeline.performance.metrics.named_families import COUNTERS, INSTRUCTIONS, TUNABLES
 from pipeline.performance.metrics.rates_and_ceilings import RATES_AND_CEILINGS
@@ -29,8 +29,8 @@ __all__ = [
     "BINARY_FACTS",
     "FAMILIES",
     "ColumnType",
-    "Family",
     "Metric",
+    "MetricFamily",
     "Shown",
     "configuration",
     "metrics",

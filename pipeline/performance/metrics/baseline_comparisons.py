@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from pipeline.performance.metrics.metric import MICROSECONDS, Family, Metric, Shown
+from pipeline.performance.metrics.metric import MICROSECONDS, Metric, MetricFamily, Shown
 from pipeline.performance.quantities import baseline
 from pipeline.records.results.collection import Result
 from pipeline.records.results.profiled import Comparison
@@ -93,7 +93,7 @@ def metrics_of_baseline(name: str) -> tuple[Metric, ...]:
     )
 
 
-BASELINES = Family(
+BASELINES = MetricFamily(
     prefixes=("baseline.", "speedup.", "verdict.", "detectable.", "absent."),
     members=_members,
     documented=metrics_of_baseline("<baseline>"),

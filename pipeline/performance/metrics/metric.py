@@ -58,7 +58,7 @@ class Metric(Record, frozen=True, kw_only=True):
         return self.type in ("int64", "double")
 
 
-class Family(Record, frozen=True, kw_only=True):
+class MetricFamily(Record, frozen=True, kw_only=True):
     """Metrics whose names depend on the results: one for each tunable, baseline, counter, ..."""
 
     prefixes: tuple[str, ...]

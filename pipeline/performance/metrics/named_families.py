@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from pipeline.performance.metrics.metric import ColumnType, Family, Metric
+from pipeline.performance.metrics.metric import ColumnType, Metric, MetricFamily
 from pipeline.records.results.collection import Result
 
 SUFFIX = ":u"
@@ -88,8 +88,10 @@ def _count(family: str, name: str, meaning: str, value: Callable[[Result], objec
     )
 
 
-TUNABLES = Family(prefixes=("tunable.",), members=_tunables, documented=(_tunable("<tunable>", "string"),))
-INSTRUCTIONS = Family(
+TUNABLES = MetricFamily(
+    prefixes=("tunable.",), members=_tunables, documented=(_tunable("<tunable>", "string"),)
+)
+INSTRUCTIONS = MetricFamily(
     prefixes=("instructions.",), members=_instructions, documented=(_instruction_class("<class>"),)
 )
-COUNTERS = Family(prefixes=("counter.",), members=_counters, documented=(_counter("<counter>"),))
+COUNTERS = MetricFamily(prefixes=("counter.",), members=_counters, documented=(_counter("<counter>"),))

@@ -48,7 +48,7 @@ _RULES = {".cubin": _SASS, ".amdgcn": _AMDGCN, ".so": _CPU}
 Side = Literal["both", "first", "second"]
 
 
-class Run(Record, frozen=True, kw_only=True):
+class InstructionRun(Record, frozen=True, kw_only=True):
     """Instructions in a row that are on both sides, or on one."""
 
     side: Side
@@ -61,7 +61,7 @@ class FunctionDifference(Record, frozen=True, kw_only=True):
 
     first: str | None
     second: str | None
-    runs: tuple[Run, ...]
+    runs: tuple[InstructionRun, ...]
 
     def count(self, side: Side) -> int:
         """How many instructions are on both sides, or on one only."""
@@ -97,15 +97,15 @@ def _difference(
         b=[normalised(each, second[0]) for each in right] if second else [],
         autojunk=False,  # frequent instructions are no junk
     )
-    runs: list[Run] = []
+    runs: list[InstructionRun] = []
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind == "equal":
-            runs.append(Run(side="both", instructions=left[start:end]))
+            runs.append(InstructionRun(side="both", instructions=left[start:end]))
             continue
         if end > start:
-            runs.append(Run(side="first", instructions=left[start:end]))
+            runs.append(InstructionRun(side="first", instructions=left[start:end]))
         if other_end > other_start:
-            runs.append(Run(side="second", instructions=right[other_start:other_end]))
+            runs.append(InstructionRun(side="second", instructions=right[other_start:other_end]))
     return FunctionDifference(
         first=first[1].name if first else None, second=second[1].name if second else None, runs=tuple(runs)
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pipeline.backends.machine_code.listing import Instruction, Listing, SourceLine
 from pipeline.performance.metrics import BINARY_FACTS, configuration
 from pipeline.records.results.collection import Result
-from pipeline.report.machine_code.code_difference import FunctionDifference, Run
+from pipeline.report.machine_code.code_difference import FunctionDifference, InstructionRun
 from pipeline.report.machine_code.source_lines import LineCount, shown_lines
 from pipeline.report.machine_code.source_text import SourceTexts
 
@@ -136,7 +136,7 @@ def _number(count: LineCount | None) -> int:
     return count.instructions if count else 0
 
 
-def _run_lines(run: Run, *, before: bool, after: bool) -> Iterator[str]:
+def _run_lines(run: InstructionRun, *, before: bool, after: bool) -> Iterator[str]:
     head = CONTEXT if before else 0
     tail = CONTEXT if after else 0
     if run.side != "both" or len(run.instructions) <= head + tail + 1:

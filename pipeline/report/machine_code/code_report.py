@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Result
 from pipeline.report.machine_code.code_listing import fact_values, heading
-from pipeline.report.machine_code.fact_evidence import Evidence, evidence
+from pipeline.report.machine_code.fact_evidence import FactEvidence, evidence
 from pipeline.report.machine_code.source_lines import LineCount, shown_lines
 from pipeline.report.machine_code.source_text import SourceTexts
 
@@ -44,7 +44,7 @@ PATH="$PATH:$(python -c 'import triton; print(triton.__path__[0])')/backends/nvi
 """
 
 
-class Subject(Record, frozen=True, kw_only=True):
+class ReportedKernel(Record, frozen=True, kw_only=True):
     """One variant with what was read of its code."""
 
     result: Result
@@ -52,7 +52,7 @@ class Subject(Record, frozen=True, kw_only=True):
     without_lines: str | None
 
 
-class Example(Record, frozen=True, kw_only=True):
+class CodeExample(Record, frozen=True, kw_only=True):
     """A difference to show, as `diff` prints it."""
 
     command: str
@@ -60,11 +60,11 @@ class Example(Record, frozen=True, kw_only=True):
 
 
 def report(
-    subjects: Sequence[Subject],
+    subjects: Sequence[ReportedKernel],
     texts: Callable[[Result], SourceTexts],
     *,
     command: str,
-    example: Example | None,
+    example: CodeExample | None,
 ) -> Iterator[str]:
     """The whole page; raises ConfigError for a variant of several kernels."""
     evidences = [evidence(subject.result.compiled) for subject in subjects if subject.result.compiled]
@@ -80,11 +80,11 @@ def report(
         yield from _example(example)
 
 
-def _shared(subjects: Sequence[Subject], name: str) -> str:
+def _shared(subjects: Sequence[ReportedKernel], name: str) -> str:
     return ", ".join(dict.fromkeys(str(getattr(subject.result.task, name)) for subject in subjects))
 
 
-def _toolchain(subjects: Sequence[Subject]) -> str:
+def _toolchain(subjects: Sequence[ReportedKernel]) -> str:
     """Versions, each once."""
     versions: dict[str, None] = {}
     for subject in subjects:
@@ -96,7 +96,7 @@ def _toolchain(subjects: Sequence[Subject]) -> str:
     return f"Compiled with {', '.join(versions)}.\n"
 
 
-def _summary(subjects: Sequence[Subject]) -> Iterator[str]:
+def _summary(subjects: Sequence[ReportedKernel]) -> Iterator[str]:
     yield (
         "| target | architecture | implementation | " + " | ".join(heading for _, heading in _SUMMARY) + " |"
     )
@@ -110,7 +110,7 @@ def _summary(subjects: Sequence[Subject]) -> Iterator[str]:
     yield ""
 
 
-def _target(subject: Subject, found: Evidence, texts: SourceTexts) -> Iterator[str]:
+def _target(subject: ReportedKernel, found: FactEvidence, texts: SourceTexts) -> Iterator[str]:
     result = subject.result
     yield f"## {result.variant.implementation} on {result.task.hardware} ({result.architecture})\n"
     yield f"{heading(result)}."
@@ -139,7 +139,7 @@ def _cpu_facts(result: Result) -> Iterator[str]:
         yield f"- Vector extensions of the target left unused: {unused}.\n"
 
 
-def _lines(subject: Subject, texts: SourceTexts) -> Iterator[str]:
+def _lines(subject: ReportedKernel, texts: SourceTexts) -> Iterator[str]:
     if subject.without_lines:
         yield f"Source lines: {subject.without_lines}.\n"
         return
@@ -156,7 +156,7 @@ def _lines(subject: Subject, texts: SourceTexts) -> Iterator[str]:
     yield "```\n"
 
 
-def _example(example: Example) -> Iterator[str]:
+def _example(example: CodeExample) -> Iterator[str]:
     shown, left = example.lines[:DIFFERENCE_LINES], len(example.lines) - DIFFERENCE_LINES
     yield f"## A difference\n\n```sh\n{example.command}\n```\n\n```diff"
     yield from shown

@@ -29,7 +29,7 @@ from pipeline.report.machine_code.code_listing import (
     line_differences,
     listing_lines,
 )
-from pipeline.report.machine_code.code_report import Example, Subject, report
+from pipeline.report.machine_code.code_report import CodeExample, ReportedKernel, report
 from pipeline.report.machine_code.source_lines import line_counts
 from pipeline.report.machine_code.source_text import SourceTexts
 from pipeline.report.machine_code.variant_selection import matching, one, stored
@@ -85,7 +85,7 @@ class Page(Record, frozen=True, kw_only=True):
         example = None
         if self.pair:
             command = f"kernelmill code diff {shlex.join(self.pair)}"
-            example = Example(command=command, lines=tuple(difference(self.root, *self.pair)))
+            example = CodeExample(command=command, lines=tuple(difference(self.root, *self.pair)))
         texts = functools.partial(_texts, self.root)
         yield from report(self._subjects(), texts, command=self.command, example=example)
 
@@ -94,7 +94,7 @@ class Page(Record, frozen=True, kw_only=True):
         write_atomic(out, "".join(f"{line}\n" for line in self.lines()).encode())
         yield f"{out}: {len(self._subjects())} targets"
 
-    def _subjects(self) -> list[Subject]:
+    def _subjects(self) -> list[ReportedKernel]:
         found = matching(stored(self.root), _words(self.words))
         failed = [result for result in found if result.compiled is None]
         if failed:
@@ -102,10 +102,12 @@ class Page(Record, frozen=True, kw_only=True):
         return [_subject(self.root, result) for result in found]
 
 
-def _subject(root: Path, result: Result) -> Subject:
+def _subject(root: Path, result: Result) -> ReportedKernel:
     listings = _listings(root, result)
     reasons = [listing.without_lines for listing in listings if listing.without_lines]
-    return Subject(result=result, lines=line_counts(listings), without_lines=reasons[0] if reasons else None)
+    return ReportedKernel(
+        result=result, lines=line_counts(listings), without_lines=reasons[0] if reasons else None
+    )
 
 
 def _words(arguments: Sequence[str]) -> list[str]:

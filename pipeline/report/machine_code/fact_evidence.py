@@ -12,7 +12,7 @@ from pipeline.records.record import Record
 from pipeline.records.results.compiled import Compiled, StaticFacts
 
 
-class Trace(Record, frozen=True, kw_only=True):
+class FactCommand(Record, frozen=True, kw_only=True):
     """One number, the file that holds it, and what prints it."""
 
     name: str
@@ -21,12 +21,12 @@ class Trace(Record, frozen=True, kw_only=True):
     command: str
 
 
-class Evidence(Record, frozen=True, kw_only=True):
+class FactEvidence(Record, frozen=True, kw_only=True):
     """All numbers of a variant that one command can show."""
 
     preparation: tuple[str, ...]
     """Commands to run first: they write the texts that the others read."""
-    traces: tuple[Trace, ...]
+    traces: tuple[FactCommand, ...]
 
 
 _WIDTHS = {
@@ -69,7 +69,7 @@ _CPU_FRAME = (
 )
 
 
-def evidence(compiled: Compiled) -> Evidence:
+def evidence(compiled: Compiled) -> FactEvidence:
     """Commands for the numbers of one variant.
 
     Raises
@@ -90,7 +90,7 @@ def evidence(compiled: Compiled) -> Evidence:
     return _cpu(compiled.facts)
 
 
-def _nvidia(facts: StaticFacts, files: tuple[str, ...]) -> Evidence:
+def _nvidia(facts: StaticFacts, files: tuple[str, ...]) -> FactEvidence:
     usage, code, log = "kernel.usage", "kernel.sass", "log.txt"
     traces = [
         _number("code_bytes", facts.code_bytes, "kernel.cubin", _last_address(code)),
@@ -110,7 +110,7 @@ def _nvidia(facts: StaticFacts, files: tuple[str, ...]) -> Evidence:
         traces.append(_number(name, count, "kernel.cubin", _count(rf"\b{name}\b", code)))
     for name, pattern in _sass_patterns(facts):
         traces.append(_number(name, facts.instructions.get(name, 0), "kernel.cubin", _count(pattern, code)))
-    return Evidence(
+    return FactEvidence(
         preparation=(
             f"nvdisasm -ndf -c kernel.cubin > {code}",
             f"cuobjdump --dump-resource-usage kernel.cubin > {usage}",
@@ -131,7 +131,7 @@ def _sass_patterns(facts: StaticFacts) -> Iterator[tuple[str, str]]:
             yield name, rf"\*/\s+(@\S+ )?({'|'.join(sass.TABLE[name])})\b"
 
 
-def _amd(facts: StaticFacts) -> Evidence:
+def _amd(facts: StaticFacts) -> FactEvidence:
     text = "kernel.amdgcn"
     spilled = f"echo $((4 * $({_field('vgpr_spill_count')})))"
     traces = [
@@ -161,10 +161,10 @@ def _amd(facts: StaticFacts) -> Evidence:
             traces.append(_number(name, count, text, _count(pattern, text)))
         elif name in _AMD_CLASSES:
             traces.append(_number(name, count, text, _count(_AMD_CLASSES[name], text)))
-    return Evidence(preparation=(), traces=tuple(each for each in traces if each is not None))
+    return FactEvidence(preparation=(), traces=tuple(each for each in traces if each is not None))
 
 
-def _cpu(facts: StaticFacts) -> Evidence:
+def _cpu(facts: StaticFacts) -> FactEvidence:
     size = "nm -S -t d --defined-only kernel.so | awk 'NF == 4 && $3 ~ /[tTwW]/ {sum += $2} END {print sum}'"
     traces = [
         _number("code_bytes", facts.code_bytes, "kernel.so", size),
@@ -176,15 +176,15 @@ def _cpu(facts: StaticFacts) -> Evidence:
             if name in facts.instructions
         ),
     ]
-    return Evidence(
+    return FactEvidence(
         preparation=("objdump -d --no-show-raw-insn --section=.text kernel.so > kernel.s",),
         traces=tuple(each for each in traces if each is not None),
     )
 
 
-def _number(name: str, value: int | None, file: str, command: str) -> Trace | None:
+def _number(name: str, value: int | None, file: str, command: str) -> FactCommand | None:
     """A fact that is absent has no trace."""
-    return None if value is None else Trace(name=name, value=value, file=file, command=command)
+    return None if value is None else FactCommand(name=name, value=value, file=file, command=command)
 
 
 def _in(file: str, pattern: str) -> tuple[str, str]:

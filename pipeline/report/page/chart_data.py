@@ -13,7 +13,7 @@ from pipeline.performance.quantities import baseline
 from pipeline.performance.roofline import compute_peak, estimate_roofline_seconds, peak_rates
 from pipeline.records.planning.specs import AggregateSpec, TaskRow
 from pipeline.records.results.aggregated import Winner
-from pipeline.report.page.page_inputs import Links, Tables
+from pipeline.report.page.page_inputs import AggregateTables, PageLinks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ HIDDEN = (
 )
 
 
-def page_data(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
+def page_data(spec: AggregateSpec, tables: AggregateTables, links: PageLinks) -> dict[str, Any]:
     """All that the scripts of the page draw from."""
     winners = [winner for winner in tables.summary.winners if isinstance(winner, Winner)]
     names = list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared))
@@ -77,7 +77,7 @@ def _task(task: TaskRow) -> dict[str, Any]:
     }
 
 
-def _variants(tables: Tables, baselines: Sequence[str]) -> dict[str, Any]:
+def _variants(tables: AggregateTables, baselines: Sequence[str]) -> dict[str, Any]:
     """Column-wise: a list per column is a third of the size of a record per row."""
     shown = _shown(baselines)
     beside = [f"{kind}.{name}{part}" for name in baselines for kind, part in _BESIDE]
@@ -122,7 +122,7 @@ _BESIDE = (("speedup", ".low"), ("speedup", ".high"), ("verdict", ""), ("absent"
 
 
 def _findings(
-    tables: Tables, variants: Sequence[tuple[str, str]]
+    tables: AggregateTables, variants: Sequence[tuple[str, str]]
 ) -> tuple[list[dict[str, str]], list[list[int] | None]]:
     """Distinct findings, and which of them each row has: variants share most of their sentences."""
     names = ("code", "basis", "sentence")
@@ -134,7 +134,7 @@ def _findings(
     return [dict(zip(names, distinct, strict=True)) for distinct in places], found
 
 
-def _roofs(tables: Tables) -> list[dict[str, Any]]:
+def _roofs(tables: AggregateTables) -> list[dict[str, Any]]:
     """Ceilings as measured, the median over the jobs of one target and dtype."""
     caches = {name: f"ceiling_{name.lower()}_bandwidth" for name in CACHES}
     names = ("ceiling_copy_bandwidth", "ceiling_vector_flops", "ceiling_matrix_flops")
@@ -159,7 +159,7 @@ def _caches(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> list[dict
     return [{"name": name, "bandwidth": _median(values)} for name, values in told.items() if values]
 
 
-def _samples(tables: Tables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:
+def _samples(tables: AggregateTables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:
     """Task -> callable -> raw samples of the winner and its baselines."""
     wanted = {(winner.task, winner.variant) for winner in winners}
     samples: dict[str, dict[str, list[float]]] = {}

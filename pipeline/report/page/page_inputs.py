@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Tables(Record, frozen=True, kw_only=True):
+class AggregateTables(Record, frozen=True, kw_only=True):
     """The folder that aggregate wrote."""
 
     folder: Path
@@ -39,7 +39,7 @@ class Tables(Record, frozen=True, kw_only=True):
         return list(pq.read_schema(self.folder / self.summary.tables[name]).names)
 
 
-class Links(Record, frozen=True, kw_only=True):
+class PageLinks(Record, frozen=True, kw_only=True):
     """From the report to files under the artifacts' root."""
 
     root: Path

@@ -18,7 +18,7 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.results.aggregated import NotMeasured, Winner
 from pipeline.records.results.tracked import Tracked
 from pipeline.report.page.chart_data import page_data
-from pipeline.report.page.page_inputs import Links, Tables
+from pipeline.report.page.page_inputs import AggregateTables, PageLinks
 from pipeline.report.page.search_sections import ablations, searches
 from pipeline.report.page.table_sections import (
     FACTS,
@@ -41,7 +41,9 @@ LIBRARIES = ("pyarrow.compute", "pyarrow.parquet")
 INLINED = ("report.css", "charts.js", "table.js")
 
 
-def render_page(spec: AggregateSpec, tables: Tables, links: Links, tracked: Tracked | None = None) -> str:
+def render_page(
+    spec: AggregateSpec, tables: AggregateTables, links: PageLinks, tracked: Tracked | None = None
+) -> str:
     """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
     from markupsafe import Markup
 
@@ -103,7 +105,7 @@ def embedded(value: object) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _context(spec: AggregateSpec, tables: Tables, links: Links) -> dict[str, Any]:
+def _context(spec: AggregateSpec, tables: AggregateTables, links: PageLinks) -> dict[str, Any]:
     summary = tables.summary
     winners = [winner for winner in summary.winners if isinstance(winner, Winner)]
     cells, constraints = left_out(tables)
@@ -143,7 +145,7 @@ def _choices(spec: AggregateSpec) -> str:
     return " ".join(f"{axis}={','.join(found)}" for axis, found in names.items() if found)
 
 
-def _stages(tables: Tables) -> list[dict[str, Any]]:
+def _stages(tables: AggregateTables) -> list[dict[str, Any]]:
     """The funnel: how many variants passed each stage, and what happened to the others."""
     rows = []
     for stage, verb in (
@@ -158,7 +160,7 @@ def _stages(tables: Tables) -> list[dict[str, Any]]:
     return rows
 
 
-def _missing(tables: Tables) -> list[dict[str, Any]]:
+def _missing(tables: AggregateTables) -> list[dict[str, Any]]:
     """Cells without a measurement; targets that share kernel, workload and reason share a row."""
     groups: dict[tuple[str, ...], list[NotMeasured]] = {}
     for entry in tables.summary.winners:

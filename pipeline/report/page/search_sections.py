@@ -3,7 +3,7 @@
 from typing import Any
 
 from pipeline.records.record import Record
-from pipeline.report.page.page_inputs import Tables
+from pipeline.report.page.page_inputs import AggregateTables
 
 Row = dict[str, Any]
 
@@ -30,7 +30,7 @@ class AblationRows(Record, frozen=True, kw_only=True):
     rows: list[Row]
 
 
-def searches(tables: Tables) -> list[SearchRows]:
+def searches(tables: AggregateTables) -> list[SearchRows]:
     """Searches of several rounds, and those that ended early or have something to say."""
     found = []
     lost = {task: rows[0] for task, rows in _by_task(tables, "pruning").items()}
@@ -72,7 +72,7 @@ def _pruned(row: Row) -> str:
     )
 
 
-def ablations(tables: Tables) -> list[AblationRows]:
+def ablations(tables: AggregateTables) -> list[AblationRows]:
     """Variants of which at least one technique was switched off."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for task, rows in _by_task(tables, "ablation").items():
@@ -90,7 +90,7 @@ def ablations(tables: Tables) -> list[AblationRows]:
     ]
 
 
-def _by_task(tables: Tables, name: str) -> dict[str, list[Row]]:
+def _by_task(tables: AggregateTables, name: str) -> dict[str, list[Row]]:
     if name not in tables.summary.tables:  # of an older release
         return {}
     groups: dict[str, list[Row]] = {}

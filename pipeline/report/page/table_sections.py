@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Winner
-from pipeline.report.page.page_inputs import Links, Tables
+from pipeline.report.page.page_inputs import AggregateTables, PageLinks
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -52,7 +52,7 @@ class Cause(Record, frozen=True, kw_only=True):
     `others` (the other texts, each with its count)."""
 
 
-def facts_tables(tables: Tables) -> list[FactsTable]:
+def facts_tables(tables: AggregateTables) -> list[FactsTable]:
     """Static facts of GPU targets, in the order of the plan."""
     rows = [row for row in tables.read("static_facts").to_pylist() if row["kind"] != "cpu"]
     groups: dict[tuple[str, ...], list[Row]] = {}
@@ -92,7 +92,7 @@ def _facts_table(rows: list[Row], workloads: Sequence[str]) -> FactsTable:
     )
 
 
-def causes(tables: Tables, links: Links) -> list[Cause]:
+def causes(tables: AggregateTables, links: PageLinks) -> list[Cause]:
     """Failures by cause, the most frequent first; neither an absent device nor a brief measurement is one."""
     names = ["outcome", "kernel", "workload", "hardware", "stage", "reason", "log", "configuration"]
     groups: dict[tuple[str, str], dict[str, list[Row]]] = collections.defaultdict(dict)
@@ -114,7 +114,7 @@ def causes(tables: Tables, links: Links) -> list[Cause]:
     return sorted(found, key=lambda cause: -cause.count)
 
 
-def _reason(rows: list[Row], links: Links) -> Row:
+def _reason(rows: list[Row], links: PageLinks) -> Row:
     texts = collections.Counter(row["reason"] for row in rows)
     first, *others = texts.most_common()
     where = collections.Counter(f"{row['kernel']} · {row['workload']} · {row['hardware']}" for row in rows)
@@ -131,7 +131,7 @@ def _reason(rows: list[Row], links: Links) -> Row:
 _VERIFICATION = ("where", "outcome", "worst_share", "weak", "differing", "isolation")
 
 
-def verification(tables: Tables) -> list[Row]:
+def verification(tables: AggregateTables) -> list[Row]:
     """Where verify ran, per target: how many were judged, how many passed, how near to the bound."""
     names = ["hardware", *(f"verify_{name}" for name in _VERIFICATION)]
     groups: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
@@ -159,7 +159,7 @@ def verification(tables: Tables) -> list[Row]:
 GAIN_SHOWN = 1.05  # below, "at most 1.0 times" would only be noise
 
 
-def winner_findings(tables: Tables) -> list[Row]:
+def winner_findings(tables: AggregateTables) -> list[Row]:
     """What limits each winner: its names, and its findings as they stand in the table."""
     wanted = {
         (winner.task, winner.variant) for winner in tables.summary.winners if isinstance(winner, Winner)
@@ -178,7 +178,7 @@ def winner_findings(tables: Tables) -> list[Row]:
     ]
 
 
-def finding_counts(tables: Tables) -> list[Row]:
+def finding_counts(tables: AggregateTables) -> list[Row]:
     """How many variants of a kernel on a target have a finding, with the sentence of one of them."""
     key = ("kernel", "hardware", "code", "basis")
     sentences: dict[tuple[str, ...], str] = {}
@@ -205,7 +205,7 @@ def _finding(row: Row) -> Row:
     }
 
 
-def left_out(tables: Tables) -> tuple[list[str], list[Row]]:
+def left_out(tables: AggregateTables) -> tuple[list[str], list[Row]]:
     """Cells that were pruned from the grid, and constraints with how many points they exclude."""
     rows = tables.read("pruned").to_pylist()
     cells = [row["reason"] for row in rows if row["scope"] == "cell"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.performance.metrics import FAMILIES
 from pipeline.report.tables.arrow_arrays import array
-from pipeline.report.tables.task_groups import Part, no_part
+from pipeline.report.tables.task_groups import GroupTables, no_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 VARIANTS = "variants"
 
 
-def join_tables(parts: Iterable[Part]) -> dict[str, "pa.Table"]:
+def join_tables(parts: Iterable[GroupTables]) -> dict[str, "pa.Table"]:
     """Every table that parts have, the rows of one part after those of the other."""
     several: dict[str, list[pa.Table]] = {name: [table] for name, table in no_part().tables.items()}
     for part in parts:

@@ -46,14 +46,14 @@ EQUIVALENT = "Equivalent."
 Row = dict[str, Any]
 
 
-class Mutated(Record, frozen=True, kw_only=True):
+class MutantResult(Record, frozen=True, kw_only=True):
     """One implementation's mutants, and what is known of its survivors."""
 
     row: MutationRow
     output: MutateOutput
 
 
-def collect_mutants(spec: AggregateSpec, root: Path) -> tuple[Mutated, ...]:
+def collect_mutants(spec: AggregateSpec, root: Path) -> tuple[MutantResult, ...]:
     """Read what the experiment's mutations wrote.
 
     Raises
@@ -62,12 +62,12 @@ def collect_mutants(spec: AggregateSpec, root: Path) -> tuple[Mutated, ...]:
         An output is missing or cannot be read.
     """
     return tuple(
-        Mutated(row=row, output=read_record(root / "mutate" / f"{row.key}.json", MutateOutput))
+        MutantResult(row=row, output=read_record(root / "mutate" / f"{row.key}.json", MutateOutput))
         for row in spec.mutations
     )
 
 
-def mutants_table(mutated: Sequence[Mutated]) -> "pa.Table":
+def mutants_table(mutated: Sequence[MutantResult]) -> "pa.Table":
     """One row per mutant."""
     return row_table(MUTANTS, [_row(each, record) for each in mutated for record in each.output.records])
 
@@ -112,7 +112,7 @@ def _score(names: tuple[str, str], rows: Sequence[Row]) -> Row:
     }
 
 
-def _row(mutated: Mutated, record: MutantRecord) -> Row:
+def _row(mutated: MutantResult, record: MutantRecord) -> Row:
     mutant, output = record.mutant, mutated.output
     own = record.presets.get(output.preset)
     others = {name: judged for name, judged in record.presets.items() if name != output.preset}

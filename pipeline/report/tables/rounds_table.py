@@ -35,7 +35,7 @@ SCHEMA: dict[str, ColumnType] = {
 }
 
 
-class Round(Record, frozen=True, kw_only=True):
+class SearchRound(Record, frozen=True, kw_only=True):
     """One round of one task."""
 
     task: TaskRow
@@ -60,7 +60,7 @@ class Round(Record, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
 
 
-def find_rounds(collected: Collected) -> list[Round]:
+def find_rounds(collected: Collected) -> list[SearchRound]:
     """All rounds, task by task."""
     of_task: dict[str, dict[int, list[Result]]] = {}
     for result in (*collected.results, *collected.repeated):
@@ -71,7 +71,9 @@ def find_rounds(collected: Collected) -> list[Round]:
     return [each for name, rounds in made.items() for each in _of_task(rounds, of_task.get(name, {}))]
 
 
-def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list[Result]]) -> Iterator[Round]:
+def _of_task(
+    generated: list[tuple[TaskRow, Generated]], results: dict[int, list[Result]]
+) -> Iterator[SearchRound]:
     best: Result | None = None
     variants, spent = 0, 0.0
     for task, each in generated:
@@ -83,7 +85,7 @@ def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list
         spent += sum(record.seconds for result in now for record in result.records.values())
         screened = sum(result.outcome is Outcome.SCREENED for result in now)
         pruned = sum(result.outcome is Outcome.PRUNED for result in now)
-        yield Round(
+        yield SearchRound(
             task=task,
             round=each.round,
             proposed=len(each.variants),
@@ -100,12 +102,12 @@ def _of_task(generated: list[tuple[TaskRow, Generated]], results: dict[int, list
         )
 
 
-def rounds_table(rounds: list[Round]) -> "pa.Table":
+def rounds_table(rounds: list[SearchRound]) -> "pa.Table":
     """Best so far, what was spent, and why it ended."""
     return row_table(SCHEMA, [_row(each) for each in rounds])
 
 
-def _row(each: Round) -> dict[str, object]:
+def _row(each: SearchRound) -> dict[str, object]:
     tunables = each.best.variant.tunables if each.best else {}
     return {
         **task_cells(each.task),

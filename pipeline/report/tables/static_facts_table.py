@@ -35,7 +35,7 @@ STATIC_FACTS: dict[str, ColumnType] = {
 }
 
 
-class Chosen(Record, frozen=True, kw_only=True):
+class FactsChoice(Record, frozen=True, kw_only=True):
     """The variant that stands for a kernel on a target."""
 
     choice: Choice
@@ -45,7 +45,7 @@ class Chosen(Record, frozen=True, kw_only=True):
     compiled: int
 
 
-def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
+def choose(results: Sequence[Result]) -> tuple[FactsChoice, ...]:
     """The default variant and the one with the best occupancy bound, per kernel, workload and target.
 
     Where the default was not proposed (an optimization may switch techniques off) the first variant that was
@@ -58,7 +58,7 @@ def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
             continue
         key = (task.kernel, result.variant.implementation, task.workload, task.hardware)
         cells.setdefault(key, {}).setdefault(result.id, result)
-    chosen: list[Chosen] = []
+    chosen: list[FactsChoice] = []
     for distinct in cells.values():
         group = list(distinct.values())
         compiled = sum(result.compiled is not None for result in group)
@@ -66,14 +66,14 @@ def choose(results: Sequence[Result]) -> tuple[Chosen, ...]:
         bounded = [result for result in group if _occupancy(result) is not None]
         first: Choice = "default" if default else "first proposed"
         counts = {"variants": len(group), "compiled": compiled}
-        chosen.append(Chosen(choice=first, result=default or group[0], **counts))
+        chosen.append(FactsChoice(choice=first, result=default or group[0], **counts))
         if bounded:
             best = min(bounded, key=_preference)
-            chosen.append(Chosen(choice="best occupancy", result=best, **counts))
+            chosen.append(FactsChoice(choice="best occupancy", result=best, **counts))
     return tuple(chosen)
 
 
-def facts_table(chosen: Sequence[Chosen]) -> "pa.Table":
+def facts_table(chosen: Sequence[FactsChoice]) -> "pa.Table":
     """One row per choice; a default that did not compile has its outcome and reason, and no facts."""
     return row_table(STATIC_FACTS, [_row(entry) for entry in chosen])
 
@@ -106,7 +106,7 @@ def _preference(result: Result) -> tuple[float, ...]:
     return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes or 0)
 
 
-def _row(entry: Chosen) -> dict[str, object]:
+def _row(entry: FactsChoice) -> dict[str, object]:
     result = entry.result
     task = result.task
     row: dict[str, object] = {metric.name: metric.value(result) for metric in BINARY_FACTS}

@@ -20,7 +20,7 @@ from pipeline.records.planning.specs import AggregateSpec, TaskRow
 from pipeline.records.record import Record, digest, digest_bytes, from_message, to_json
 from pipeline.records.results.aggregated import AgentUse, NotMeasured, Winner
 from pipeline.records.results.collection import Collected, collect, read_files
-from pipeline.report.summarize import Tally, tally
+from pipeline.report.summarize import ResultCounts, tally
 from pipeline.report.tables.ablation_table import ablation_table, find_ablations
 from pipeline.report.tables.attempts_table import agent_uses, attempts_table
 from pipeline.report.tables.counters_table import counters_table
@@ -43,21 +43,21 @@ TABLES = "tables.msgpack"
 """Table -> Arrow's stream format, all together compressed."""
 
 
-class Condensed(Record, frozen=True, kw_only=True):
+class GroupSummary(Record, frozen=True, kw_only=True):
     """What of a part is no table."""
 
     key: str
     winners: tuple[Winner | NotMeasured, ...]
-    tally: Tally
+    tally: ResultCounts
     agents: tuple[AgentUse, ...]
     prunings: tuple[str, ...]
     """What static pruning lost, a sentence for each task that prunes."""
 
 
-class Part(Record, frozen=True, kw_only=True):
+class GroupTables(Record, frozen=True, kw_only=True):
     """What one group adds."""
 
-    condensed: Condensed
+    condensed: GroupSummary
     tables: Mapping[str, "pa.Table"]
 
 
@@ -71,7 +71,7 @@ def groups(spec: AggregateSpec) -> list[AggregateSpec]:
     ]
 
 
-def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> list[Part]:
+def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> list[GroupTables]:
     """Each group's part: from the store, or made and put there.
 
     Raises
@@ -84,12 +84,12 @@ def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> lis
     return [part or _new(group, root) for group, part in zip(groups, found, strict=True)]
 
 
-def _new(group: AggregateSpec, root: Path) -> Part:
+def _new(group: AggregateSpec, root: Path) -> GroupTables:
     contents = read_files(group.tasks, root)
     condensed, tables = _make(_key(group, root, contents), collect(group, root, contents))
     keep(root, STAGE, condensed, {TABLES: tables})
     # As the store holds it, so that a part is the same whether it was made now or earlier.
-    return Part(condensed=condensed, tables=_unpack(tables))
+    return GroupTables(condensed=condensed, tables=_unpack(tables))
 
 
 def _key(group: AggregateSpec, root: Path, contents: Mapping[Path, bytes]) -> str:
@@ -97,20 +97,20 @@ def _key(group: AggregateSpec, root: Path, contents: Mapping[Path, bytes]) -> st
     return digest([group.tasks, group.origin, group.build, signature(), files])
 
 
-def _find(root: Path, key: str) -> Part | None:
+def _find(root: Path, key: str) -> GroupTables | None:
     """None where there is none that is whole."""
-    condensed = find_kept(root, STAGE, key, Condensed)
+    condensed = find_kept(root, STAGE, key, GroupSummary)
     if condensed is None:
         return None
     try:
         content = (entry_path(root, STAGE, key) / TABLES).read_bytes()
-        return Part(condensed=condensed, tables=_unpack(content))
+        return GroupTables(condensed=condensed, tables=_unpack(content))
     except (OSError, ValueError):  # of another version; Arrow and msgspec raise kinds of the second
         drop_kept(root, STAGE, key)
         return None
 
 
-def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:
+def _make(key: str, collected: Collected) -> tuple[GroupSummary, bytes]:
     results, prunings = collected.results, find_prunings(collected)
     tables = {
         "variants": variants_table(results),
@@ -127,7 +127,7 @@ def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:
         "ablation": ablation_table(find_ablations(collected)),
         "pruning": pruning_table(prunings),
     }
-    condensed = Condensed(
+    condensed = GroupSummary(
         key=key,
         winners=find_winners(results),
         tally=tally(results),
@@ -136,7 +136,7 @@ def _make(key: str, collected: Collected) -> tuple[Condensed, bytes]:
     )
     packed = _squeeze({name: _pack(table) for name, table in tables.items()})
     # Through JSON, as the store gives it back.
-    return msgspec.json.decode(to_json(condensed), type=Condensed), packed
+    return msgspec.json.decode(to_json(condensed), type=GroupSummary), packed
 
 
 def _pack(table: "pa.Table") -> bytes:
@@ -171,7 +171,7 @@ def _unpack(content: bytes) -> dict[str, "pa.Table"]:
     return {name: pa.ipc.open_stream(pa.py_buffer(stream)).read_all() for name, stream in packed.items()}
 
 
-def no_part() -> Part:
+def no_part() -> GroupTables:
     """Of no tasks: all tables with their columns, and no rows."""
     condensed, tables = _make("", Collected(results=(), generated=()))
-    return Part(condensed=condensed, tables=_unpack(tables))
+    return GroupTables(condensed=condensed, tables=_unpack(tables))

@@ -7,40 +7,40 @@ from typing import Literal
 from pipeline.records.record import Record, digest
 from pipeline.records.results.tracked import TaskLinks
 from pipeline.track.charts import shared_views, ui_links
-from pipeline.track.charts.explaining_axes import Axes, Order, explain, goal, read_order
+from pipeline.track.charts.explaining_axes import Order, TaskAxes, explain, goal, read_order
 from pipeline.track.runs import mlflow_names
-from pipeline.track.runs.idempotency import Logged
-from pipeline.track.runs.sweep_run import BEST, Sweep, curves_of
-from pipeline.track.runs.task_outline import Line
-from pipeline.track.runs.task_specs import Task
-from pipeline.track.stores.mlflow_store import Store, set_experiment_tags
+from pipeline.track.runs.idempotency import LoggedRuns
+from pipeline.track.runs.sweep_run import BEST, SweepRun, curves_of
+from pipeline.track.runs.task_outline import RunOutline
+from pipeline.track.runs.task_specs import TrackedTask
+from pipeline.track.stores.mlflow_store import MlflowStore, set_experiment_tags
 
 
-class Batch(Record, frozen=True, kw_only=True):
+class TaskRuns(Record, frozen=True, kw_only=True):
     """One task's runs in one experiment."""
 
-    task: Task
-    lines: tuple[Line, ...]
-    axes: Axes
+    task: TrackedTask
+    lines: tuple[RunOutline, ...]
+    axes: TaskAxes
 
 
-Placed = tuple[Batch, Logged]
+Placed = tuple[TaskRuns, LoggedRuns]
 
 
-def winners(store: Store, experiment: str, batches: Sequence[Batch]) -> str:
+def winners(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str:
     """Which kernel wins how much, over all tasks."""
     target = goal(batch.axes for batch in batches)
     return _share(store, experiment, {"winners": shared_views.winners_page(target)})["winners"]
 
 
-def compiled(store: Store, experiment: str, batches: Sequence[Batch]) -> str | None:
+def compiled(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str | None:
     """What the compiler made of the default variants on each target."""
     if not any(batch.lines for batch in batches):
         return None
     return _share(store, experiment, {"targets": shared_views.compiled_page()}, mode="TABLE")["targets"]
 
 
-def searches(store: Store, sweep: Sweep) -> str | None:
+def searches(store: MlflowStore, sweep: SweepRun) -> str | None:
     """How the best so far fell, round by round; None where no search has two rounds."""
     curves: dict[str, dict[str, None]] = {}
     for curve in curves_of(sweep.folder):
@@ -53,7 +53,9 @@ def searches(store: Store, sweep: Sweep) -> str | None:
     return _share(store, sweep.experiment, {name: page})[name]
 
 
-def tasks(store: Store, experiment: str, placed: Sequence[Placed], aggregate: Path) -> tuple[TaskLinks, ...]:
+def tasks(
+    store: MlflowStore, experiment: str, placed: Sequence[Placed], aggregate: Path
+) -> tuple[TaskLinks, ...]:
     """Which tunables matter, task by task."""
     order = read_order(aggregate)
     filled = [entry for entry in placed if entry[0].lines]
@@ -61,12 +63,12 @@ def tasks(store: Store, experiment: str, placed: Sequence[Placed], aggregate: Pa
     return tuple(_links(store, experiment, entry, charts[entry[0].task.name]) for entry in filled)
 
 
-def _page(batch: Batch, order: Order) -> shared_views.Page:
+def _page(batch: TaskRuns, order: Order) -> shared_views.ChartPage:
     row = batch.task.row
     return shared_views.task_page(row.task, goal([batch.axes]), explain(batch.axes, row, order))
 
 
-def _links(store: Store, experiment: str, placed: Placed, charts: str) -> TaskLinks:
+def _links(store: MlflowStore, experiment: str, placed: Placed, charts: str) -> TaskLinks:
     batch, logged = placed
     fastest_first = sorted(batch.lines, key=lambda line: line.median or 0.0)
     runs = [logged.runs[line.slot] for line in fastest_first]
@@ -83,9 +85,9 @@ def _links(store: Store, experiment: str, placed: Placed, charts: str) -> TaskLi
 
 
 def _share(
-    store: Store,
+    store: MlflowStore,
     experiment: str,
-    pages: Mapping[str, shared_views.Page],
+    pages: Mapping[str, shared_views.ChartPage],
     mode: Literal["CHART", "TABLE"] = "CHART",
 ) -> dict[str, str]:
     """Keep the layouts of pages under keys that stay the same; name of the page -> link to it."""

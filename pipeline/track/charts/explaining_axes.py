@@ -7,15 +7,15 @@ from pathlib import Path
 from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Result
-from pipeline.track.charts.shared_views import Explained
+from pipeline.track.charts.shared_views import ExplainingMetrics
 from pipeline.track.runs import mlflow_names
-from pipeline.track.runs.variant_run import Run
+from pipeline.track.runs.variant_run import VariantRun
 
 FACTS = ("static/registers", "static/spills", "static/code_bytes")
 AUTHORS = ("written_by", "agent/change")
 
 
-class Axes(Record, frozen=True, kw_only=True):
+class TaskAxes(Record, frozen=True, kw_only=True):
     """What varies among a task's measured variants."""
 
     baseline: str | None
@@ -56,7 +56,7 @@ def read_order(aggregate: Path) -> Order:
     return {key: tuple(tunables) for key, tunables in order.items()}
 
 
-def goal(axes: Iterable[Axes]) -> str:
+def goal(axes: Iterable[TaskAxes]) -> str:
     """The metric to be explained: the speed-up over the first baseline; without one, the roofline's share.
 
     Of recorded measurements neither is known: the time.
@@ -69,7 +69,7 @@ def goal(axes: Iterable[Axes]) -> str:
     return "time/median_us" if recorded else "roofline_share"
 
 
-def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
+def axes_of(results: Sequence[Result], runs: Sequence[VariantRun]) -> TaskAxes:
     """What varies among the measured variants of a task."""
     values: dict[str, dict[str, set[str]]] = {}
     for result in results:
@@ -79,7 +79,7 @@ def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
     metrics = dict.fromkeys(name for run in runs for name in run.metrics)
     facts = {name: {run.metrics.get(name) for run in runs} - {None} for name in FACTS}
     compared = [entry for result in results if result.profiled for entry in result.profiled.comparisons]
-    return Axes(
+    return TaskAxes(
         baseline=compared[0].baseline if compared else None,
         tunables={
             implementation: tuple(name for name, found in tunables.items() if len(found) > 1)
@@ -93,10 +93,10 @@ def axes_of(results: Sequence[Result], runs: Sequence[Run]) -> Axes:
     )
 
 
-def explain(axes: Axes, row: TaskRow, order: Order) -> Explained:
+def explain(axes: TaskAxes, row: TaskRow, order: Order) -> ExplainingMetrics:
     """The tunables that vary, strongest first, and the facts that vary."""
     cell = (row.kernel, row.workload, row.hardware, row.dtype)
-    return Explained(
+    return ExplainingMetrics(
         tunables={
             implementation: tuple(
                 map(mlflow_names.key, _sorted(tunables, order.get((*cell, implementation), ())))

@@ -20,7 +20,7 @@ FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", *GENERAL)
 Json = dict[str, object]
 
 
-class Section(Record, frozen=True, kw_only=True):
+class ChartSection(Record, frozen=True, kw_only=True):
     """Charts under one heading."""
 
     title: str
@@ -28,7 +28,7 @@ class Section(Record, frozen=True, kw_only=True):
     charts: tuple[Json, ...]
 
 
-class Page(Record, frozen=True, kw_only=True):
+class ChartPage(Record, frozen=True, kw_only=True):
     """What a chart page shows."""
 
     query: str
@@ -37,11 +37,11 @@ class Page(Record, frozen=True, kw_only=True):
     """What the runs are sorted by, largest first: `metrics.y`, `tags.z`."""
     columns: tuple[str, ...]
     """What the table shows: `params.x`, `metrics.y`, `tags.z`."""
-    sections: tuple[Section, ...]
+    sections: tuple[ChartSection, ...]
     folded: tuple[str, ...] = FOLDED
 
 
-class Explained(Record, frozen=True, kw_only=True):
+class ExplainingMetrics(Record, frozen=True, kw_only=True):
     """What a task's runs have that can explain their speed."""
 
     tunables: Mapping[str, Sequence[str]]
@@ -56,7 +56,7 @@ class Explained(Record, frozen=True, kw_only=True):
     """Tags that tell who wrote a source, and for what change."""
 
 
-def task_page(task: str, goal: str, explained: Explained) -> Page:
+def task_page(task: str, goal: str, explained: ExplainingMetrics) -> ChartPage:
     """Which tunables matter for one task, how its search went; nothing is offered where nothing differs."""
     tunables = list(dict.fromkeys(name for names in explained.tunables.values() for name in names))
     parallel = tuple(
@@ -73,14 +73,14 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
     scatter = tuple(_scatter(name, goal) for name in (*numbers[:4], *explained.facts))
     rounds = (_scatter(ROUND, "time/median_us"),) if explained.in_rounds else ()
     found = (
-        Section(title="Which tunables matter", columns=1, charts=parallel),
-        Section(title="Round by round", columns=1, charts=rounds),
-        Section(title="One at a time", columns=2, charts=scatter),
+        ChartSection(title="Which tunables matter", columns=1, charts=parallel),
+        ChartSection(title="Round by round", columns=1, charts=rounds),
+        ChartSection(title="One at a time", columns=2, charts=scatter),
     )
     sections = tuple(section for section in found if section.charts)
     first = [ROUND] if explained.in_rounds else []
     shown = dict.fromkeys([*first, goal, "time/median_us", "roofline_share", *explained.facts])
-    return Page(
+    return ChartPage(
         query=f"tags.task = '{task}'",
         order=f"metrics.`{goal}`",
         columns=(
@@ -88,50 +88,50 @@ def task_page(task: str, goal: str, explained: Explained) -> Page:
             *(f"params.`{name}`" for name in tunables),
             *(f"metrics.`{name}`" for name in shown),
         ),
-        sections=sections or (Section(title="Variants", columns=1, charts=(_bar(goal),)),),
+        sections=sections or (ChartSection(title="Variants", columns=1, charts=(_bar(goal),)),),
     )
 
 
-def rounds_page(sweep: str, curves: Mapping[str, Sequence[str]]) -> Page:
+def rounds_page(sweep: str, curves: Mapping[str, Sequence[str]]) -> ChartPage:
     """The best so far of a sweep's searches by round: what is tuned -> the metrics of its searches."""
     charts = tuple(_lines(names, f"Best so far, µs: {title}") for title, names in curves.items())
-    return Page(
+    return ChartPage(
         query=f"tags.`{SWEEP}` = '{sweep}'",
         order="attributes.start_time",
         columns=tuple(f"metrics.`{name}`" for names in curves.values() for name in names),
-        sections=(Section(title="Best so far in µs, round by round", columns=1, charts=charts),),
+        sections=(ChartSection(title="Best so far in µs, round by round", columns=1, charts=charts),),
         folded=GENERAL,
     )
 
 
-def winners_page(goal: str) -> Page:
+def winners_page(goal: str) -> ChartPage:
     """The winner of each kernel, workload and hardware."""
     names = dict.fromkeys((goal, "time/median_us", "roofline_share"))
-    return Page(
+    return ChartPage(
         query="tags.winner = 'true'",
         order=f"metrics.`{goal}`",
         columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in names)),
-        sections=(Section(title="Winners", columns=1, charts=(_bar(goal), _bar("roofline_share"))),),
+        sections=(ChartSection(title="Winners", columns=1, charts=(_bar(goal), _bar("roofline_share"))),),
     )
 
 
-def compiled_page() -> Page:
+def compiled_page() -> ChartPage:
     """Static facts of the default variants over the targets, made to be read as a table."""
     names = ("registers", "spills", "shared_memory", "code_bytes")
     metrics = (*(f"static/{name}" for name in names), "estimate/occupancy")
-    return Page(
+    return ChartPage(
         query="tags.default = 'true'",
         order="tags.`kernel`",
         columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in metrics)),
         sections=(
-            Section(
+            ChartSection(
                 title="From the binaries: nothing is measured", columns=2, charts=tuple(map(_bar, metrics))
             ),
         ),
     )
 
 
-def state(page: Page) -> str:
+def state(page: ChartPage) -> str:
     """The page's state as the UI reads it."""
     shown = [_section(section.title, columns=section.columns, cardHeight=400) for section in page.sections]
     cards = [

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
 from pipeline.records.results.tracked import Counts
-from pipeline.track.runs.run_writing import Place, tag_run, write_run
-from pipeline.track.runs.task_outline import Line, lines_of
-from pipeline.track.runs.variant_run import Run
+from pipeline.track.runs.run_writing import RunContext, tag_run, write_run
+from pipeline.track.runs.task_outline import RunOutline, lines_of
+from pipeline.track.runs.variant_run import VariantRun
 from pipeline.track.stores import bulk_insert
-from pipeline.track.stores.mlflow_store import Store, is_server
+from pipeline.track.stores.mlflow_store import MlflowStore, is_server
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
@@ -45,7 +45,7 @@ class KnownRun(Record, frozen=True, kw_only=True):
     tags: dict[str, str]
 
 
-class Logged(Record, frozen=True, kw_only=True):
+class LoggedRuns(Record, frozen=True, kw_only=True):
     """Where a task's runs are."""
 
     runs: dict[str, str]
@@ -53,7 +53,7 @@ class Logged(Record, frozen=True, kw_only=True):
     counts: Counts
 
 
-class Ledger:
+class IngestLedger:
     """What one ingestion did so far, over all its attempts."""
 
     def __init__(self) -> None:
@@ -69,33 +69,35 @@ class Ledger:
         return self._kinds.setdefault(slot, kind)
 
 
-class Wanted(Record, frozen=True, kw_only=True):
+class WantedRuns(Record, frozen=True, kw_only=True):
     """The runs that a task should have."""
 
-    lines: tuple[Line, ...]
-    make: Callable[[], Sequence[Run]]
+    lines: tuple[RunOutline, ...]
+    make: Callable[[], Sequence[VariantRun]]
     """The whole runs; called where one of them is not there."""
     known: Known | None = None
     """What the experiment holds of the task; None where it was not asked yet."""
 
 
-def log_runs(store: Store, runs: Sequence[Run], place: Place, ledger: Ledger | None = None) -> Logged:
+def log_runs(
+    store: MlflowStore, runs: Sequence[VariantRun], place: RunContext, ledger: IngestLedger | None = None
+) -> LoggedRuns:
     """Log what is not there yet; one search, not one a run."""
-    wanted = Wanted(lines=lines_of(runs), make=lambda: runs)
-    return log_wanted(store, wanted, place, Ledger() if ledger is None else ledger)
+    wanted = WantedRuns(lines=lines_of(runs), make=lambda: runs)
+    return log_wanted(store, wanted, place, IngestLedger() if ledger is None else ledger)
 
 
-def log_wanted(store: Store, wanted: Wanted, place: Place, ledger: Ledger) -> Logged:
+def log_wanted(store: MlflowStore, wanted: WantedRuns, place: RunContext, ledger: IngestLedger) -> LoggedRuns:
     """The same, without laying out runs of which all are there."""
     if not wanted.lines:
-        return Logged(runs={}, counts=Counts())
+        return LoggedRuns(runs={}, counts=Counts())
     ledger.check()
     known = _known_runs(store, place) if wanted.known is None else wanted.known
     missing = [line for line in wanted.lines if _same(line, known.get(line.slot, [])) is None]
     whole = {run.slot: run for run in wanted.make()} if missing else {}
     found: dict[str, str] = {}
 
-    def log(line: Line) -> tuple[str, Kind]:
+    def log(line: RunOutline) -> tuple[str, Kind]:
         slot, before = line.slot, known.get(line.slot, [])
         same = _same(line, before)
         if same is not None:
@@ -116,7 +118,7 @@ def log_wanted(store: Store, wanted: Wanted, place: Place, ledger: Ledger) -> Lo
         _clear_away(store, place)
     counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
     logged = {line.slot: identity for line, (identity, _) in zip(wanted.lines, done, strict=True)}
-    return Logged(runs=logged, counts=counts)
+    return LoggedRuns(runs=logged, counts=counts)
 
 
 def add_up(parts: Sequence[Counts]) -> Counts:
@@ -128,7 +130,7 @@ def add_up(parts: Sequence[Counts]) -> Counts:
     )
 
 
-def _known_runs(store: Store, place: Place) -> Known:
+def _known_runs(store: MlflowStore, place: RunContext) -> Known:
     known: Known = {}
     for run in _pages(store, place.experiment, f"tags.{TASK_NAME} = '{place.task_name}'"):
         tags = dict(run.data.tags)
@@ -144,7 +146,7 @@ def _known_runs(store: Store, place: Place) -> Known:
     return known
 
 
-def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
+def _pages(store: MlflowStore, experiment: str, query: str) -> Iterator["MlflowRun"]:
     from mlflow.entities import ViewType
 
     token = None
@@ -158,7 +160,9 @@ def _pages(store: Store, experiment: str, query: str) -> Iterator["MlflowRun"]:
             return
 
 
-def _write_together(store: Store, fresh: Sequence[Run], known: Known, place: Place) -> dict[str, str]:
+def _write_together(
+    store: MlflowStore, fresh: Sequence[VariantRun], known: Known, place: RunContext
+) -> dict[str, str]:
     """Slot -> id, many in one transaction."""
     ids: dict[str, str] = {}
     for start in range(0, len(fresh), bulk_insert.AT_ONCE):
@@ -169,18 +173,20 @@ def _write_together(store: Store, fresh: Sequence[Run], known: Known, place: Pla
     return ids
 
 
-def _new(run: Run, before: Sequence[KnownRun], place: Place) -> bulk_insert.New:
+def _new(run: VariantRun, before: Sequence[KnownRun], place: RunContext) -> bulk_insert.NewRun:
     taken = frozenset(other.id for other in before)
-    return bulk_insert.New(run=run, tags=_tags(run, before, place), taken=taken)
+    return bulk_insert.NewRun(run=run, tags=_tags(run, before, place), taken=taken)
 
 
-def _each(log: Callable[[Line], tuple[str, Kind]], lines: Sequence[Line]) -> list[tuple[str, Kind]]:
+def _each(
+    log: Callable[[RunOutline], tuple[str, Kind]], lines: Sequence[RunOutline]
+) -> list[tuple[str, Kind]]:
     """Several at once: a server is waited for, a database is worked with."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(log, lines))
 
 
-def _clear_away(store: Store, place: Place) -> None:
+def _clear_away(store: MlflowStore, place: RunContext) -> None:
     """Retire what nobody will finish: begun by a writer that was killed, or by a call that was sent twice."""
     query = f"tags.{TASK_NAME} = '{place.task_name}' AND attributes.status != 'FINISHED'"
     for run in store.client.search_runs([place.experiment], query, max_results=PAGE):
@@ -188,16 +194,16 @@ def _clear_away(store: Store, place: Place) -> None:
             store.client.delete_run(run.info.run_id)
 
 
-def _same(line: Line, before: Sequence[KnownRun]) -> KnownRun | None:
+def _same(line: RunOutline, before: Sequence[KnownRun]) -> KnownRun | None:
     """The run that holds this result already."""
     return next((other for other in before if other.finished and other.result == line.result), None)
 
 
-def _write(store: Store, run: Run, before: Sequence[KnownRun], place: Place) -> str:
+def _write(store: MlflowStore, run: VariantRun, before: Sequence[KnownRun], place: RunContext) -> str:
     return write_run(store, run, _tags(run, before, place), place)
 
 
-def _replace(store: Store, identity: str, before: Sequence[KnownRun], kind: Kind) -> Kind:
+def _replace(store: MlflowStore, identity: str, before: Sequence[KnownRun], kind: Kind) -> Kind:
     """Retire the others of its slot; how the run came to be."""
     others = [other for other in before if other.active and other.id != identity]
     for other in others:
@@ -205,7 +211,7 @@ def _replace(store: Store, identity: str, before: Sequence[KnownRun], kind: Kind
     return "replaced" if any(other.finished for other in others) else kind
 
 
-def _tags(run: Run, before: Sequence[KnownRun], place: Place) -> dict[str, str]:
+def _tags(run: VariantRun, before: Sequence[KnownRun], place: RunContext) -> dict[str, str]:
     tags = {SLOT: run.slot, RESULT: run.result, TASK_NAME: place.task_name, "sweep": place.sweep}
     tags |= run.tags | place.tags
     replaced = [other.id for other in before if other.active and other.finished]
@@ -214,7 +220,7 @@ def _tags(run: Run, before: Sequence[KnownRun], place: Place) -> dict[str, str]:
     return tags
 
 
-def _bring_back(store: Store, run: KnownRun, place: Place) -> None:
+def _bring_back(store: MlflowStore, run: KnownRun, place: RunContext) -> None:
     """A known run whose result holds now: active, and of the task that has it now."""
     if not run.active:
         store.client.restore_run(run.id)
@@ -226,6 +232,6 @@ def _bring_back(store: Store, run: KnownRun, place: Place) -> None:
         tag_run(store, run.id, changed)
 
 
-def _retire(store: Store, run: KnownRun, *, by: str) -> None:
+def _retire(store: MlflowStore, run: KnownRun, *, by: str) -> None:
     tag_run(store, run.id, {SUPERSEDED: by})
     store.client.delete_run(run.id)

@@ -9,15 +9,15 @@ from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, digest, to_json
 from pipeline.store.integrity import SEAL, damage, discard
 from pipeline.store.temporary import scratch_folder
-from pipeline.track.runs.task_specs import Task
-from pipeline.track.runs.variant_run import Run
-from pipeline.track.stores.mlflow_store import Store, artifacts_of
+from pipeline.track.runs.task_specs import TrackedTask
+from pipeline.track.runs.variant_run import VariantRun
+from pipeline.track.stores.mlflow_store import MlflowStore, artifacts_of
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
 
-class Place(Record, frozen=True, kw_only=True):
+class RunContext(Record, frozen=True, kw_only=True):
     """Where the runs of one task go, and what they share."""
 
     experiment: str
@@ -34,7 +34,7 @@ class Place(Record, frozen=True, kw_only=True):
     """task.json: the row and the specs of all stages."""
 
 
-def workload_dataset(task: Task) -> "DatasetInput":
+def workload_dataset(task: TrackedTask) -> "DatasetInput":
     """The workload as a dataset input: what the kernel was measured on."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -47,7 +47,7 @@ def workload_dataset(task: Task) -> "DatasetInput":
     return DatasetInput(dataset=dataset, tags=[InputTag("mlflow.data.context", "workload")])
 
 
-def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> str:
+def write_run(store: MlflowStore, run: VariantRun, tags: Mapping[str, str], place: RunContext) -> str:
     """Create, fill and finish a run; only a finished one counts, so a kill leaves nothing half."""
     from mlflow.entities import Metric, Param
 
@@ -66,12 +66,12 @@ def write_run(store: Store, run: Run, tags: Mapping[str, str], place: Place) -> 
     return identity
 
 
-def run_documents(run: Run, place: Place) -> dict[str, bytes]:
+def run_documents(run: VariantRun, place: RunContext) -> dict[str, bytes]:
     """What stands beside the binary and the sources."""
     return {"result.json": to_json(run.record), "task.json": place.task_document}
 
 
-def _log_dataset(store: Store, run: str, dataset: "DatasetInput") -> None:
+def _log_dataset(store: MlflowStore, run: str, dataset: "DatasetInput") -> None:
     from mlflow.exceptions import MlflowException
 
     try:
@@ -82,7 +82,7 @@ def _log_dataset(store: Store, run: str, dataset: "DatasetInput") -> None:
 
 
 def put_artifacts(
-    store: Store, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
+    store: MlflowStore, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
 ) -> None:
     """Copy files that are there, and write documents.
 
@@ -132,7 +132,7 @@ def _put_here(target: Path, files: tuple[tuple[Path, str], ...], documents: Mapp
             shutil.copyfile(path, target / folder / path.name)
 
 
-def tag_run(store: Store, run: str, tags: Mapping[str, str]) -> None:
+def tag_run(store: MlflowStore, run: str, tags: Mapping[str, str]) -> None:
     """Set several tags in one transaction."""
     from mlflow.entities import RunTag
 

@@ -11,14 +11,14 @@ from pipeline.records.results.tracked import Links, TaskLinks
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.conversations import conversations
 from pipeline.track.runs.run_writing import put_artifacts, tag_run
-from pipeline.track.stores.mlflow_store import Store
+from pipeline.track.stores.mlflow_store import MlflowStore
 
 BEST = "best_us"
 AGENT_USE = ("attempts", "sources", "requests", "prompt_tokens", "completion_tokens", "cost", "seconds")
 TABLES = frozenset({".parquet", ".csv", ".md"})
 
 
-class Sweep(Record, frozen=True, kw_only=True):
+class SweepRun(Record, frozen=True, kw_only=True):
     """What a sweep's run is made of."""
 
     identity: str
@@ -34,7 +34,7 @@ class Sweep(Record, frozen=True, kw_only=True):
     links: Links | None = None
 
 
-def open_sweep(store: Store, sweep: Sweep) -> str:
+def open_sweep(store: MlflowStore, sweep: SweepRun) -> str:
     """The run of this sweep: known, or new and not finished yet."""
     query = f"tags.`{mlflow_names.SWEEP}` = '{sweep.identity}'"
     for run in store.client.search_runs([sweep.experiment], query, max_results=10):
@@ -47,7 +47,7 @@ def open_sweep(store: Store, sweep: Sweep) -> str:
     return str(store.client.create_run(sweep.experiment, tags=tags, run_name=name).info.run_id)
 
 
-def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> None:
+def close_sweep(store: MlflowStore, run: str, sweep: SweepRun, report: Path | None) -> None:
     """Fill the run: counts and rates as metrics, tables as artifacts, winners and links as its text."""
     from mlflow.entities import Metric
 
@@ -81,12 +81,12 @@ def close_sweep(store: Store, run: str, sweep: Sweep, report: Path | None) -> No
         attach_report(store, run, report)
 
 
-def attach_report(store: Store, run: str, report: Path) -> None:
+def attach_report(store: MlflowStore, run: str, report: Path) -> None:
     """Put the report among the run's artifacts."""
     put_artifacts(store, store.client.get_run(run).info.artifact_uri, ((report, ""),), {})
 
 
-def note(sweep: Sweep) -> str:
+def note(sweep: SweepRun) -> str:
     """The run's text: where to look, above the fold of the UI, and the winners."""
     summary = sweep.summary
     lines = [f"**{summary.experiment}**: {summary.description}", ""]
@@ -109,7 +109,7 @@ def _pages(task: TaskLinks) -> str:
     return f"[which tunables matter]({task.charts}) · [compare]({task.compare})"
 
 
-class Moment(Record, frozen=True, kw_only=True):
+class CurvePoint(Record, frozen=True, kw_only=True):
     """A point of a curve by round."""
 
     quantity: str
@@ -126,7 +126,7 @@ class Moment(Record, frozen=True, kw_only=True):
         return "/".join((self.quantity, self.search, *self.title.split(" · ")))
 
 
-def curves_of(folder: Path) -> Iterator[Moment]:
+def curves_of(folder: Path) -> Iterator[CurvePoint]:
     """Best so far in microseconds, variants and seconds spent, each by round, of searches with several."""
     import pyarrow.parquet as pq
 
@@ -144,7 +144,7 @@ def curves_of(folder: Path) -> Iterator[Moment]:
             }
             for quantity, value in found.items():
                 if value is not None:
-                    yield Moment(
+                    yield CurvePoint(
                         quantity=quantity, search=row["search"], title=title, value=value, step=row["round"]
                     )
 

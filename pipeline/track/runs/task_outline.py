@@ -16,15 +16,15 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, digest, digest_bytes
 from pipeline.records.results.collection import Result, collect, read_files
 from pipeline.store.local_cache import find_kept, keep
-from pipeline.track.charts.explaining_axes import Axes, axes_of
-from pipeline.track.runs.task_specs import Task
-from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of
+from pipeline.track.charts.explaining_axes import TaskAxes, axes_of
+from pipeline.track.runs.task_specs import TrackedTask
+from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
 
 STAGE = "track"
 MEDIAN = "time/median_us"
 
 
-class Line(Record, frozen=True, kw_only=True):
+class RunOutline(Record, frozen=True, kw_only=True):
     """One run, as much of it as tells whether it is there."""
 
     slot: str
@@ -34,16 +34,16 @@ class Line(Record, frozen=True, kw_only=True):
     """Microseconds; None where nothing was measured."""
 
 
-class Outline(Record, frozen=True, kw_only=True):
+class TaskOutline(Record, frozen=True, kw_only=True):
     """The runs of one task."""
 
     key: str
-    measured: tuple[Line, ...]
-    compiled: tuple[Line, ...]
-    axes: Axes
+    measured: tuple[RunOutline, ...]
+    compiled: tuple[RunOutline, ...]
+    axes: TaskAxes
 
 
-def outlines_of(spec: AggregateSpec, tasks: Sequence[Task], root: Path) -> list[Outline]:
+def outlines_of(spec: AggregateSpec, tasks: Sequence[TrackedTask], root: Path) -> list[TaskOutline]:
     """Each task's: from the store, or made and put there.
 
     Raises
@@ -54,27 +54,29 @@ def outlines_of(spec: AggregateSpec, tasks: Sequence[Task], root: Path) -> list[
     with ThreadPoolExecutor() as pool:
         keys = list(pool.map(lambda task: _key(spec, task, root), tasks))
     pairs = zip(keys, tasks, strict=True)
-    return [find_kept(root, STAGE, key, Outline) or _new(key, spec, task, root) for key, task in pairs]
+    return [find_kept(root, STAGE, key, TaskOutline) or _new(key, spec, task, root) for key, task in pairs]
 
 
-def runs_of(spec: AggregateSpec, task: Task, root: Path, wanted: Callable[[Result], bool]) -> list[Run]:
+def runs_of(
+    spec: AggregateSpec, task: TrackedTask, root: Path, wanted: Callable[[Result], bool]
+) -> list[VariantRun]:
     """The whole runs of a task."""
     return [run_of(result, task, root) for result in _results(spec, task, root) if wanted(result)]
 
 
-def lines_of(runs: Iterable[Run]) -> tuple[Line, ...]:
+def lines_of(runs: Iterable[VariantRun]) -> tuple[RunOutline, ...]:
     """What tells whether they are there."""
     return tuple(
-        Line(slot=run.slot, result=run.result, variant=run.record.id, median=run.metrics.get(MEDIAN))
+        RunOutline(slot=run.slot, result=run.result, variant=run.record.id, median=run.metrics.get(MEDIAN))
         for run in runs
     )
 
 
-def _results(spec: AggregateSpec, task: Task, root: Path) -> tuple[Result, ...]:
+def _results(spec: AggregateSpec, task: TrackedTask, root: Path) -> tuple[Result, ...]:
     return collect(msgspec.structs.replace(spec, tasks=(task.row,)), root).results
 
 
-def _key(spec: AggregateSpec, task: Task, root: Path) -> str:
+def _key(spec: AggregateSpec, task: TrackedTask, root: Path) -> str:
     files = {path: digest_bytes(content) for path, content in read_files((task.row,), root).items()}
     for stage in ("verify", "profile"):
         path = spec_path(root, stage, getattr(task.row, stage))
@@ -83,12 +85,12 @@ def _key(spec: AggregateSpec, task: Task, root: Path) -> str:
     return digest([task.row, spec.origin, spec.build, signature(), named])
 
 
-def _new(key: str, spec: AggregateSpec, task: Task, root: Path) -> Outline:
+def _new(key: str, spec: AggregateSpec, task: TrackedTask, root: Path) -> TaskOutline:
     results = _results(spec, task, root)
     measured = [result for result in results if is_measured(result)]
     runs = [run_of(result, task, root) for result in measured]
     compiled = [run_of(result, task, root) for result in results if is_only_compiled(result)]
-    outline = Outline(
+    outline = TaskOutline(
         key=key, measured=lines_of(runs), compiled=lines_of(compiled), axes=axes_of(measured, runs)
     )
     keep(root, STAGE, outline, {})

@@ -10,7 +10,7 @@ from pipeline.records.record import Record, read_record
 Spec = TypeVar("Spec", GenerateSpec, CompileSpec, VerifySpec, ProfileSpec)
 
 
-class Task(Record, frozen=True, kw_only=True):
+class TrackedTask(Record, frozen=True, kw_only=True):
     """What every run of a task shares."""
 
     row: TaskRow
@@ -59,14 +59,14 @@ class Task(Record, frozen=True, kw_only=True):
         return f"{self.row.kernel} · {self.row.workload} · {self.row.hardware} · {self.row.optimization}"
 
 
-def read_task(row: TaskRow, root: Path) -> Task:
+def read_task(row: TaskRow, root: Path) -> TrackedTask:
     """The task with its specs, as far as the plan is at hand."""
 
     def spec(stage: str, kind: type[Spec]) -> Spec | None:
         path = spec_path(root, stage, getattr(row, stage))
         return read_record(path, kind) if path.is_file() else None
 
-    return Task(
+    return TrackedTask(
         row=row,
         generate=spec("generate", GenerateSpec),
         compile=spec("compile", CompileSpec),

@@ -19,7 +19,7 @@ from pipeline.records.results.collection import Result
 from pipeline.records.search.model_attempt import Attempt
 from pipeline.store.stored_sources import root_of
 from pipeline.track.runs import mlflow_names
-from pipeline.track.runs.task_specs import Task
+from pipeline.track.runs.task_specs import TrackedTask
 
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 """Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
@@ -29,7 +29,7 @@ LAYOUT = 4
 FIRST = "speedup."
 
 
-class Run(Record, frozen=True, kw_only=True):
+class VariantRun(Record, frozen=True, kw_only=True):
     """One MLflow run, before it is written."""
 
     slot: str
@@ -60,14 +60,14 @@ def is_only_compiled(result: Result) -> bool:
     return result.compiled is not None and result.profiled is None and absent
 
 
-def run_of(result: Result, task: Task, root: Path) -> Run:
+def run_of(result: Result, task: TrackedTask, root: Path) -> VariantRun:
     """The run of a variant that was measured or only compiled."""
     assert result.compile is not None and result.compiled is not None
     last = list(result.records.values())[-1]
     ended = datetime.datetime.fromisoformat(last.provenance.created).timestamp()
     found = [record.result for record in result.records.values()]
     metrics, tags = _entries(result)
-    return Run(
+    return VariantRun(
         slot=_slot(result, task),
         result=digest([LAYOUT, signature(), found]),
         name=_name(result),
@@ -96,7 +96,7 @@ def toolchain(result: Result) -> dict[str, str]:
     return {tool: "|".join(versions) for tool, versions in sorted(found.items())}
 
 
-def _slot(result: Result, task: Task) -> str:
+def _slot(result: Result, task: TrackedTask) -> str:
     row = task.row
     where = [row.kernel, row.workload, row.hardware, row.optimization]
     return digest([where, result.id, task.device, toolchain(result), is_measured(result)])
@@ -126,7 +126,7 @@ def _entries(result: Result) -> tuple[dict[str, float], dict[str, str]]:
     return metrics, tags
 
 
-def _provenance(result: Result, task: Task) -> dict[str, str]:
+def _provenance(result: Result, task: TrackedTask) -> dict[str, str]:
     """Tags that are no metrics: how to repeat the run, with what it was made, and what limits it."""
     variant = result.variant
     tags = {
@@ -161,7 +161,7 @@ def _status(result: Result) -> str:
     return "recorded" if result.profiled.recorded else "measured"
 
 
-def _files(result: Result, task: Task, root: Path) -> Iterator[tuple[Path, str]]:
+def _files(result: Result, task: TrackedTask, root: Path) -> Iterator[tuple[Path, str]]:
     """The binary, and the sources that it was made of."""
     assert result.compile is not None and result.compiled is not None
     folder = entry_path(root, "compile", result.compile.entry)

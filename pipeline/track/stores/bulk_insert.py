@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.records.record import Record
-from pipeline.track.runs.run_writing import Place, put_artifacts, run_documents
-from pipeline.track.runs.variant_run import Run
-from pipeline.track.stores.mlflow_store import Store, is_server
+from pipeline.track.runs.run_writing import RunContext, put_artifacts, run_documents
+from pipeline.track.runs.variant_run import VariantRun
+from pipeline.track.stores.mlflow_store import MlflowStore, is_server
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -47,16 +47,16 @@ KNOWN = {
 Rows = dict[str, list[dict[str, Any]]]
 
 
-class New(Record, frozen=True, kw_only=True):
+class NewRun(Record, frozen=True, kw_only=True):
     """A run that is not there yet."""
 
-    run: Run
+    run: VariantRun
     tags: dict[str, str]
     taken: frozenset[str]
     """Ids of other runs of its slot."""
 
 
-def can_write(store: Store) -> bool:
+def can_write(store: MlflowStore) -> bool:
     """Whether there is a database behind it whose tables are known."""
     if is_server(store.uri):
         return False
@@ -68,7 +68,7 @@ def can_write(store: Store) -> bool:
         return False
 
 
-def write_runs(store: Store, runs: Sequence[New], place: Place) -> dict[str, str]:
+def write_runs(store: MlflowStore, runs: Sequence[NewRun], place: RunContext) -> dict[str, str]:
     """Write artifacts, then all runs at once, whole or not at all; slot -> id.
 
     Raises
@@ -98,7 +98,7 @@ def write_runs(store: Store, runs: Sequence[New], place: Place) -> dict[str, str
     return ids
 
 
-def _identity(new: New, place: Place) -> str:
+def _identity(new: NewRun, place: RunContext) -> str:
     """Of the form of MLflow's own ids: 32 hexadecimal digits."""
     parts = "\0".join((place.experiment, new.run.slot, new.run.result))
     identity = hashlib.sha256(parts.encode()).hexdigest()[:32]
@@ -106,7 +106,7 @@ def _identity(new: New, place: Place) -> str:
     return uuid.uuid4().hex if identity in new.taken else identity
 
 
-def _run_row(run: Run, identity: str, artifacts: str, place: Place) -> dict[str, Any]:
+def _run_row(run: VariantRun, identity: str, artifacts: str, place: RunContext) -> dict[str, Any]:
     return {
         "run_uuid": identity,
         "name": run.name,
@@ -125,7 +125,7 @@ def _run_row(run: Run, identity: str, artifacts: str, place: Place) -> dict[str,
     }
 
 
-def _add_values(rows: Rows, new: New, identity: str) -> None:
+def _add_values(rows: Rows, new: NewRun, identity: str) -> None:
     run = new.run
     named = {RUN_NAME: run.name, **new.tags}
     rows["SqlTag"] += [{"run_uuid": identity, "key": key, "value": text} for key, text in named.items()]

@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.records.record import Record
 from pipeline.track.runs.idempotency import RESULT, SLOT, SUPERSEDED, TASK_NAME, WINNER, Known, KnownRun
 from pipeline.track.stores import bulk_insert
-from pipeline.track.stores.mlflow_store import Store
+from pipeline.track.stores.mlflow_store import MlflowStore
 
 TOGETHER = 500
 """Names in one question: databases limit its length."""
@@ -22,14 +22,14 @@ MODELS = {
 }
 
 
-class Champion(Record, frozen=True, kw_only=True):
+class AliasedVersion(Record, frozen=True, kw_only=True):
     """What an alias of a model stands for."""
 
     version: str
     run: str
 
 
-def known_runs(store: Store, experiment: str, tasks: Collection[str]) -> dict[str, Known] | None:
+def known_runs(store: MlflowStore, experiment: str, tasks: Collection[str]) -> dict[str, Known] | None:
     """Task -> what an experiment holds of it, by slot, the youngest first."""
     if not bulk_insert.can_write(store):
         return None
@@ -67,7 +67,7 @@ def known_runs(store: Store, experiment: str, tasks: Collection[str]) -> dict[st
     return known
 
 
-def known_champions(store: Store, models: Collection[str]) -> dict[tuple[str, str], Champion]:
+def known_champions(store: MlflowStore, models: Collection[str]) -> dict[tuple[str, str], AliasedVersion]:
     """Model and alias -> what it stands for; without those that are not known for certain."""
     if not _has_models(store):
         return {}
@@ -78,15 +78,15 @@ def known_champions(store: Store, models: Collection[str]) -> dict[tuple[str, st
     query = sqlalchemy.select(alias.name, alias.alias, alias.version, version.run_id).join(
         version, (version.name == alias.name) & (version.version == alias.version)
     )
-    found: dict[tuple[str, str], list[Champion]] = collections.defaultdict(list)
+    found: dict[tuple[str, str], list[AliasedVersion]] = collections.defaultdict(list)
     for rows in _ask(store, query, alias.name, models):
         for name, label, number, run in rows:
-            found[name, label].append(Champion(version=str(number), run=str(run)))
+            found[name, label].append(AliasedVersion(version=str(number), run=str(run)))
     # Several: the same name in several of MLflow's workspaces.
     return {key: several[0] for key, several in found.items() if len(several) == 1}
 
 
-def _ask(store: Store, query: Any, column: Any, names: Collection[str]) -> Iterable[Any]:
+def _ask(store: MlflowStore, query: Any, column: Any, names: Collection[str]) -> Iterable[Any]:
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(store.uri, poolclass=sqlalchemy.NullPool)
@@ -96,7 +96,7 @@ def _ask(store: Store, query: Any, column: Any, names: Collection[str]) -> Itera
             yield connection.execute(query.where(column.in_(ordered[start : start + TOGETHER])))
 
 
-def _has_models(store: Store) -> bool:
+def _has_models(store: MlflowStore) -> bool:
     if not bulk_insert.can_write(store):
         return False
     try:

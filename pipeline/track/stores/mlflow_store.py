@@ -38,7 +38,7 @@ EMBEDDED = "embedded"
 WRITE_AHEAD = b"\x02\x02"  # bytes 18 and 19 of a SQLite file in this mode (sqlite.org/fileformat2.html)
 
 
-class Store(Record, frozen=True, kw_only=True):
+class MlflowStore(Record, frozen=True, kw_only=True):
     """An open tracking store."""
 
     client: "MlflowClient"
@@ -65,7 +65,7 @@ def is_server(uri: str) -> bool:
     return uri.startswith(("http://", "https://"))
 
 
-def open_store(tracking: Tracking, root: Path) -> Store:
+def open_store(tracking: Tracking, root: Path) -> MlflowStore:
     """Open the store, and make the embedded one where it does not exist.
 
     Raises
@@ -81,11 +81,11 @@ def open_store(tracking: Tracking, root: Path) -> Store:
     with understandable(uri), _made_by_one(tracking):
         client = _client(uri)
         client.search_experiments(max_results=1)
-    return Store(client=client, uri=uri, artifacts=_artifacts(tracking, root))
+    return MlflowStore(client=client, uri=uri, artifacts=_artifacts(tracking, root))
 
 
 @contextlib.contextmanager
-def exclusive(store: Store) -> Iterator[Callable[[], None]]:
+def exclusive(store: MlflowStore) -> Iterator[Callable[[], None]]:
     """Wait for the right to log, and hold it; what it yields raises where the right was lost meanwhile.
 
     Raises
@@ -186,7 +186,7 @@ def _is_silence(uri: str, reason: str) -> bool:
     return is_postgres(uri) and ("connection to server" in reason or "could not connect" in reason)
 
 
-def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
+def experiment_id(store: MlflowStore, name: str, tags: dict[str, str]) -> str:
     """The experiment of that name, made or brought back where needed, with its tags brought up to date."""
     from mlflow.exceptions import MlflowException
 
@@ -206,7 +206,7 @@ def experiment_id(store: Store, name: str, tags: dict[str, str]) -> str:
     return str(found.experiment_id)
 
 
-def set_experiment_tags(store: Store, experiment: str, tags: Mapping[str, str]) -> None:
+def set_experiment_tags(store: MlflowStore, experiment: str, tags: Mapping[str, str]) -> None:
     """Set those that have another value."""
     known = store.client.get_experiment(experiment).tags
     for key, value in tags.items():
@@ -214,7 +214,7 @@ def set_experiment_tags(store: Store, experiment: str, tags: Mapping[str, str]) 
             store.client.set_experiment_tag(experiment, key, value)
 
 
-def artifacts_of(store: Store, artifact_uri: str) -> "ArtifactRepository":
+def artifacts_of(store: MlflowStore, artifact_uri: str) -> "ArtifactRepository":
     """The artifacts of a run, without asking the database for the run again for each file."""
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 

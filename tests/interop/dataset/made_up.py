@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from pipeline.interop.dataset.dataset_card import Tables
-from pipeline.interop.dataset.dataset_export import Wanted, export
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.dataset_card import ExportCounts
+from pipeline.interop.dataset.dataset_export import ExportSelection, export
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import Row
-from pipeline.interop.dataset.source_texts import Licensing, Texts
+from pipeline.interop.dataset.source_texts import Licensing, SourceTextReader
 from pipeline.plan.config.declared import declared_kernels
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
@@ -35,9 +35,11 @@ def sample(root: Path, cases: list[Case] | None = None) -> Path:
     return root
 
 
-def exported(root: Path, out: Path, **wanted: Any) -> Tables:
+def exported(root: Path, out: Path, **wanted: Any) -> ExportCounts:
     """Export with the kernels of this repository."""
-    return export(Wanted(root=str(root), out=str(out), **wanted), declared_kernels(ROOT / "conf"), ROOT)
+    return export(
+        ExportSelection(root=str(root), out=str(out), **wanted), declared_kernels(ROOT / "conf"), ROOT
+    )
 
 
 def rows(out: Path) -> list[Row]:
@@ -65,12 +67,12 @@ def fail_first(root: Path, run: Run, reason: str) -> str:
     return first.variant.id
 
 
-def texts(root: Path, folder: Path = ROOT, **licensing: Any) -> Texts:
+def texts(root: Path, folder: Path = ROOT, **licensing: Any) -> SourceTextReader:
     """Of a store and a checkout."""
-    return Texts(
+    return SourceTextReader(
         declared_kernels(ROOT / "conf"),
         folder=folder,
         root=root,
         licensing=Licensing(**licensing),
-        cleaner=Cleaner(ROOT, root),
+        cleaner=Redactor(ROOT, root),
     )

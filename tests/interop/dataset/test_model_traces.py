@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.interop.dataset.model_traces import trace_of
-from pipeline.interop.dataset.redaction import Cleaner
+from pipeline.interop.dataset.redaction import Redactor
 from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Asked, Attempt, Request
 from pipeline.store.entries import new_entry, put_record
 from tests.search.agents.making import NOBODY, request
@@ -43,7 +43,7 @@ def test_prompt_and_answer(tmp_path: Path) -> None:
     """As they were sent, without the endpoint's address and this machine's paths."""
     asked = request(text=f"Mend {Path.cwd()}/kernel.cpp")
     keep(tmp_path, asked, f"See {Path.home()}/notes")
-    trace = trace_of(attempt_of(asked), tmp_path, Cleaner(Path.cwd(), tmp_path), None)
+    trace = trace_of(attempt_of(asked), tmp_path, Redactor(Path.cwd(), tmp_path), None)
     (question,) = trace.questions
     assert trace.change == "unroll it"
     assert [said.role for said in question.messages] == ["system", "user"]
@@ -58,12 +58,12 @@ def test_withheld_with_the_source(tmp_path: Path) -> None:
     """The answer is the source: without a licence there is neither."""
     asked = request()
     keep(tmp_path, asked, "the source")
-    trace = trace_of(attempt_of(asked), tmp_path, Cleaner(Path.cwd(), tmp_path), "no licence")
+    trace = trace_of(attempt_of(asked), tmp_path, Redactor(Path.cwd(), tmp_path), "no licence")
     assert (trace.questions, trace.absent) == ((), "no licence")
 
 
 def test_a_lost_answer_leaves_the_question(tmp_path: Path) -> None:
     """What the attempt knows of it is still told."""
-    trace = trace_of(attempt_of(request()), tmp_path, Cleaner(Path.cwd(), tmp_path), None)
+    trace = trace_of(attempt_of(request()), tmp_path, Redactor(Path.cwd(), tmp_path), None)
     (question,) = trace.questions
     assert (question.answer, question.messages, question.outcome) == (None, (), "used")

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.interop.dataset.platform_pairs import Pairs
+from pipeline.interop.dataset.platform_pairs import PairCollector
 from pipeline.interop.dataset.row_schema import Row
 from tests.interop.dataset.made_up import exported, ours, plain, rows, sample
 
@@ -33,7 +33,7 @@ def slower(row: Row, identity: str) -> Row:
 
 def test_the_best_of_each_platform(row: Row) -> None:
     """The fastest that was measured; where nothing was, the default; else the first."""
-    pairs = Pairs()
+    pairs = PairCollector()
     cuda = {"backend": "cuda", "kind": "cuda", "measurement": None}
     hip = {"backend": "triton", "kind": "hip", "measurement": None}
     pairs.add(slower(row, "slow"), default=True)
@@ -57,7 +57,7 @@ def test_the_best_of_each_platform(row: Row) -> None:
 
 def test_other_problems_are_no_pair(row: Row) -> None:
     """Equal names, other dimensions."""
-    pairs = Pairs()
+    pairs = PairCollector()
     pairs.add(row, default=True)
     pairs.add(other(row, "other", group="another", backend="cuda", kind="cuda"), default=True)
     assert list(pairs.pairs()) == []

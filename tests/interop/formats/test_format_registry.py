@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.interop.formats import format_registry
-from pipeline.interop.formats.format_registry import Format, read_recorded
+from pipeline.interop.formats.format_registry import FileFormat, read_recorded
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.search.recorded_space import RecordedSpace
 from tests.interop.formats.files import CACHE, T1, T4, written
@@ -96,7 +96,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             read_recorded(tmp_path / name)
 
 
-WORDS = Format(
+WORDS = FileFormat(
     name="words",
     description="a line of words",
     recognizes=lambda file: file.text.startswith("words"),
@@ -121,7 +121,7 @@ def registered(monkeypatch: pytest.MonkeyPatch):
 def test_our_formats_are_registered() -> None:
     """Each module of the folder that declares one has its entry point."""
     folder = Path(format_registry.__file__).parent
-    declared = {path.stem for path in folder.glob("*.py") if "\nFORMAT = Format(" in path.read_text()}
+    declared = {path.stem for path in folder.glob("*.py") if "\nFORMAT = FileFormat(" in path.read_text()}
     entries = format_registry.entry_points(format_registry.GROUP).values()
     assert declared == {entry.module.rpartition(".")[2] for entry in entries}
     assert [each.name for each in format_registry.formats()] == ["T1", "T4", "cache", "KTT"]

@@ -3,9 +3,9 @@
 import json
 
 from pipeline.track.charts import shared_views
-from pipeline.track.charts.shared_views import Explained
+from pipeline.track.charts.shared_views import ExplainingMetrics
 
-EXPLAINED = Explained(
+EXPLAINED = ExplainingMetrics(
     tunables={"cpp": ("vectorize", "unroll", "schedule")},
     numeric=frozenset({"vectorize", "unroll"}),
     facts=("static/registers",),
@@ -13,7 +13,7 @@ EXPLAINED = Explained(
 EXPERIMENT_TAG = 20_000  # characters of an experiment's tag, in MLflow 3.17
 
 
-def _state(page: shared_views.Page) -> dict[str, list[dict[str, object]]]:
+def _state(page: shared_views.ChartPage) -> dict[str, list[dict[str, object]]]:
     return json.loads(shared_views.state(page))
 
 
@@ -36,7 +36,9 @@ def test_the_strongest_tunable_stands_next_to_the_goal() -> None:
 
 def test_each_implementation_has_its_own_parallel_coordinates() -> None:
     """The UI drops runs that lack one of the axes."""
-    both = Explained(tunables={"cpp": ("unroll",), "triton": ("num_warps",)}, numeric=frozenset(), facts=())
+    both = ExplainingMetrics(
+        tunables={"cpp": ("unroll",), "triton": ("num_warps",)}, numeric=frozenset(), facts=()
+    )
     charts = _state(shared_views.task_page("t1", "speedup/eager", both))["compareRunCharts"]
     assert [chart["selectedParams"] for chart in charts] == [["unroll"], ["num_warps"]]
 
@@ -63,7 +65,7 @@ def test_every_chart_stands_in_a_section() -> None:
 
 def test_nothing_is_offered_where_nothing_differs() -> None:
     """A language model's variants have equal tunables: no parallel coordinates, but rounds and changes."""
-    written = Explained(
+    written = ExplainingMetrics(
         tunables={},
         numeric=frozenset(),
         facts=("static/code_bytes",),
@@ -83,7 +85,7 @@ def test_nothing_is_offered_where_nothing_differs() -> None:
 
 def test_a_page_has_a_chart_at_least() -> None:
     """Of one variant: its bar."""
-    alone = Explained(tunables={}, numeric=frozenset(), facts=())
+    alone = ExplainingMetrics(tunables={}, numeric=frozenset(), facts=())
     (chart,) = _state(shared_views.task_page("t1", "speedup/eager", alone))["compareRunCharts"]
     assert (chart["type"], chart["metricKey"]) == ("BAR", "speedup/eager")
 
@@ -114,6 +116,8 @@ def test_a_page_with_many_tunables_fits_a_tag() -> None:
     """MLflow refuses a longer one."""
     many = tuple(f"A_LONG_TUNABLE_NAME_{number}" for number in range(60))
     page = shared_views.task_page(
-        "t" * 20, "speedup/eager", Explained(tunables={"cpp": many}, numeric=frozenset(many), facts=())
+        "t" * 20,
+        "speedup/eager",
+        ExplainingMetrics(tunables={"cpp": many}, numeric=frozenset(many), facts=()),
     )
     assert len(shared_views.state(page)) < EXPERIMENT_TAG

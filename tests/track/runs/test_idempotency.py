@@ -11,24 +11,26 @@ from mlflow.entities import ViewType
 from pipeline.records.record import to_json
 from pipeline.records.results.tracked import Counts
 from pipeline.track.runs.idempotency import SLOT, log_runs
-from pipeline.track.runs.run_writing import Place, workload_dataset
-from pipeline.track.runs.task_specs import Task, read_task
-from pipeline.track.runs.variant_run import Run, is_measured, run_of
-from pipeline.track.stores.mlflow_store import Store, experiment_id
+from pipeline.track.runs.run_writing import RunContext, workload_dataset
+from pipeline.track.runs.task_specs import TrackedTask, read_task
+from pipeline.track.runs.variant_run import VariantRun, is_measured, run_of
+from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 from tests.track.small_run import measured, results_of, write_source
 
 
 class Setting(msgspec.Struct):
     """A store, and the runs of a task that belong in it."""
 
-    store: Store
-    task: Task
-    runs: tuple[Run, ...]
+    store: MlflowStore
+    task: TrackedTask
+    runs: tuple[VariantRun, ...]
     experiment: str
 
-    def log(self, runs: Sequence[Run] | None = None, task: str = "t1") -> tuple[dict[str, str], Counts]:
+    def log(
+        self, runs: Sequence[VariantRun] | None = None, task: str = "t1"
+    ) -> tuple[dict[str, str], Counts]:
         """Ingest; slot -> run id, and the counts."""
-        place = Place(
+        place = RunContext(
             experiment=self.experiment,
             task_name=self.task.name,
             tags={"task": task},
@@ -49,7 +51,7 @@ class Setting(msgspec.Struct):
 
 
 @pytest.fixture
-def setting(root: Path, store: Store) -> Setting:
+def setting(root: Path, store: MlflowStore) -> Setting:
     """Nothing is logged yet."""
     results = [result for result in results_of(write_source(root, [measured()])) if is_measured(result)]
     task = read_task(results[0].task, root)
@@ -57,7 +59,7 @@ def setting(root: Path, store: Store) -> Setting:
     return Setting(store, task, runs, experiment_id(store, "kernelmill", {}))
 
 
-def _changed(run: Run, result: str = "another") -> Run:
+def _changed(run: VariantRun, result: str = "another") -> VariantRun:
     return msgspec.structs.replace(run, result=result, metrics=run.metrics | {"time/median_us": 1.0})
 
 

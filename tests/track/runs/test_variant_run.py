@@ -10,7 +10,7 @@ from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.records.results.collection import Result
 from pipeline.records.results.profiled import Profiled
 from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import Run, is_measured, is_only_compiled, run_of
+from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
 from tests.report.costs import with_costs
 from tests.track.small_run import compiled, measured, results_of, write_source
 
@@ -27,7 +27,7 @@ def results(folder: Path) -> tuple[Result, ...]:
     return results_of(write_source(folder, [measured(), compiled()]))
 
 
-def _run(result: Result, folder: Path) -> Run:
+def _run(result: Result, folder: Path) -> VariantRun:
     return run_of(result, read_task(result.task, folder), folder)
 
 

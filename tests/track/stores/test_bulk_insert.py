@@ -7,26 +7,26 @@ from sqlalchemy.exc import IntegrityError
 
 from pipeline.records.record import to_json
 from pipeline.track.runs.idempotency import TASK_NAME
-from pipeline.track.runs.run_writing import Place, workload_dataset, write_run
+from pipeline.track.runs.run_writing import RunContext, workload_dataset, write_run
 from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import Run, is_measured, run_of
+from pipeline.track.runs.variant_run import VariantRun, is_measured, run_of
 from pipeline.track.stores import bulk_insert
-from pipeline.track.stores.mlflow_store import Store, experiment_id
+from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 from tests.track.small_run import measured, results_of, write_source
 
 
 @pytest.fixture
-def runs(root: Path) -> tuple[Run, ...]:
+def runs(root: Path) -> tuple[VariantRun, ...]:
     """Of a small task."""
     results = [result for result in results_of(write_source(root, [measured()])) if is_measured(result)]
     task = read_task(results[0].task, root)
     return tuple(run_of(result, task, root) for result in results)
 
 
-def _place(store: Store, root: Path, name: str) -> Place:
+def _place(store: MlflowStore, root: Path, name: str) -> RunContext:
     row = write_source(root, [measured()]).spec.tasks[0]
     task = read_task(row, root)
-    return Place(
+    return RunContext(
         experiment=experiment_id(store, name, {}),
         task_name=task.name,
         tags={},
@@ -36,8 +36,8 @@ def _place(store: Store, root: Path, name: str) -> Place:
     )
 
 
-def _new(run: Run, place: Place, taken: frozenset[str] = frozenset()) -> bulk_insert.New:
-    return bulk_insert.New(run=run, tags=run.tags | {TASK_NAME: place.task_name}, taken=taken)
+def _new(run: VariantRun, place: RunContext, taken: frozenset[str] = frozenset()) -> bulk_insert.NewRun:
+    return bulk_insert.NewRun(run=run, tags=run.tags | {TASK_NAME: place.task_name}, taken=taken)
 
 
 def _files(folder: str) -> dict[str, bytes]:
@@ -45,18 +45,18 @@ def _files(folder: str) -> dict[str, bytes]:
     return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
 
-def test_the_installed_mlflow_has_the_tables_that_we_know(store: Store) -> None:
+def test_the_installed_mlflow_has_the_tables_that_we_know(store: MlflowStore) -> None:
     """Where a new version has others, this fails, and runs are written one by one until KNOWN is checked."""
     assert bulk_insert.can_write(store)
 
 
-def test_other_tables_are_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tables_are_left_alone(store: MlflowStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One column more, and the documented calls are used."""
     monkeypatch.setitem(bulk_insert.KNOWN, "SqlParam", {"key", "value"})
     assert not bulk_insert.can_write(store)
 
 
-def test_both_ways_give_the_same_run(store: Store, root: Path, runs: tuple[Run, ...]) -> None:
+def test_both_ways_give_the_same_run(store: MlflowStore, root: Path, runs: tuple[VariantRun, ...]) -> None:
     """Everything that MLflow tells of it, its dataset and its files."""
     together, alone = _place(store, root, "together"), _place(store, root, "alone")
     ids = bulk_insert.write_runs(store, [_new(run, together) for run in runs], together)
@@ -78,7 +78,9 @@ def test_both_ways_give_the_same_run(store: Store, root: Path, runs: tuple[Run, 
         ]
 
 
-def test_a_second_writer_is_refused_by_the_database(store: Store, root: Path, runs: tuple[Run, ...]) -> None:
+def test_a_second_writer_is_refused_by_the_database(
+    store: MlflowStore, root: Path, runs: tuple[VariantRun, ...]
+) -> None:
     """Even one that took no turn; and of his transaction nothing stays."""
     place = _place(store, root, "x")
     bulk_insert.write_runs(store, [_new(runs[0], place)], place)
@@ -87,7 +89,7 @@ def test_a_second_writer_is_refused_by_the_database(store: Store, root: Path, ru
     assert len(store.client.search_runs([place.experiment])) == 1
 
 
-def test_a_dataset_is_there_once(store: Store, root: Path, runs: tuple[Run, ...]) -> None:
+def test_a_dataset_is_there_once(store: MlflowStore, root: Path, runs: tuple[VariantRun, ...]) -> None:
     """However many runs name it, in however many transactions."""
     place = _place(store, root, "x")
     for run in runs:

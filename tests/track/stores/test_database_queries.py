@@ -7,17 +7,17 @@ import pytest
 from pipeline.records.results.tracked import Counts
 from pipeline.track.ingest import ingest
 from pipeline.track.runs import idempotency, task_outline
-from pipeline.track.runs.run_writing import Place
+from pipeline.track.runs.run_writing import RunContext
 from pipeline.track.runs.task_specs import read_task
 from pipeline.track.stores import bulk_insert, database_queries
-from pipeline.track.stores.mlflow_store import Store, open_store
+from pipeline.track.stores.mlflow_store import MlflowStore, open_store
 from tests.track.small_run import TRACKING, compiled, measured, source, write_source
 
 NAMES = [f"softmax/{workload}/cpu/full" for workload in ("bert_base", "awkward", "nowhere")]
 
 
 @pytest.fixture
-def logged(root: Path) -> Store:
+def logged(root: Path) -> MlflowStore:
     """Two tasks whose runs are there, one of them superseded."""
     store = open_store(TRACKING, root)
     ingest(store, write_source(root, [measured(), measured("awkward"), compiled()]), None)
@@ -25,18 +25,18 @@ def logged(root: Path) -> Store:
     return store
 
 
-def _experiment(store: Store) -> str:
+def _experiment(store: MlflowStore) -> str:
     return str(store.client.get_experiment_by_name("kernelmill").experiment_id)
 
 
-def test_all_at_once_is_what_the_client_says(logged: Store) -> None:
+def test_all_at_once_is_what_the_client_says(logged: MlflowStore) -> None:
     """Slots, results, states, and of the tags those that are looked at."""
     experiment = _experiment(logged)
     known = database_queries.known_runs(logged, experiment, NAMES)
     assert known is not None and list(known) == NAMES
     assert known["softmax/nowhere/cpu/full"] == {}
     for name in NAMES:
-        place = Place(
+        place = RunContext(
             experiment=experiment, task_name=name, tags={}, sweep="s", dataset=None, task_document=b""
         )
         one_by_one = idempotency._known_runs(logged, place)
@@ -50,7 +50,7 @@ def test_all_at_once_is_what_the_client_says(logged: Store) -> None:
                 assert other.tags == {key: run.tags[key] for key in database_queries.KEYS if key in run.tags}
 
 
-def test_champions_are_what_the_client_says(logged: Store) -> None:
+def test_champions_are_what_the_client_says(logged: MlflowStore) -> None:
     """Version and run of each alias; an unknown model is left out."""
     found = database_queries.known_champions(logged, ["softmax.bert_base", "softmax.awkward", "no.such"])
     assert set(found) == {("softmax.bert_base", "cpu"), ("softmax.awkward", "cpu")}
@@ -59,14 +59,14 @@ def test_champions_are_what_the_client_says(logged: Store) -> None:
         assert (champion.version, champion.run) == (str(version.version), version.run_id)
 
 
-def test_other_tables_are_not_asked(logged: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tables_are_not_asked(logged: MlflowStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the documented way is gone, task by task, and comes to the same."""
     monkeypatch.setattr(bulk_insert, "can_write", lambda store: False)
     assert database_queries.known_runs(logged, _experiment(logged), NAMES) is None
     assert database_queries.known_champions(logged, ["softmax.bert_base"]) == {}
 
 
-def test_only_a_task_that_changed_is_laid_out(logged: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_task_that_changed_is_laid_out(logged: MlflowStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its runs replace the others; of the other tasks nothing is read but their outlines."""
     root = Path(logged.artifacts or "").parents[1]
     write_source(root, [measured(eager=3.5), measured("awkward"), compiled()])

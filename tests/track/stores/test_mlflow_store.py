@@ -10,7 +10,7 @@ import pytest
 from pipeline.records.errors import TrackingError
 from pipeline.track.stores.database_lock import file_lock
 from pipeline.track.stores.mlflow_store import (
-    Store,
+    MlflowStore,
     backend_uri,
     experiment_id,
     make_embedded,
@@ -54,7 +54,7 @@ def test_a_database_that_a_kill_left_half_made_is_made_again(tmp_path: Path) -> 
     assert open_store(TRACKING, tmp_path).client.search_experiments()
 
 
-def test_a_database_with_runs_is_never_taken_for_a_broken_one(root: Path, store: Store) -> None:
+def test_a_database_with_runs_is_never_taken_for_a_broken_one(root: Path, store: MlflowStore) -> None:
     """For example one that was restored from a dump, which has no write-ahead log."""
     run = store.client.create_run("0").info.run_id
     restored = root / "restored" / "mlflow" / "mlflow.db"
@@ -113,7 +113,7 @@ def test_embedded_is_a_file_under_the_root(tmp_path: Path) -> None:
     assert backend_uri(NOBODY, tmp_path) == NOBODY
 
 
-def test_artifacts_of_the_embedded_store_lie_under_the_root(root: Path, store: Store) -> None:
+def test_artifacts_of_the_embedded_store_lie_under_the_root(root: Path, store: MlflowStore) -> None:
     """A name that is no file name is made one."""
     for name in ("kernelmill", "team/kernels?"):
         identity = experiment_id(store, name, {})
@@ -121,7 +121,7 @@ def test_artifacts_of_the_embedded_store_lie_under_the_root(root: Path, store: S
         assert location.parent == root / "mlflow" / "artifacts"
 
 
-def test_a_deleted_experiment_comes_back(store: Store) -> None:
+def test_a_deleted_experiment_comes_back(store: MlflowStore) -> None:
     """MLflow would refuse to make another one of that name."""
     first = experiment_id(store, "kernelmill", {"note": "a"})
     store.client.delete_experiment(first)
