@@ -9,9 +9,9 @@ is not tried again.
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.diagnosed import Finding
 from pipeline.records.search.search_trial import Trial
@@ -19,13 +19,13 @@ from pipeline.records.search.written_source import Author, Proposal, SourceRecor
 from pipeline.search import candidates
 from pipeline.search.candidates import default_points
 from pipeline.search.diagnosing import diagnosed
-from pipeline.search.rewriting.catalogue import LANGUAGES
+from pipeline.search.rewriting.catalogue import BACKEND, TRANSFORMATIONS
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.space import Space
 from pipeline.search.strategy import Budget
 from pipeline.search.writer import Workshop
 
-__all__ = ["LANGUAGES", "diagnosed", "propose"]
+__all__ = ["diagnosed", "propose"]
 
 CALLED_FOR_BY, UNCALLED = "called_for_by", "nothing"
 """Of a rewrite's author: which finding called for it, and what stands there where none did."""
@@ -55,7 +55,7 @@ def propose(
         proposal
         for called in (True, False)
         for parent in parents
-        for proposal in _children(parent, _calls(parent, workshop, called=called), tried, workshop)
+        for proposal in _children(parent, _calls(parent, called=called), tried, workshop)
     )
     return _harmless_first(found, _harmful(history, workshop.records), budget.variants)
 
@@ -112,6 +112,12 @@ def _start(
         return candidates.propose(space, history, budget, workshop)
     points = default_points(space)
     names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
+    if not names:
+        known = ", ".join(workshop.spec.implementations)
+        raise ConfigError(
+            f"search=mutate rewrites Triton sources: {workshop.spec.kernel} has none for this target "
+            f"(it has: {known}); choose a GPU target, such as hardware=h200"
+        )
     return [Proposal(implementation=name, tunables=points[name]) for name in names if name in points]
 
 
@@ -119,7 +125,7 @@ def _is_open(name: str, workshop: Workshop) -> bool:
     """Whether its source can be rewritten, and is meant."""
     spec = workshop.spec
     implementation = spec.implementations[name]
-    known = implementation.call is None and Path(implementation.source).suffix in LANGUAGES
+    known = implementation.call is None and implementation.backend == BACKEND
     return known and spec.search.implementation in (None, name)
 
 
@@ -138,10 +144,9 @@ def _parents(history: Sequence[Trial], names: Sequence[str], *, written: bool) -
     return sorted(passed, key=lambda trial: trial.seconds.value if trial.seconds else math.inf)
 
 
-def _calls(parent: Trial, workshop: Workshop, *, called: bool) -> list[_Call]:
+def _calls(parent: Trial, *, called: bool) -> list[_Call]:
     """What the parent's diagnosis calls for, the greatest gain first; or, not `called`, all else."""
-    suffix = Path(workshop.spec.implementations[parent.variant.implementation].source).suffix
-    calls = [_Call(each, _finding(each, parent.diagnosis)) for each in LANGUAGES[suffix].values()]
+    calls = [_Call(each, _finding(each, parent.diagnosis)) for each in TRANSFORMATIONS.values()]
     if not called:
         return [each for each in calls if each.finding is None]
     asked = [each for each in calls if each.finding is not None]

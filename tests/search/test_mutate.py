@@ -8,37 +8,54 @@ import pytest
 
 from pipeline.plan.tasks.search_inputs import files_of
 from pipeline.records.configuration.search_settings import Search
+from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.diagnosed import Finding, FindingCode
 from pipeline.records.results.profiled import Interval
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Proposal
 from pipeline.search import mutate
-from pipeline.search.rewriting.catalogue import LANGUAGES
+from pipeline.search.rewriting.catalogue import TRANSFORMATIONS
 from pipeline.search.space import space_of
 from pipeline.search.strategy import Budget
 from pipeline.search.variants import variants_of
 from pipeline.search.writer import Workshop
 from tests.stages.test_generate import SPEC
 
-TOY = """extern "C" int toy(const float* x, float* y, long n) {
-    float sum = 0.0f;
-    for (long i = 0; i < n; ++i) {
-        sum += x[i];
-    }
-    y[0] = sum;
-    return 0;
-}
+TOY = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_up(x, y, n, BLOCK: tl.constexpr):
+    sum = 0.0
+    for start in range(0, n, BLOCK):
+        sum += tl.sum(tl.load(x + start + tl.arange(0, BLOCK)))
+    tl.store(y, sum)
+
+
+def launch(*, x, y):
+    add_up[(1,)](x, y, x.numel(), 64)
 """
+FEW, MEMORY, COMPUTE = (
+    FindingCode.FEW_LOADS_IN_FLIGHT,
+    FindingCode.MEMORY_BOUND,
+    FindingCode.COMPUTE_BOUND,
+)
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Workshop:
-    """A task with one C++ source that has one loop."""
+    """A task with one Triton source that has one loop."""
     (tmp_path / "kernels/toy").mkdir(parents=True)
-    (tmp_path / "kernels/toy/toy.cpp").write_text(TOY)
+    (tmp_path / "kernels/toy/toy.py").write_text(TOY)
     search = Search(name="", description="", strategy="mutate", rounds=4, variants_per_round=4)
-    spec = msgspec.structs.replace(SPEC, search=search)
+    toy = msgspec.structs.replace(
+        SPEC.implementations["cpp"], backend="triton", source="kernels/toy/toy.py", entry="launch"
+    )
+    spec = msgspec.structs.replace(
+        SPEC, search=search, implementations={"triton": toy}, source_digests={"triton": "0" * 20}
+    )
     return Workshop(spec=spec, repository=str(tmp_path), store=str(tmp_path / "store"))
 
 
@@ -71,9 +88,9 @@ def trials(shop: Workshop, proposals: list[Proposal], seconds: float, *codes: Fi
 
 def two_loops(shop: Workshop) -> None:
     """What was done to one of them can be done to the other one."""
-    again = TOY[TOY.index("    float sum") : TOY.index("    y[0]")].replace("sum", "more")
-    text = TOY.replace("    y[0] = sum;", f"{again}    y[0] = sum + more;")
-    Path(shop.repository, "kernels/toy/toy.cpp").write_text(text)
+    loop = TOY[TOY.index("    for start") : TOY.index("    tl.store")]
+    text = TOY.replace(loop, loop + loop.replace("x + start", "x + n + start"))
+    Path(shop.repository, "kernels/toy/toy.py").write_text(text)
 
 
 def failed(trial: Trial) -> Trial:
@@ -109,39 +126,39 @@ def test_the_declared_default_comes_first(shop: Workshop) -> None:
 def test_the_greatest_gain_first_and_kinds_in_turn(shop: Workshop) -> None:
     """What the finding with the greatest gain calls for stands before what the other one calls for."""
     start = propose(shop, [], 0)
-    parent = trials(shop, start, 1.0, FindingCode.NO_VECTORS, FindingCode.COMPUTE_BOUND)
-    assert names(propose(shop, parent)) == ["vector width=4", "split-K=2", "unroll=2", "ivdep"]
-    parent = trials(shop, start, 1.0, FindingCode.COMPUTE_BOUND, FindingCode.NO_VECTORS)
-    assert names(propose(shop, parent)) == ["vector width=4", "split-K=2", "ivdep", "unroll=2"]
+    parent = trials(shop, start, 1.0, MEMORY, COMPUTE)
+    assert names(propose(shop, parent)) == ["unroll=2", "stages=2", "unroll=4", "stages=3"]
+    parent = trials(shop, start, 1.0, COMPUTE, MEMORY)
+    assert names(propose(shop, parent)) == ["stages=2", "unroll=2", "stages=3", "unroll=4"]
 
 
 def test_the_ground_is_recorded(shop: Workshop) -> None:
     """Which finding, in whose words, what the rewrite does about it, and why the result stays."""
-    parent = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    parent = trials(shop, propose(shop, [], 0), 1.0, MEMORY)
     first = ground(propose(shop, parent)[0])
-    assert first["called_for_by"] == "no_vectors (measured)"
-    assert first["finding"] == "It is no_vectors."
-    assert first["because"] == "iterations run in lanes of one vector"
-    assert first["line"] == "3"
-    assert "declared as reductions" in first["keeps"]
+    assert first["called_for_by"] == "memory_bound (measured)"
+    assert first["finding"] == "It is memory_bound."
+    assert first["because"] == "loads of later iterations are under way"
+    assert first["line"] == "8"
+    assert "overlaps iterations" in first["keeps"]
 
 
 def test_what_nothing_calls_for_comes_last(shop: Workshop) -> None:
-    """Unrolling does nothing for a start of a call; it is tried when nothing else is left, and says so."""
-    start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    """Unrolling brings no more bytes; it is tried when nothing else is left, and says so."""
+    start = trials(shop, propose(shop, [], 0), 1.0, MEMORY)
     found = propose(shop, start, variants=100)
     called = [ground(each)["called_for_by"] for each in found]
     assert called == sorted(called, key="nothing".__eq__)
     uncalled = [each for each in found if ground(each)["called_for_by"] == "nothing"]
-    assert set(names(uncalled)) == {"unroll=2", "unroll=4", "unroll=8"}
+    assert set(names(uncalled)) == {"unroll=2", "unroll=4"}
     assert "finding" not in ground(uncalled[0])
 
 
 def test_nothing_comes_twice(shop: Workshop) -> None:
     """What was tried is not tried again, and the fastest becomes the parent."""
-    start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    start = trials(shop, propose(shop, [], 0), 1.0, FEW)
     first = propose(shop, start)
-    history = [*start, *trials(shop, first, 0.5, FindingCode.NO_VECTORS)]
+    history = [*start, *trials(shop, first, 0.5, FEW)]
     second = propose(shop, history, 2)
     texts = [each.source.text for each in (*first, *second) if each.source]
     assert len(set(texts)) == len(texts) == 8
@@ -152,7 +169,7 @@ def test_nothing_comes_twice(shop: Workshop) -> None:
 def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
     """A kind that made its parent slower, or failed, is tried on the next parent after all others."""
     two_loops(shop)
-    start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    start = trials(shop, propose(shop, [], 0), 1.0, FEW)
     first = propose(shop, start)
     slower, broken, equal, faster = first
     history = [
@@ -160,7 +177,7 @@ def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
         *trials(shop, [slower], 1.5),
         *(failed(each) for each in trials(shop, [broken], 1.0)),
         *trials(shop, [equal], 1.0),
-        *trials(shop, [faster], 0.5, FindingCode.NO_VECTORS),
+        *trials(shop, [faster], 0.5, FEW),
     ]
     harmful = set(names([slower, broken]))
     unknown = [name in harmful for name in names(propose(shop, history, 2, variants=100))]
@@ -176,12 +193,12 @@ def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
 def test_what_did_good_once_is_not_harmful(shop: Workshop) -> None:
     """One parent was slower with it, another one was not: its place stays."""
     two_loops(shop)
-    start = trials(shop, propose(shop, [], 0), 1.0, FindingCode.NO_VECTORS)
+    start = trials(shop, propose(shop, [], 0), 1.0, FEW)
     first = propose(shop, start, variants=1)
-    history = [*start, *trials(shop, first, 0.5, FindingCode.NO_VECTORS)]
+    history = [*start, *trials(shop, first, 0.5, FEW)]
     second = propose(shop, history, 2, variants=100)
     again = [each for each in second if names([each]) == names(first)][:1]
-    history += trials(shop, again, 2.0, FindingCode.NO_VECTORS)
+    history += trials(shop, again, 2.0, FEW)
     assert names(propose(remembering(shop, [*first, *again]), history, 3, variants=100)) == names(
         propose(shop, history, 3, variants=100)
     )
@@ -191,19 +208,28 @@ def test_a_folder_to_begin_with(shop: Workshop) -> None:
     """Its sources are measured beside the declared one, and only they are rewritten."""
     folder = Path(shop.repository, "mine")
     folder.mkdir()
-    (folder / "other.cpp").write_text(TOY.replace("sum", "all"))
+    (folder / "other.py").write_text(
+        TOY.replace("sum +=", "all +=").replace("sum = 0.0", "all = 0.0").replace("y, sum", "y, all")
+    )
     search = msgspec.structs.replace(shop.spec.search, folder="mine")
     files = files_of("mine", Path(shop.repository))
     shop = msgspec.structs.replace(shop, spec=msgspec.structs.replace(shop.spec, search=search, files=files))
     start = propose(shop, [], 0)
-    assert [each.source and each.source.author.name for each in start] == [None, "other.cpp"]
+    assert [each.source and each.source.author.name for each in start] == [None, "other.py"]
     history = [*trials(shop, start[:1], 0.5), *trials(shop, start[1:], 1.0)]
     assert all("all += " in each.source.text for each in propose(shop, history) if each.source)
 
 
 def test_every_finding_that_calls_says_why() -> None:
     """The catalogue's sentences are told to users: none is empty, and some finding calls for each rewrite."""
-    for kinds in LANGUAGES.values():
-        for transformation in kinds.values():
-            assert transformation.called_for_by
-            assert all(transformation.called_for_by.values()) and transformation.keeps
+    for transformation in TRANSFORMATIONS.values():
+        assert transformation.called_for_by
+        assert all(transformation.called_for_by.values()) and transformation.keeps
+
+
+def test_a_target_without_triton_is_refused(shop: Workshop) -> None:
+    """Got, and what to do instead."""
+    cpp = {"cpp": SPEC.implementations["cpp"]}
+    shop = msgspec.structs.replace(shop, spec=msgspec.structs.replace(shop.spec, implementations=cpp))
+    with pytest.raises(ConfigError, match=r"toy has none for this target \(it has: cpp\)"):
+        propose(shop, [], 0)

@@ -5,8 +5,6 @@ from pathlib import Path
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 
 MATMUL = Path("kernels/matmul/matmul_triton.py").read_text()
-PLAIN_MATMUL = Path("docs/rewriting/matmul_bias_gelu/plain.cpp").read_text()
-PLAIN_RMS_NORM = Path("docs/rewriting/rms_norm/plain.cpp").read_text()
 
 TWO_KERNELS = '''"""Matrix product, and bias with GELU in a second kernel."""
 
