@@ -41,7 +41,7 @@ SOURCES = (
     "measure/timer_cuda.py",
     "backends/abi.py",
     "backends/cpp/compiler.py",
-    "backends/cpp/launch.py",
+    "backends/cpp/loading.py",
 )
 """What the figures come from, below `pipeline/`: checkouts of different states do not share them."""
 LIBRARY = "ceilings.so"
