@@ -19,7 +19,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.planning.specs import AggregateSpec, GenerateSpec
 from pipeline.records.record import read_record
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
-from pipeline.search.space import Subspace, recorded_space, space_of
+from pipeline.search.spaces.search_space import Subspace, recorded_space, space_of
 
 ROOT = Path("artifacts")
 WIDTH = 13  # of the first column

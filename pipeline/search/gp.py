@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.records.configuration.search_settings import Gp
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.lattice import Field
-from pipeline.search.learned import lessons, single_objective
-from pipeline.search.optuna_study import Plan, Values, ask
+from pipeline.search.sampling.lattice_study import Plan, Values, ask
 from pipeline.search.sampling.samplers import Sampler
-from pipeline.search.space import Point, Space
+from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget
+from pipeline.search.trial_losses import lessons, single_objective
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:

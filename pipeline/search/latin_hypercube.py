@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.allocation import evenly
-from pipeline.search.lattice import Field, Lattice, Vector
-from pipeline.search.space import Point, Space
+from pipeline.search.implementation_shares import evenly
+from pipeline.search.spaces.lattice import Field, Lattice, Vector
+from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget
 
 

@@ -8,7 +8,7 @@ from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.space import Point, Space
+from pipeline.search.spaces.search_space import Point, Space
 
 Settings = TypeVar("Settings", bound=Record)
 Identity = tuple[str, tuple[tuple[str, TunableValue], ...]]

@@ -23,7 +23,7 @@ from pipeline.records.results.mutated import EFFORT, Mutant, MutantRecord, Mutat
 from pipeline.records.results.variant import Variant
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes.fork_server import ForkServer
-from pipeline.search.space import constants_of, subspace
+from pipeline.search.spaces.search_space import constants_of, subspace
 from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.integrity import write_sealed

@@ -113,7 +113,7 @@ _ROWS = (
         inputs=(Input(name="history", stages=("compile", "verify", "profile"), rounds="earlier"),),
         per_round=True,
         rooms=BASE | {"search", "performance"},
-        preload=("pipeline.search.grid", "pipeline.search.random"),
+        preload=("pipeline.search.strategies.grid", "pipeline.search.strategies.random"),
     ),
     Stage(
         name="compile",

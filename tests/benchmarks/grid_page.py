@@ -13,8 +13,8 @@ from pipeline.records.configuration.search_settings import Search, StrategyName
 from pipeline.records.results.profiled import Interval
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.report.tables.search_columns import configuration
-from pipeline.search.simulate import Recording, simulate
-from pipeline.search.space import space_of
+from pipeline.search.simulated_search import Recording, simulate
+from pipeline.search.spaces.search_space import space_of
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks.grid_scores import PART, WANTED, Score, allowed, chance, good, needed, score, verdict
 from tests.benchmarks.machine import where
@@ -193,7 +193,7 @@ def _searches(study: "Study", shares: Sequence[Interval | None]) -> str:
 def _replays(replayed: Sequence[Replayed], study: "Study") -> str:
     drawn = allowed(len(_times(study)))
     lines = [
-        f"{REPLAYS} seeds per strategy look up the times of the grid (`pipeline.search.simulate`). Nothing is "
+        f"{REPLAYS} seeds per strategy look up the times of the grid (`pipeline.search.simulated_search`). Nothing is "
         "measured, and there is no noise between two lookups.",
         "",
         f"| strategy | share of the best speed | searches that reach it in {drawn} | measurements that half of them need |",

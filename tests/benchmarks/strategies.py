@@ -24,8 +24,8 @@ from pipeline.plan.identity.import_closure import Code
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
 from pipeline.records.search.recorded_space import RecordedSpace
-from pipeline.search.registry import module
-from pipeline.search.simulate import Recording
+from pipeline.search.simulated_search import Recording
+from pipeline.search.strategy_registry import module
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks import strategies_page
 from tests.benchmarks.figures import KEPT, ROOT
@@ -233,7 +233,7 @@ def settings(strategy: str, evaluations: int) -> dict[str, Any]:
 
 def _our_code(strategy: str) -> str:
     """Of what proposes: a strategy that changed runs again."""
-    return Code(ROOT).digest("pipeline.search.simulate", module(strategy))
+    return Code(ROOT).digest("pipeline.search.simulated_search", module(strategy))
 
 
 def _their_code(packages: Path) -> str:

@@ -1,8 +1,8 @@
 """Searches on recorded spaces, ours and Kernel Tuner's. In: a space, strategies. Out: what each found.
 
 Both see one table: the median of the recorded samples, and the recorded failures. Ours run in
-`pipeline.search.simulate`, in rounds; Kernel Tuner's in its own simulation mode, on a cache file in which
-each time is that median, with the conditions of the T1 file as its restrictions.
+`pipeline.search.simulated_search`, in rounds; Kernel Tuner's in its own simulation mode, on a cache file in
+which each time is that median, with the conditions of the T1 file as its restrictions.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record, from_plain
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
-from pipeline.search.simulate import Recording, simulate
+from pipeline.search.simulated_search import Recording, simulate
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.processor_limit import Spent, processor_limit
 

@@ -13,7 +13,7 @@ import pytest
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.outcome import Outcome
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
-from pipeline.search.simulate import Recording
+from pipeline.search.simulated_search import Recording
 from tests.benchmarks.curves_svg import Line, Panel, colours_of, picture, ticks
 from tests.benchmarks.processor_limit import Spent, processor_limit
 from tests.benchmarks.strategies import settings

@@ -15,7 +15,7 @@ from pipeline.records.record import from_plain, read_record, to_json
 from pipeline.records.results.profiled import Interval
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.space import Space, Subspace
+from pipeline.search.spaces.search_space import Space, Subspace
 from tests.benchmarks import grid_page
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.grid_page import Replayed, page, recorded, replays

@@ -24,8 +24,8 @@ from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.compiled import CompileOutput, CompileRecord
 from pipeline.records.results.profiled import Interval
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.history import read_history
-from pipeline.search.learned import best
+from pipeline.search.trial_history import read_history
+from pipeline.search.trial_losses import best
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks import grid_page
 from tests.benchmarks.figures import KEPT, ROOT

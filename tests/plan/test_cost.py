@@ -9,7 +9,7 @@ from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.memoize import Memoized
 from pipeline.plan.tasks import resolution, stage_specs, task_maker
 from pipeline.records import record
-from pipeline.search.space import Subspace
+from pipeline.search.spaces.search_space import Subspace
 from pipeline.store.many import Files
 from tests.plan.project import Project
 

@@ -9,8 +9,8 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.results.profiled import Interval
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.search_trial import Trial
-from pipeline.search import registry
-from pipeline.search.space import Point, Space, Subspace
+from pipeline.search import strategy_registry
+from pipeline.search.spaces.search_space import Point, Space, Subspace
 from pipeline.search.strategy import Budget
 
 Judge = Callable[[Point], float | Outcome]
@@ -109,7 +109,9 @@ def play(name: str, space: Space, judge: Judge, budget: Budget) -> list[list[Poi
     proposed: list[list[Point]] = []
     shares: Sequence[float] = budget.search.screening() if budget.search else ()
     for number in range(budget.rounds):
-        points = registry.strategy(name)(space, history, msgspec.structs.replace(budget, round=number))
+        points = strategy_registry.strategy(name)(
+            space, history, msgspec.structs.replace(budget, round=number)
+        )
         proposed.append(points)
         share = shares[number] if shares else 1.0
         history += [trial(point, judge, number, share) for point in points]

@@ -10,8 +10,8 @@ from pipeline.records.configuration.search_settings import Search, SuccessiveHal
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.profiled import Interval
-from pipeline.search import registry
-from pipeline.search.space import Point, Space
+from pipeline.search import strategy_registry
+from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, identity
 from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
 
@@ -23,7 +23,7 @@ PARTIAL = ("ablation",)
 
 
 WRITING = ("llm", "candidates", "inductor", "mutate")
-TUNING = tuple(name for name in registry.NAMES if name not in WRITING)
+TUNING = tuple(name for name in strategy_registry.NAMES if name not in WRITING)
 """Those that write sources propose something else, and have tests of their own."""
 
 
@@ -59,7 +59,11 @@ def check(name: str, space: Space, judge: Judge, given: Budget) -> list[Point]:
 
 def test_signature(name: str) -> None:
     """One function with the interface's arguments."""
-    assert list(inspect.signature(registry.strategy(name)).parameters) == ["space", "history", "budget"]
+    assert list(inspect.signature(strategy_registry.strategy(name)).parameters) == [
+        "space",
+        "history",
+        "budget",
+    ]
 
 
 def test_no_budget_is_the_whole_space(name: str) -> None:
@@ -193,9 +197,9 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
         for each in history
     ]
     third = msgspec.structs.replace(given, round=3)
-    propose = registry.strategy("successive_halving")
+    propose = strategy_registry.strategy("successive_halving")
     assert propose(SPACE, history, third) == propose(SPACE, lies, third)
-    say = registry.remarks("successive_halving")
+    say = strategy_registry.remarks("successive_halving")
     assert say is not None
     assert say([], third) == (
         "round 3 measures on a shape that is shorter than the workload's (M up to 16 times, not below 64): "
@@ -206,7 +210,7 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
 
 def test_nsga2_says_what_it_goes_without() -> None:
     """Nothing was measured of energy here: it says so, and searches by the rest."""
-    say = registry.remarks("nsga2")
+    say = strategy_registry.remarks("nsga2")
     assert say is not None
     history = [trial(point, easy, 0) for point in SPACE.points()[:5]]
     assert say(history, budget("nsga2", rounds=2, variants=5)) == (
@@ -218,7 +222,7 @@ def test_nsga2_says_what_it_goes_without() -> None:
 def test_unknown_strategy() -> None:
     """The error lists the known ones."""
     with pytest.raises(ConfigError, match="search: got 'gird', expected one of grid, random"):
-        registry.strategy("gird")
+        strategy_registry.strategy("gird")
 
 
 def test_an_ablation_switches_one_technique_off_at_a_time() -> None:

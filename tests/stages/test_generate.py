@@ -21,8 +21,8 @@ from pipeline.records.results.profiled import ProfileOutput
 from pipeline.records.results.variant import Generated
 from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 from pipeline.records.search.written_source import Author, Proposal, SourceRecord
-from pipeline.search.history import read_history
-from pipeline.search.writer import Workshop
+from pipeline.search.source_writer import Workshop
+from pipeline.search.trial_history import read_history
 from pipeline.stages.generate import generate, main
 
 IMPLEMENTATION = Implementation(

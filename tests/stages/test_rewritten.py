@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.search.rewriting.catalogue import TRANSFORMATIONS
 from pipeline.search.rewriting.rewrite import Source
+from pipeline.search.rewriting.rewrite_catalogue import TRANSFORMATIONS
 from tests.search.rewriting.sources import H200, MATMUL, TWO_KERNELS
 from tests.stages.written import Task
 

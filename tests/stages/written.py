@@ -15,8 +15,8 @@ from pipeline.records.results.profiled import ProfileOutput
 from pipeline.records.results.variant import Generated
 from pipeline.records.results.verified import VerifyOutput
 from pipeline.records.search.written_source import Author, Proposal, WrittenSource
-from pipeline.search.space import space_of
-from pipeline.search.variants import variants_of
+from pipeline.search.proposed_variants import variants_of
+from pipeline.search.spaces.search_space import space_of
 from pipeline.store.outputs import put_output
 
 AUTHOR = Author(writer="candidates", name="test")

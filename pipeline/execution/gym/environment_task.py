@@ -13,8 +13,8 @@ from pipeline.records.layout import spec_path
 from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 from pipeline.records.record import Record, read_record
-from pipeline.search.agents.contract import LANGUAGE
-from pipeline.search.space import Subspace, space_of
+from pipeline.search.agents.kernel_contract import LANGUAGE
+from pipeline.search.spaces.search_space import Subspace, space_of
 
 _PLANNING = threading.Lock()
 """Hydra has one state for all threads of a process."""

@@ -27,8 +27,8 @@ from pipeline.records.results.collection import Result
 from pipeline.records.results.profiled import Interval, Verdict
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.written_source import Author, Proposal, WrittenSource
-from pipeline.search.agents.reading import foreign_file
-from pipeline.search.variants import variants_of
+from pipeline.search.agents.answer_parsing import foreign_file
+from pipeline.search.proposed_variants import variants_of
 
 AUTHOR = Author(writer="candidates", name="environment")
 REMEMBERED = 1000  # verdicts, the latest: an older one comes from the store

@@ -7,9 +7,9 @@ from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.search.brief import Brief
-from pipeline.search.agents.contract import contract_of
-from pipeline.search.agents.scene import read_text
-from pipeline.search.agents.showing import device_lines, promise_lines
+from pipeline.search.agents.kernel_contract import contract_of
+from pipeline.search.agents.prompt_text import device_lines, promise_lines
+from pipeline.search.agents.round_context import read_text
 
 
 class Action(Record, frozen=True, kw_only=True):

@@ -26,10 +26,10 @@ from pipeline.execution.sweep.job_folders import writing
 from pipeline.execution.sweep.sweeper_settings import SweepConfiguration, SweepLimits, read_settings
 from pipeline.execution.sweep.swept_space import Swept, read_space
 from pipeline.records.errors import SweepError
-from pipeline.search.sampling.opening import Purpose, exploration
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
-from pipeline.search.sampling.storage import shown
 from pipeline.search.sampling.study import Answer, Evaluated, Exploration, Failed, Measured
+from pipeline.search.sampling.study_opening import Purpose, exploration
+from pipeline.search.sampling.study_storage import shown
 
 
 class HydraSweep:

@@ -9,8 +9,8 @@ import msgspec
 
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, from_plain
+from pipeline.search.sampling.parameter_space import Scalar
 from pipeline.search.sampling.samplers import CLASSES, Direction, Sampler, Setting
-from pipeline.search.sampling.space import Scalar
 
 BATCH = 8
 

@@ -25,7 +25,7 @@ from hydra.errors import HydraException
 
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
-from pipeline.search.sampling.space import Choice, Interval, Parameter, Scalar, Space, Steps
+from pipeline.search.sampling.parameter_space import Choice, Interval, Parameter, Scalar, Space, Steps
 
 TAGS = ("int", "log")
 

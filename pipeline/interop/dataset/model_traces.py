@@ -11,7 +11,7 @@ from pipeline.records.errors import StoreError
 from pipeline.records.layout import entry_path
 from pipeline.records.record import read_record
 from pipeline.records.search.model_attempt import Answer, Asked, Attempt
-from pipeline.search.agents.answers import STAGE
+from pipeline.search.agents.answer_cache import STAGE
 from pipeline.store.entries import RECORD
 
 

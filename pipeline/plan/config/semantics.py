@@ -28,7 +28,7 @@ from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.record import Record
-from pipeline.search.registry import NAMES, members
+from pipeline.search.strategy_registry import NAMES, members
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),

@@ -20,7 +20,9 @@ from pipeline.records.record import Record, digest_bytes, digest_parts, read_rec
 from pipeline.store.atomic import write_atomic
 
 PACKAGE = "pipeline"
-REGISTRIES = frozenset({"pipeline.backends.registry", "pipeline.search.registry", "pipeline.stages.optional"})
+REGISTRIES = frozenset(
+    {"pipeline.backends.registry", "pipeline.search.strategy_registry", "pipeline.stages.optional"}
+)
 """Modules that reach others by name: a task depends on the member that it names, not on the others."""
 
 

@@ -14,10 +14,10 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.entry_points import entry_points
 from pipeline.records.planning.specs import Build
 from pipeline.records.record import digest
-from pipeline.search.registry import OF_OPTUNA, members, module
+from pipeline.search.strategy_registry import OF_OPTUNA, members, module
 
 REPLAY = "pipeline.interop.replay"
-PRUNING = "pipeline.search.prune_static"
+PRUNING = "pipeline.search.static_pruning"
 """What `pipeline.stages.optional` imports: only the tasks that replay or prune depend on it."""
 FORMATS = "kernelmill.formats"
 """Entry points of those that read recorded measurements."""

@@ -22,7 +22,7 @@ from pipeline.records.formula import names_in
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.recorded_space import RecordedFile, RecordedSpace
-from pipeline.search.space import constants_of
+from pipeline.search.spaces.search_space import constants_of
 
 RECORDED = "recorded"
 """The backend of a kernel that is known by its measurements alone, and the space that they have."""

@@ -14,7 +14,7 @@ from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import evaluate_number, names_in
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.search.space import Subspace, Tunables, subspace
+from pipeline.search.spaces.search_space import Subspace, Tunables, subspace
 
 
 class Impossible(Exception):

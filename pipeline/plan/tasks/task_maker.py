@@ -37,8 +37,8 @@ from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, digest
 from pipeline.records.search.brief import Brief
-from pipeline.search.registry import diagnosis, writer
-from pipeline.search.space import constants_of
+from pipeline.search.spaces.search_space import constants_of
+from pipeline.search.strategy_registry import diagnosis, writer
 
 T = TypeVar("T")
 

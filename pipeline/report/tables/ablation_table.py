@@ -24,8 +24,8 @@ from pipeline.records.results.profiled import Interval, Profiled
 from pipeline.report.tables.search_columns import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables.variants_table import row_table
 from pipeline.report.winner_selection import costs_of, inverse
-from pipeline.search.space import Subspace, space_of
-from pipeline.search.techniques import Without, without_each
+from pipeline.search.spaces.search_space import Subspace, space_of
+from pipeline.search.spaces.technique_removal import Without, without_each
 
 if TYPE_CHECKING:
     import pyarrow as pa

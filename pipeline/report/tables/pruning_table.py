@@ -15,7 +15,7 @@ from pipeline.records.record import Record
 from pipeline.records.results.collection import Collected, Result
 from pipeline.report.tables.search_columns import TASK, task_cells
 from pipeline.report.tables.variants_table import row_table
-from pipeline.search.prune_static import reason
+from pipeline.search.static_pruning import reason
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.record import Record
-from pipeline.search.sampling.space import Choice, Interval, Space
+from pipeline.search.sampling.parameter_space import Choice, Interval, Space
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

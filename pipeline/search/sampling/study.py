@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.records.record import Record
+from pipeline.search.sampling.parameter_space import Point, Scalar, Space
 from pipeline.search.sampling.samplers import Direction
-from pipeline.search.sampling.space import Point, Scalar, Space
-from pipeline.search.sampling.storage import understandable
+from pipeline.search.sampling.study_storage import understandable
 
 if TYPE_CHECKING:
     from optuna.study import Study

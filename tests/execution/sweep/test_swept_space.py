@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.execution.sweep.swept_space import read_space
 from pipeline.records.errors import ConfigError
-from pipeline.search.sampling.space import Choice, Interval, Steps
+from pipeline.search.sampling.parameter_space import Choice, Interval, Steps
 
 GROUPS = {"workload": ("decode", "prefill", "vit")}
 

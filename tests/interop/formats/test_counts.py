@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.search.space import Subspace, recorded_space
+from pipeline.search.spaces.search_space import Subspace, recorded_space
 from tests.interop.formats.recorded import recorded
 
 Grid = dict[str, npt.NDArray[np.int64]]

@@ -9,7 +9,7 @@ import pytest
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.records.errors import FormatError
 from pipeline.records.search.recorded_space import RecordedArgument
-from pipeline.search.space import recorded_space
+from pipeline.search.spaces.search_space import recorded_space
 from tests.interop.formats.files import T1, written
 
 PLACE = "ConfigurationSpace.TuningParameters"

@@ -15,7 +15,7 @@ from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.compiled import CompileOutput
 from pipeline.records.results.profiled import Profiled, ProfileOutput
 from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.search.history import read_history
+from pipeline.search.trial_history import read_history
 from pipeline.track.stores.mlflow_store import open_store
 from tests.interop.formats.recorded import recorded
 from tests.interop.replay.chain import Chain

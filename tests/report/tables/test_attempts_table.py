@@ -6,7 +6,7 @@ from pipeline.records.results.collection import Collected
 from pipeline.records.results.variant import Generated
 from pipeline.records.search.model_attempt import AnswerOutcome, Asked, Attempt, Template
 from pipeline.report.tables.attempts_table import agent_uses, attempts_table, together
-from pipeline.search.diagnosing import _row as row_of
+from pipeline.search.trial_diagnosis import _row as row_of
 from tests.search.agents.making import agent, spec
 
 CODER = Template(name="coder", version="7", digest="d")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.search.rewriting import triton_loops
-from pipeline.search.rewriting.catalogue import TRANSFORMATIONS
 from pipeline.search.rewriting.rewrite import Source
+from pipeline.search.rewriting.rewrite_catalogue import TRANSFORMATIONS
 
 TRITON = """
 @triton.jit

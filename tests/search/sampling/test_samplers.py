@@ -7,9 +7,9 @@ import pytest
 
 from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.search.sampling import samplers
+from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
 from pipeline.search.sampling.samplers import COUNTED as COUNTING
-from pipeline.search.sampling.space import Choice, Interval, Space, Steps
 from tests.search.sampling.toy import COUNTED, MIXED, NUMBERS, opened, quadratic, run
 
 pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")

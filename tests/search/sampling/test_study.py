@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.records.errors import ConfigError, StoreError
+from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.samplers import Sampler
-from pipeline.search.sampling.space import Choice, Interval, Space, Steps
-from pipeline.search.sampling.storage import shown
 from pipeline.search.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, Measured
+from pipeline.search.sampling.study_storage import shown
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic, run
 
 optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")

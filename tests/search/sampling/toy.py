@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.search.sampling.opening import Purpose, exploration
+from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.samplers import Sampler
-from pipeline.search.sampling.space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.study import Exploration, Measured
+from pipeline.search.sampling.study_opening import Purpose, exploration
 
 NUMBERS = Space(parameters=(Interval(name="x", low=-4.0, high=4.0), Steps(name="y", first=-8, count=17)))
 COUNTED = Space(

@@ -1,0 +1,56 @@
+"""Answers that are paid for are kept: a Request in; its Answer from the store, or from the endpoint, out.
+
+An answer is an entry of the artifact store, named by the whole request, with the prompt and the text as files
+to read. A round that is run again asks only what was not answered before.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.records.search.model_attempt import Answer, Request
+from pipeline.search.agents.chat_client import Client, NoAnswer
+from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
+
+STAGE = "answers"
+PROMPT, TEXT = "prompt.md", "answer.md"
+
+
+class Answers:
+    """The answers of one endpoint; may be used from several threads."""
+
+    def __init__(self, root: Path, client: Callable[[], Client]) -> None:
+        """`client` is called for the first answer that is not kept: the others need no key, no endpoint."""
+        self._root = root
+        self._client = client
+        self.kept = 0
+        """How many were there already."""
+        self.received = 0
+
+    def of(self, request: Request) -> Answer | NoAnswer:
+        """The answer to a request.
+
+        Raises
+        ------
+        AgentError
+            The endpoint is not there or does not let us in.
+        StoreError
+            The answer cannot be written.
+        """
+        entry = request.entry
+        bring_entries(self._root, STAGE, [entry])
+        kept = find_entry(self._root, STAGE, entry, Answer)
+        if kept is not None:
+            self.kept += 1
+            return kept
+        answer = self._client().ask(request)
+        if isinstance(answer, Answer):
+            self.received += 1
+            self._keep(answer)
+        return answer
+
+    def _keep(self, answer: Answer) -> None:
+        parts = [f"# {message.role}\n\n{message.content}\n" for message in answer.request.messages]
+        with new_entry(self._root, STAGE, answer.request.entry) as folder:
+            (folder / PROMPT).write_text("\n".join(parts))
+            (folder / TEXT).write_text(answer.text)
+            put_record(folder, answer)

@@ -1,0 +1,269 @@
+"""One question to an OpenAI-compatible endpoint: a Request in; an Answer, or how asking it failed, out.
+
+Busy, slow and broken endpoints are asked again, a bounded number of times. What no further try can mend (no
+connection, no right, no credit, no such model) is an AgentError; it ends the round.
+"""
+
+import contextlib
+import datetime
+import email.utils
+import importlib.util
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pipeline.records.configuration.agent_settings import Agent
+from pipeline.records.errors import AgentError
+from pipeline.records.record import Record
+from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Request
+from pipeline.search.agents.api_key import Key
+from pipeline.search.agents.chat_protocol import Completion, read_completion
+
+if TYPE_CHECKING:
+    import openai
+
+MISSING = "search=llm needs the package openai: pip install 'kernelmill[llm]'"
+LARGEST = 8 << 20  # bytes of a response: more is not read
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_HTTP = ("httpx", "httpx2")
+_SHOWN = 300  # characters of an endpoint's own words
+
+
+class NoAnswer(Record, frozen=True, kw_only=True):
+    """Asking ended without an answer."""
+
+    outcome: AnswerOutcome
+    reason: str
+    tries: int
+
+
+class _Trouble(Exception):
+    """One try failed; `wait` is what the endpoint wants us to wait, in seconds."""
+
+    def __init__(
+        self, outcome: AnswerOutcome | None, reason: str, *, final: bool = False, wait: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        """None: the endpoint cannot be used at all."""
+        self.reason = reason
+        self.final = final
+        self.wait = wait
+
+
+class Client:
+    """Asks one endpoint; may be used from several threads."""
+
+    def __init__(self, agent: Agent, key: Key, wait: Callable[[float], None] = time.sleep) -> None:
+        """Open it; nothing is sent yet.
+
+        Raises
+        ------
+        AgentError
+            The package `openai` is not installed.
+        """
+        self._agent = agent
+        self._key = key
+        self._wait = wait
+        self._client = _open(agent, key)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    def ask(self, request: Request) -> Answer | NoAnswer:
+        """Ask, and again where it may help.
+
+        Raises
+        ------
+        AgentError
+            The endpoint is not there or does not let us in.
+        """
+        agent = self._agent
+        for number in range(1, agent.tries + 1):
+            started = time.monotonic()
+            try:
+                found = self._try(request)
+            except _Trouble as trouble:
+                last = trouble
+            else:
+                return _answer(request, found, time.monotonic() - started, number)
+            pause = max(agent.backoff_seconds * 2 ** (number - 1), last.wait or 0.0)
+            if last.final or pause > agent.wait_at_most or number == agent.tries:
+                break
+            self._wait(pause)
+        reason = last.reason
+        if last.wait is not None and last.wait > agent.wait_at_most:
+            reason += f"; it wants {last.wait:g} s of patience, wait_at_most is {agent.wait_at_most:g} s"
+        reason += f" (after {number} {'try' if number == 1 else 'tries'})"
+        if last.outcome is None:
+            raise AgentError(f"{agent.base_url}: {reason}")
+        return NoAnswer(outcome=last.outcome, reason=reason, tries=number)
+
+    def _try(self, request: Request) -> Completion:
+        with self._told():
+            content = self._send(request)
+        found = read_completion(content)
+        if isinstance(found, str):
+            raise _Trouble(AnswerOutcome.MALFORMED, self._key.hide(found))
+        hide = self._key.hide
+        return Completion(
+            model=hide(found.model) if found.model else None,
+            text=hide(found.text),
+            refusal=hide(found.refusal) if found.refusal else None,
+            finish=hide(found.finish) if found.finish else None,
+            prompt_tokens=found.prompt_tokens,
+            completion_tokens=found.completion_tokens,
+        )
+
+    def _send(self, request: Request) -> bytes:
+        """The response's bytes; read piece by piece, because one that drips would never time out."""
+        deadline = time.monotonic() + self._agent.seconds_at_most
+        parameters = _parameters(request, self._agent)
+        with self._client.chat.completions.with_streaming_response.create(**parameters) as response:
+            parts: list[bytes] = []
+            size = 0
+            for part in response.iter_bytes():
+                size += len(part)
+                if time.monotonic() > deadline:
+                    raise _Trouble(AnswerOutcome.TIMED_OUT, _no_answer_in(self._agent))
+                if size > LARGEST:
+                    raise _Trouble(AnswerOutcome.MALFORMED, f"more than {LARGEST} bytes", final=True)
+                parts.append(part)
+        return b"".join(parts)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of the package become ours; their own texts and causes may hold the request's headers."""
+        import openai
+
+        trouble: _Trouble
+        try:
+            yield
+            return
+        except openai.APITimeoutError:
+            trouble = _Trouble(AnswerOutcome.TIMED_OUT, _no_answer_in(self._agent))
+        except openai.APIStatusError as error:
+            trouble = self._status(error)
+        except openai.APIConnectionError as error:
+            trouble = _Trouble(None, f"no connection: {self._said(error.__cause__ or error)}")
+        except openai.OpenAIError as error:
+            trouble = _Trouble(AnswerOutcome.MALFORMED, f"the package openai gave up: {self._said(error)}")
+        except Exception as error:
+            names = _http_errors(error)
+            if not names:
+                raise
+            late = "TimeoutException" in names
+            trouble = (
+                _Trouble(AnswerOutcome.TIMED_OUT, _no_answer_in(self._agent))
+                if late
+                else _Trouble(AnswerOutcome.MALFORMED, f"the answer broke off: {self._said(error)}")
+            )
+        # Outside of the handlers, so that no traceback leads to what the package knew.
+        raise trouble
+
+    def _status(self, error: "openai.APIStatusError") -> _Trouble:
+        status = error.status_code
+        said = f"HTTP {status}: {self._said(error)}"
+        wait = _retry_after(error.response.headers)
+        if status in (401, 403, 404) or getattr(error, "code", None) == "insufficient_quota":
+            return _Trouble(None, said, final=True)
+        if status == 429:
+            return _Trouble(AnswerOutcome.RATE_LIMITED, said, wait=wait)
+        if status == 408:
+            return _Trouble(AnswerOutcome.TIMED_OUT, said, wait=wait)
+        if status >= 500:
+            return _Trouble(AnswerOutcome.SERVER_ERROR, said, wait=wait)
+        return _Trouble(AnswerOutcome.REJECTED, said, final=True)
+
+    def _said(self, error: object) -> str:
+        """One short line of it, without the key."""
+        body = getattr(error, "body", None)
+        text = body.get("message") if isinstance(body, dict) else None
+        line = " ".join(self._key.hide(str(text or error)).split())
+        return line[:_SHOWN] or type(error).__name__
+
+
+def check_package() -> None:
+    """Whether the endpoint could be asked; the package is not imported.
+
+    Raises
+    ------
+    AgentError
+        It is not installed.
+    """
+    if importlib.util.find_spec("openai") is None:
+        raise AgentError(MISSING)
+
+
+def _open(agent: Agent, key: Key) -> "openai.OpenAI":
+    try:
+        import openai
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        raise AgentError(MISSING) from None
+    # A proxy is for what is outside of this machine; a redirect could take the key elsewhere.
+    local = urlsplit(agent.base_url).hostname in _LOOPBACK
+    http = openai.DefaultHttpxClient(
+        timeout=agent.seconds_at_most, trust_env=not local, follow_redirects=False
+    )
+    return openai.OpenAI(
+        base_url=agent.base_url,
+        api_key=key.reveal(),
+        timeout=agent.seconds_at_most,
+        max_retries=0,
+        http_client=http,
+    )
+
+
+def _parameters(request: Request, agent: Agent) -> dict[str, Any]:
+    """What the protocol calls them."""
+    parameters: dict[str, Any] = {
+        "model": request.model,
+        "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+        agent.tokens_parameter: request.tokens_at_most,
+        "seed": request.seed,
+    }
+    if request.temperature is not None:
+        parameters["temperature"] = request.temperature
+    return parameters
+
+
+def _answer(request: Request, found: Completion, seconds: float, tries: int) -> Answer:
+    return Answer(
+        request=request,
+        model=found.model,
+        text=found.text,
+        refusal=found.refusal,
+        finish=found.finish,
+        prompt_tokens=found.prompt_tokens,
+        completion_tokens=found.completion_tokens,
+        seconds=seconds,
+        tries=tries,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _http_errors(error: Exception) -> list[str]:
+    """What the library beneath the package `openai` calls an error; empty where it is not one of its own.
+
+    The package has changed that library, so it is not imported here.
+    """
+    return [each.__name__ for each in type(error).__mro__ if each.__module__.partition(".")[0] in _HTTP]
+
+
+def _no_answer_in(agent: Agent) -> str:
+    return f"no answer in {agent.seconds_at_most:g} s"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the endpoint wants us to wait (RFC 9110, section 10.2.3), where it says so."""
+    value = headers.get("retry-after", "").strip()
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(value))
+    with contextlib.suppress(ValueError):
+        moment = email.utils.parsedate_to_datetime(value)
+        return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+    return None

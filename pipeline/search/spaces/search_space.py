@@ -1,0 +1,267 @@
+"""The space of a task: tunables narrowed by the optimization, constraints solved. In: records. Out: points.
+
+The rules are not tried point by point: `solving` counts the valid points and numbers them, however many.
+"""
+
+import functools
+import itertools
+import math
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.records.configuration.kernel import Constraint, Implementation, Tunable, TunableValue
+from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.formula import ELEMENT_BYTES
+from pipeline.records.planning.problem import Problem
+from pipeline.records.planning.specs import GenerateSpec
+from pipeline.records.record import Record
+from pipeline.records.results.variant import Pruned
+from pipeline.records.search.recorded_space import RecordedSpace
+
+if TYPE_CHECKING:
+    from pipeline.search.spaces.constraint_solver import Solver
+    from pipeline.search.spaces.solution_counting import Rows
+
+Tunables = dict[str, TunableValue]
+Point = tuple[str, Tunables]
+"""Implementation and the values of its tunables."""
+
+
+class Subspace(Record, frozen=True, kw_only=True, dict=True):
+    """What one implementation contributes."""
+
+    implementation: str
+    values: dict[str, tuple[TunableValue, ...]]
+    """Tunable -> the values that it may take here; one where it does not vary."""
+    default: Tunables
+    constraints: tuple[Constraint, ...]
+    constants: Tunables
+    """What the rules may name beside the tunables: dimensions, limits, attributes, `itemsize`."""
+    techniques: dict[str, tuple[str, TunableValue]] = {}
+    """Tunable -> the technique that it expresses, and the value that switches it off."""
+
+    @property
+    def size(self) -> int:
+        """Number of points before the constraints."""
+        return math.prod(len(values) for values in self.values.values())
+
+    @property
+    def count(self) -> int:
+        """Number of valid points, exact. Visits no point, unless a rule is wide (docs/guide/spaces.md)."""
+        return self.solver.count
+
+    @functools.cached_property
+    def solver(self) -> "Solver":
+        """Its rules as tables, made once.
+
+        Raises
+        ------
+        FormulaError
+            A rule names what is not there, or cannot be evaluated.
+        """
+        from pipeline.search.spaces.constraint_solver import Solver
+
+        return Solver(self.values, [each.rule for each in self.constraints], self.constants)
+
+    def points(self) -> list[Tunables]:
+        """All valid points, in the order of the product of the declared values."""
+        import numpy as np
+
+        rows = np.concatenate([*self.solver.blocks(), np.zeros((0, len(self.values)), dtype=np.int64)])
+        ordered = rows[np.lexsort(rows.T[::-1])] if self.values else rows
+        return self.named(ordered)
+
+    def has_point(self) -> bool:
+        """Whether any point is valid."""
+        return any(len(rows) for rows in self.solver.blocks()) if self.solver.wide else self.count > 0
+
+    def contains(self, tunables: Mapping[str, TunableValue]) -> bool:
+        """Whether it is a valid point: every tunable has one of its values, and the rules hold."""
+        row = self._row(tunables)
+        return row is not None and bool(self.solver.allows(_rows([row]))[0])
+
+    def neighbours(self, tunables: Mapping[str, TunableValue], reach: int | None = None) -> list[Tunables]:
+        """The valid points that differ in one tunable, in the order of tunables and values.
+
+        With `reach` only those whose value is at most so many places away, in the order declared. The point
+        itself need not be valid, but has to have declared values.
+        """
+        row = self._row(tunables)
+        if row is None:
+            return []
+        near = [
+            [*row[:place], number, *row[place + 1 :]]
+            for place, values in enumerate(self.values.values())
+            for number in range(len(values))
+            if number != row[place] and (reach is None or abs(number - row[place]) <= reach)
+        ]
+        rows = _rows(near) if near else _rows([row])[:0]
+        return self.named(rows[self.solver.allows(rows)])
+
+    def pruned(self) -> tuple[Pruned, ...]:
+        """What each rule excludes of that which the rules before it leave."""
+        left = self.solver.counts_by_rule()
+        counts: list[int | None] = [None] * len(self.constraints)
+        if left is not None:
+            counts = [before - after for before, after in itertools.pairwise(left)]
+        return tuple(
+            Pruned(implementation=self.implementation, rule=rule.rule, reason=rule.reason, count=count)
+            for rule, count in zip(self.constraints, counts, strict=True)
+            if count != 0
+        )
+
+    def named(self, rows: "Rows") -> list[Tunables]:
+        """The points that rows stand for."""
+        columns = [
+            [values[number] for number in column]
+            for values, column in zip(self.values.values(), rows.T.tolist(), strict=True)
+        ]
+        names = tuple(self.values)
+        if not names:
+            return [{} for _ in rows]
+        return [dict(zip(names, point, strict=True)) for point in zip(*columns, strict=True)]
+
+    def _row(self, tunables: Mapping[str, TunableValue]) -> list[int] | None:
+        if tunables.keys() != self.values.keys():
+            return None
+        found = [self._places[name].get(_identity(tunables[name])) for name in self.values]
+        return None if None in found else found  # type: ignore[return-value]
+
+    @functools.cached_property
+    def _places(self) -> dict[str, dict[tuple[bool, TunableValue], int]]:
+        return {
+            name: {_identity(value): number for number, value in enumerate(values)}
+            for name, values in self.values.items()
+        }
+
+
+class Space(Record, frozen=True, kw_only=True):
+    """All implementations that take part."""
+
+    subspaces: tuple[Subspace, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of points before the constraints."""
+        return sum(each.size for each in self.subspaces)
+
+    @property
+    def count(self) -> int:
+        """Number of valid points."""
+        return sum(each.count for each in self.subspaces)
+
+    def points(self) -> list[Point]:
+        """All valid points, implementation by implementation."""
+        return [(each.implementation, point) for each in self.subspaces for point in each.points()]
+
+    def defaults(self) -> list[Point]:
+        """The default of each implementation; it need not be valid on this problem."""
+        return [(each.implementation, each.default) for each in self.subspaces]
+
+    def contains(self, point: Point) -> bool:
+        """Whether it is a valid point of one of the implementations."""
+        return any(each.contains(point[1]) for each in self.subspaces if each.implementation == point[0])
+
+    def neighbours(self, point: Point, reach: int | None = None) -> list[Point]:
+        """The valid points of the same implementation that differ in one tunable; see Subspace."""
+        return [
+            (each.implementation, near)
+            for each in self.subspaces
+            if each.implementation == point[0]
+            for near in each.neighbours(point[1], reach)
+        ]
+
+    def sample(self, generator: random.Random, count: int) -> list[Point]:
+        """So many different valid points, all equally likely; all there are, where there are fewer.
+
+        Numbers are drawn and turned into points, so nothing is enumerated. Where a rule is wide, points that
+        break it are drawn too and dropped, which leaves all valid ones equally likely.
+
+        Raises
+        ------
+        FormulaError
+            A wide rule is broken by nearly every point that is drawn.
+        """
+        from pipeline.search.spaces.point_sampling import draw
+
+        return draw(self, generator, count)
+
+
+def space_of(spec: GenerateSpec) -> Space:
+    """The space that a GenerateSpec describes."""
+    constants = constants_of(spec.problem, spec.limits)
+    return Space(
+        subspaces=tuple(
+            subspace(name, implementation, spec.optimization, constants)
+            for name, implementation in spec.implementations.items()
+        )
+    )
+
+
+def recorded_space(recorded: RecordedSpace) -> Subspace:
+    """The space of another tuner's file, as that of an implementation called like its kernel."""
+    return Subspace(
+        implementation=recorded.kernel or recorded.source,
+        values=recorded.tunables,
+        default={name: recorded.defaults.get(name, values[0]) for name, values in recorded.tunables.items()},
+        constraints=recorded.constraints,
+        constants=recorded.constants,
+    )
+
+
+def constants_of(problem: Problem, limits: Mapping[str, int]) -> Tunables:
+    """What the formulas of a kernel may name beside its tunables."""
+    itemsize = ELEMENT_BYTES[problem.element]
+    return {**limits, **problem.attributes, **problem.dimensions, "itemsize": itemsize}
+
+
+def subspace(
+    name: str, implementation: Implementation, optimization: Optimization, constants: Tunables
+) -> Subspace:
+    """One implementation's tunables, narrowed."""
+    values = {
+        tunable: narrow(tunable, declared, optimization)
+        for tunable, declared in implementation.tunables.items()
+    }
+    return Subspace(
+        implementation=name,
+        values=values,
+        default={
+            tunable: declared.default if declared.default in values[tunable] else values[tunable][0]
+            for tunable, declared in implementation.tunables.items()
+        },
+        constraints=implementation.constraints,
+        constants=constants,
+        techniques={
+            tunable: (declared.technique, declared.off)
+            for tunable, declared in implementation.tunables.items()
+            if declared.technique is not None and declared.off is not None
+        },
+    )
+
+
+def narrow(name: str, tunable: Tunable, optimization: Optimization) -> tuple[TunableValue, ...]:
+    """The values that an optimization leaves to a tunable.
+
+    What is fixed wins; then a technique that is off; then what is free; the rest keeps its default. A
+    technique without an `off` value cannot be switched off: its tunables keep their default.
+    """
+    if name in optimization.fixed:
+        return (optimization.fixed[name],)
+    techniques = optimization.techniques
+    if tunable.technique is not None and techniques != "all" and tunable.technique not in techniques:
+        return (tunable.default if tunable.off is None else tunable.off,)
+    if optimization.free == "all" or name in optimization.free:
+        return tunable.values
+    return (tunable.default,)
+
+
+def _rows(rows: Sequence[Sequence[int]]) -> "Rows":
+    import numpy as np
+
+    return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
+
+
+def _identity(value: TunableValue) -> tuple[bool, TunableValue]:
+    return isinstance(value, bool), value  # 1 and true are two values of a tunable

@@ -1,0 +1,61 @@
+"""Local search with jumps: from the best variant to its neighbours; in a valley, some tunables change.
+
+After Wales, Doye, "Global Optimization by Basin-Hopping", J. Phys. Chem. A 101, 1997.
+"""
+
+from collections.abc import Sequence
+
+from pipeline.records.configuration.search_settings import BasinHopping
+from pipeline.records.search.search_trial import Trial
+from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.search_space import Point, Space
+from pipeline.search.strategy import Budget
+from pipeline.search.trial_losses import Lesson, lessons
+
+
+def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
+    """The defaults, then neighbours of the best; jumps from it where all of them were tried."""
+    settings = budget.settings(BasinHopping, "basin_hopping")
+    field = Field(space, history, budget)
+    return field.defaults_first(lambda count: _steps(field, history, count, settings))
+
+
+def _steps(field: Field, history: Sequence[Trial], count: int, settings: BasinHopping) -> list[Point]:
+    known = sorted((each for each in lessons(history) if each.loss is not None), key=_loss)
+    points = field.draw(min(count, max(0, settings.start - len(history))))
+    if known:
+        # Two valleys at once: the second best keeps a descent alive that one unlucky measurement hides.
+        for centre in known[:2]:
+            points += _beside(field, centre, count - len(points))
+        while len(points) < count:
+            jumped = _jump(field, known[0], settings.jump)
+            if jumped is None:
+                break
+            points.append(jumped)
+    return points + field.draw(count - len(points)) if len(points) < count else points
+
+
+def _beside(field: Field, centre: Lesson, count: int) -> list[Point]:
+    name, tunables = centre.trial.point
+    lattice = field.lattices[name]
+    left = [
+        vector for vector in lattice.neighbours(lattice.vector(tunables)) if vector not in field.taken[name]
+    ]
+    field.generator.shuffle(left)
+    return [field.take(name, vector) for vector in left[: max(count, 0)]]
+
+
+def _jump(field: Field, centre: Lesson, tunables_at_once: int) -> Point | None:
+    name, tunables = centre.trial.point
+    lattice = field.lattices[name]
+    vector = list(lattice.vector(tunables))
+    chosen = field.generator.sample(range(len(vector)), min(tunables_at_once, len(vector)))
+    for place in chosen:
+        vector[place] = field.generator.randrange(len(lattice.axes[place].values))
+    found = lattice.nearest(tuple(vector), field.taken[name], field.generator)
+    return None if found is None else field.take(name, found)
+
+
+def _loss(lesson: Lesson) -> float:
+    assert lesson.loss is not None
+    return lesson.loss

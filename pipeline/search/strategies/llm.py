@@ -1,0 +1,129 @@
+"""Sources by a language model: round 0 measures what it starts from, each later one extends what is worth it.
+
+In: what was tried, with every attempt of the earlier rounds. Out: written sources, and the attempts that came
+to none with their reason. The verdict is the pipeline's; the model's own words decide nothing.
+"""
+
+import functools
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.records.configuration.agent_settings import Agent
+from pipeline.records.errors import ConfigError
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
+from pipeline.search.agents.agent_round import Draft, write_round
+from pipeline.search.agents.answer_cache import Answers
+from pipeline.search.agents.api_key import key_of
+from pipeline.search.agents.chat_client import Client, check_package
+from pipeline.search.agents.round_context import Scene, read_text
+from pipeline.search.source_writer import Workshop
+from pipeline.search.spaces.search_space import Space
+from pipeline.search.strategy import Budget
+from pipeline.search.trial_diagnosis import diagnosed
+
+__all__ = ["diagnosed", "propose"]
+
+
+def propose(
+    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+) -> list[Proposal | Unfit]:
+    """The starting points in round 0, then what the model writes; kept answers are not asked for again.
+
+    Raises
+    ------
+    AgentError
+        The endpoint is not there or does not let us in; in round 0: its key or the package is missing.
+    ConfigError
+        The spec was made for another strategy.
+    """
+    agent, brief = workshop.spec.search.agent, workshop.spec.brief
+    if agent is None or brief is None:
+        raise ConfigError("search: the strategy llm needs the key agent: see conf/search/llm.yaml")
+    if budget.round == 0:
+        if budget.rounds > 1:
+            check_package()
+            key_of(agent)  # the next round's: without it, this one would be measured in vain
+        return _start(space, agent, workshop)
+    scene = Scene(
+        spec=workshop.spec,
+        brief=brief,
+        agent=agent,
+        trials=history,
+        rounds=workshop.attempts,
+        round=budget.round,
+        wanted=budget.variants or 1,
+        seed=budget.seed,
+        repository=Path(workshop.repository),
+        text=workshop.text,
+    )
+    return _write(scene, workshop)
+
+
+def _start(space: Space, agent: Agent, workshop: Workshop) -> list[Proposal | Unfit]:
+    """The given source in the place of the first implementation's, or the defaults of all with a source."""
+    implementations = workshop.spec.implementations
+    defaults = {name: point for name, point in space.defaults() if implementations[name].call is None}
+    if agent.start is None:
+        return [Proposal(implementation=name, tunables=point) for name, point in defaults.items()]
+    name, point = next(iter(defaults.items()))
+    author = Author(writer="llm", name=agent.start, details={"role": "start"})
+    source = WrittenSource(text=read_text(Path(workshop.repository, agent.start)), author=author)
+    return [Proposal(implementation=name, tunables=point, source=source)]
+
+
+def _write(scene: Scene, workshop: Workshop) -> list[Proposal | Unfit]:
+    started = time.monotonic()
+
+    @functools.cache
+    def client() -> Client:
+        return Client(scene.agent, key_of(scene.agent))
+
+    answers = Answers(Path(workshop.store), client)
+    try:
+        drafts = write_round(scene, answers)
+    finally:
+        if client.cache_info().currsize:
+            client().close()
+    _report(scene, answers, drafts, time.monotonic() - started)
+    return [_proposal(scene.agent, draft) for draft in drafts]
+
+
+def _proposal(agent: Agent, draft: Draft) -> Proposal | Unfit:
+    name, tunables = draft.parent.point
+    attempt = draft.attempt
+    coder = [asked for asked in attempt.asked if asked.role == "coder"]
+    details = {"change": attempt.change} if attempt.change else {}
+    if coder:
+        last = coder[-1]
+        details |= {"answer": last.entry, "template": f"{last.template.name} {last.template.version}"}
+    author = Author(writer="llm", name=coder[-1].model if coder else agent.model, details=details)
+    if draft.text is None:
+        reason = f"{attempt.outcome}: {attempt.reason}"
+        failure = Failure(outcome=Outcome.NOT_WRITTEN, reason=reason)
+        return Unfit(implementation=name, author=author, failure=failure, attempt=attempt)
+    source = WrittenSource(text=draft.text, author=author, parents=(draft.parent.variant.id,))
+    return Proposal(implementation=name, tunables=tunables, source=source, attempt=attempt)
+
+
+def _report(scene: Scene, answers: Answers, drafts: Sequence[Draft], seconds: float) -> None:
+    asked = [each for draft in drafts for each in draft.attempt.asked]
+    prompt = sum(each.prompt_tokens or 0 for each in asked)
+    completion = sum(each.completion_tokens or 0 for each in asked)
+    costs = [each.cost for each in asked if each.cost is not None]
+    price = scene.agent.price
+    cost = f", {sum(costs):.4g} {price.currency}" if costs and price is not None else ""
+    print(
+        f"agents {scene.spec.kernel}, round {scene.round}: {len(drafts)} attempts, {answers.received} answers"
+        f" received and {answers.kept} kept, {prompt:,} + {completion:,} tokens{cost} · {seconds:.1f} s",
+        file=sys.stderr,
+    )
+    for draft in drafts:
+        if draft.attempt.reason is not None:
+            print(
+                f"  attempt {draft.attempt.number}: {draft.attempt.outcome}: {draft.attempt.reason}",
+                file=sys.stderr,
+            )

@@ -1,0 +1,14 @@
+"""Random search: valid points without replacement, in an order that the seed decides."""
+
+from collections.abc import Sequence
+
+from pipeline.records.search.search_trial import Trial
+from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.search_space import Point, Space
+from pipeline.search.strategy import Budget
+
+
+def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
+    """The defaults, then any points of the rest, each with equal probability."""
+    field = Field(space, history, budget)
+    return field.defaults_first(field.draw)
