@@ -1,8 +1,8 @@
 """Derives what a trial needs from the spec of verify, and the key of its verdict.
 
 In: a VerifySpec and a variant. Out: where it runs, shapes, a set of cases, the subject of a trial; the digest
-of all that decides the verdict. Everything that judges
-variants uses these functions, so that a verdict means the same wherever it is made.
+of all that decides the verdict. Everything that judges variants uses these functions, so that a verdict means
+the same wherever it is made.
 """
 
 from collections.abc import Sequence
