@@ -41,7 +41,7 @@ class Servers(Record, frozen=True, kw_only=True):
     judge: ForkServer
 
 
-class MutantResult(Record, frozen=True, kw_only=True):
+class MutantTrial(Record, frozen=True, kw_only=True):
     """What became of a mutant."""
 
     fate: Fate
@@ -93,7 +93,7 @@ class MutantTrials:
                     return result.reason
         return None
 
-    def find(self, mutant: Mutant, compiler: Compiler) -> MutantResult:
+    def find(self, mutant: Mutant, compiler: Compiler) -> MutantTrial:
         """What becomes of one mutant."""
         with _scratch() as scratch:
             write_mutated(mutant, self._files, self._root, scratch / "root")
@@ -107,7 +107,7 @@ class MutantTrials:
                 compiled = self._compile(task_variant, compiler, scratch / "root", folder)
                 if isinstance(compiled, Failure):
                     if not presets:
-                        return MutantResult(fate="not_compiled", reason=compiled.reason, tried=len(changed))
+                        return MutantTrial(fate="not_compiled", reason=compiled.reason, tried=len(changed))
                     continue
                 if not mutant.host and code_digest(compiled, folder) == self._codes[_key(task_variant)]:
                     continue
@@ -120,11 +120,11 @@ class MutantTrials:
                 if not open_presets:
                     break
         if not changed:
-            return MutantResult(fate="same_code")
+            return MutantTrial(fate="same_code")
         survived = Judged(killed=False, outcome=None, reason=None, problem=None, tunables=None)
         presets |= dict.fromkeys(open_presets, survived)
         fate: Fate = "killed" if presets[self._spec.presets[0].name].killed else "survived"
-        return MutantResult(fate=fate, presets=presets, tried=len(changed))
+        return MutantTrial(fate=fate, presets=presets, tried=len(changed))
 
     def _compile(
         self, task_variant: TaskVariant, compiler: Compiler, root: Path, folder: Path

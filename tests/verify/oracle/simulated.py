@@ -8,7 +8,7 @@ import torch
 from pipeline.records.planning.problem import Problem
 from pipeline.verify.checks.call_observation import CallKind, CallObservation, OutputState, ProcessState
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
-from pipeline.verify.harness.in_place.case_set import Case, CaseSet, PreparedCase
+from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase, TrialCase
 from pipeline.verify.harness.in_place.shapes import Shape
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE
@@ -32,7 +32,7 @@ def prepared(
     """One case of softmax."""
     case_set = CaseSet(problem, oracle(), distributions=("normal", "special"), seeds=(7,))
     shape = Shape(edge="workload", dimensions={"rows": 13, "cols": 29}, padded=padded)
-    return case_set.prepare(Case(shape=shape, distribution=distribution, seed=7))
+    return case_set.prepare(TrialCase(shape=shape, distribution=distribution, seed=7))
 
 
 def softmax(tensors: dict[str, torch.Tensor]) -> None:

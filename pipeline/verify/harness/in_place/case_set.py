@@ -22,7 +22,7 @@ from pipeline.verify.oracle.trivial_answers import trivial_answers
 TINY = 16  # elements
 
 
-class Case(Record, frozen=True, kw_only=True):
+class TrialCase(Record, frozen=True, kw_only=True):
     """One set of inputs."""
 
     shape: Shape
@@ -39,7 +39,7 @@ class Case(Record, frozen=True, kw_only=True):
 class PreparedCase(Record, frozen=True, kw_only=True, eq=False):
     """A case with what is needed to call a candidate and to judge it."""
 
-    case: Case
+    case: TrialCase
     problem: Problem
     """On the case's dimensions."""
     inputs: dict[str, torch.Tensor]
@@ -75,14 +75,14 @@ class CaseSet:
         self._prepared: dict[str, PreparedCase] = {}
         self._checked = False
 
-    def full(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
+    def full(self, shapes: tuple[Shape, ...]) -> tuple[TrialCase, ...]:
         """The first shape with every distribution and seed, each further one with the next `per_shape`.
 
         So the same shape has other data at the same addresses, which shows results that were kept.
         """
         return self._spread(shapes, len(self._distributions) * len(self._seeds), self._per_shape)
 
-    def sparse(self, shapes: tuple[Shape, ...]) -> tuple[Case, ...]:
+    def sparse(self, shapes: tuple[Shape, ...]) -> tuple[TrialCase, ...]:
         """For slow interpreters: few inputs on the first shape; the other distributions meet other shapes.
 
         Special values are among the few: only the first shape has several blocks, some of which they fill.
@@ -90,13 +90,13 @@ class CaseSet:
         cases = self._spread(shapes, 2, 1)
         if "special" not in self._distributions:
             return cases
-        special = Case(shape=shapes[0], distribution="special", seed=self._seeds[0])
+        special = TrialCase(shape=shapes[0], distribution="special", seed=self._seeds[0])
         return (*cases[:2], special, *(case for case in cases[2:] if case.label != special.label))
 
-    def _spread(self, shapes: tuple[Shape, ...], on_first: int, per_shape: int) -> tuple[Case, ...]:
+    def _spread(self, shapes: tuple[Shape, ...], on_first: int, per_shape: int) -> tuple[TrialCase, ...]:
         inputs = [(distribution, seed) for seed in self._seeds for distribution in self._distributions]
         cases = [
-            Case(shape=shapes[0], distribution=distribution, seed=seed)
+            TrialCase(shape=shapes[0], distribution=distribution, seed=seed)
             for distribution, seed in inputs[:on_first]
         ]
         turn = on_first
@@ -104,11 +104,11 @@ class CaseSet:
             # On a few elements one distribution is like another: none of them is spent there.
             tiny = math.prod(shape.dimensions.values()) <= TINY
             distribution, seed = inputs[0 if tiny else turn % len(inputs)]
-            cases.append(Case(shape=shape, distribution=distribution, seed=seed))
+            cases.append(TrialCase(shape=shape, distribution=distribution, seed=seed))
             turn += not tiny
         return tuple({case.label: case for case in cases}.values())
 
-    def prepare(self, case: Case) -> PreparedCase:
+    def prepare(self, case: TrialCase) -> PreparedCase:
         """Inputs and expected values, computed by the first thread that asks."""
         with self._lock:
             lock = self._locks.setdefault(case.label, threading.Lock())
@@ -117,7 +117,7 @@ class CaseSet:
                 self._prepared[case.label] = self._prepare(case)
             return self._prepared[case.label]
 
-    def _prepare(self, case: Case) -> PreparedCase:
+    def _prepare(self, case: TrialCase) -> PreparedCase:
         problem = self._problem.with_dimensions(case.shape.dimensions)
         if case.distribution == "integers":
             inputs = integer_inputs(problem, terms=self._oracle.terms(problem), seed=case.seed)
@@ -134,7 +134,7 @@ class CaseSet:
             trivial=trivial_answers(inputs, expected),
         )
 
-    def _check_once(self, case: Case, problem: Problem, inputs: dict[str, torch.Tensor]) -> None:
+    def _check_once(self, case: TrialCase, problem: Problem, inputs: dict[str, torch.Tensor]) -> None:
         """The oracle itself, on the first inputs that say something about it."""
         with self._lock:
             if self._checked or case.distribution == "special" or 0 in case.shape.dimensions.values():

@@ -24,7 +24,7 @@ from pipeline.verify.harness.in_place.shapes import Dimensions, Shape, ShapeBudg
 from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.in_place.case_set import Case, CaseSet
+    from pipeline.verify.harness.in_place.case_set import CaseSet, TrialCase
     from pipeline.verify.harness.in_place.session import TrialSubject
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
@@ -87,7 +87,7 @@ def case_set_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseSet":
     )
 
 
-def cases_of(spec: VerifySpec, case_set: "CaseSet", shapes: tuple[Shape, ...]) -> "tuple[Case, ...]":
+def cases_of(spec: VerifySpec, case_set: "CaseSet", shapes: tuple[Shape, ...]) -> "tuple[TrialCase, ...]":
     """Which inputs meet which shapes."""
     return case_set.sparse(shapes) if where_run(spec) == "interpreter" else case_set.full(shapes)
 

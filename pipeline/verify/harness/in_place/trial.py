@@ -16,7 +16,7 @@ from pipeline.verify.checks.call_observation import CALL_KINDS
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import Arena
 from pipeline.verify.harness.in_place.call_sequence import SHIFT, CallSequence, PlacedCase, place_case
-from pipeline.verify.harness.in_place.case_set import Case, CaseSet
+from pipeline.verify.harness.in_place.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.in_place.session import Session, TrialSubject, exit_failure
 from pipeline.verify.oracle.trivial_answers import summarize
 
@@ -28,14 +28,14 @@ class TrialResult(Record, frozen=True, kw_only=True):
 
     result: Verified | Failure
     checks: tuple[CheckResult, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[TrialCase, ...]
     """Those that were called, up to the failure."""
     isolation: tuple[str, ...] = ()
     """What confined its process."""
 
 
 def try_variant(
-    server: ForkServer, subject: TrialSubject, case_set: CaseSet, cases: tuple[Case, ...], folder: Path
+    server: ForkServer, subject: TrialSubject, case_set: CaseSet, cases: tuple[TrialCase, ...], folder: Path
 ) -> TrialResult:
     """Judge one variant; the child's output goes to `log.txt` in `folder`."""
     # All expected values are computed before the child's clock starts, and never enter its process.

@@ -1,6 +1,6 @@
 """The cases of one problem: planned at once, expected values computed while candidates are tried.
 
-In: a problem and how strictly to judge. Out: plans in order, and for each its `Case` as soon as it is ready.
+In: a problem and how strictly to judge. Out: plans in order, and the `TrialCase` of each once it is ready.
 Expected values are computed in the judge's main thread (a time limit on the problem's code needs signals);
 other threads already try candidates. Only the judge knows them.
 """
@@ -43,7 +43,7 @@ _GRACE_SECONDS = 30.0
 TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
 
 
-class Case(Record, frozen=True, kw_only=True, eq=False):
+class TrialCase(Record, frozen=True, kw_only=True, eq=False):
     """One condition that is ready to be judged on."""
 
     plan: CasePlan
@@ -62,7 +62,7 @@ class Case(Record, frozen=True, kw_only=True, eq=False):
 class GradientCase(Record, frozen=True, kw_only=True, eq=False):
     """A case with expected gradients."""
 
-    case: Case
+    case: TrialCase
     expected: dict[str, Expected]
     """`gradient of input 0`, `gradient of weight`, ..."""
 
@@ -133,14 +133,14 @@ class ModelOracle:
         """The condition without expected values; ProblemError where the problem does not allow it."""
         return self._planner.make(condition)
 
-    def case(self, plan: CasePlan) -> Case:
+    def case(self, plan: CasePlan) -> TrialCase:
         """Expected values and bounds; ProblemError where `Model` is random."""
         expected = self._expected(plan)
         trivial = trivial_answers(
             {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
             {f"output {number}": each for number, each in enumerate(expected)},
         )
-        return Case(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
+        return TrialCase(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
 
     def _expected(self, plan: CasePlan) -> tuple[Expected, ...]:
         try:
@@ -149,7 +149,7 @@ class ModelOracle:
             raise ProblemError(f"Model is random: {error}") from error
         return tuple(self._widened(each) for each in found)
 
-    def gradients(self, case: Case) -> GradientCase:
+    def gradients(self, case: TrialCase) -> GradientCase:
         """Expected gradients under `output_gradients`; ProblemError where there are none."""
         plan, encoded = case.plan, case.plan.encoded.copied()
         model = copy.deepcopy(plan.model)
@@ -185,7 +185,7 @@ def is_finite(values: Sequence[torch.Tensor]) -> bool:
     return all(bool(value.isfinite().all()) for value in values if value.is_floating_point())
 
 
-def is_informative(case: Case) -> bool:
+def is_informative(case: TrialCase) -> bool:
     """Whether the bounds are narrow enough that a wrong value would show."""
     for expected, output in zip(case.expected, case.plan.values, strict=True):
         if not output.is_floating_point():
@@ -217,7 +217,7 @@ class CaseSet:
         with time_limited(PROBLEM_SECONDS, "planning its conditions"):
             self.plans = tuple(self._plan())
             self.notes += [f"degenerate problem: {line}" for line in self._degeneracies()]
-        self._futures: dict[int, Future[Case | None]] = {id(plan): Future() for plan in self.plans}
+        self._futures: dict[int, Future[TrialCase | None]] = {id(plan): Future() for plan in self.plans}
         self._gradients: dict[int, Future[GradientCase | None]] = {id(plan): Future() for plan in self.plans}
 
     @property
@@ -239,7 +239,7 @@ class CaseSet:
         declared = [plan for plan in self.plans if plan.condition.kind == "declared"]
         return (declared or list(self.plans))[0]
 
-    def case(self, plan: CasePlan) -> Case | None:
+    def case(self, plan: CasePlan) -> TrialCase | None:
         """The case of a plan when it is ready; None where it says nothing. ProblemError as it was raised."""
         return self._futures[id(plan)].result()
 
@@ -282,7 +282,7 @@ class CaseSet:
             except BaseException as error:
                 future.set_exception(error)
 
-    def _case(self, plan: CasePlan) -> Case | None:
+    def _case(self, plan: CasePlan) -> TrialCase | None:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
         case = self._oracle.case(plan)
         own = plan.condition.kind in ("base", "declared", "group")

@@ -10,7 +10,7 @@ import torch
 
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.case_set import Case, CaseSet
+from pipeline.verify.harness.returning.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.returning.delegated_work import (
     computing_kernels,
     did_the_work,
@@ -107,7 +107,10 @@ def _gradients(calls: JudgedCalls, case_set: CaseSet) -> None:
 
 
 def _compared(
-    expected: Mapping[str, Expected], found: Mapping[str, torch.Tensor | None], case: Case, calls: JudgedCalls
+    expected: Mapping[str, Expected],
+    found: Mapping[str, torch.Tensor | None],
+    case: TrialCase,
+    calls: JudgedCalls,
 ) -> Share | Failure:
     """Missing gradients of inputs, and of parameters that were taken over, are wrong unless they are zero."""
     missing = calls.attempt.state.missing

@@ -7,7 +7,7 @@ tell races, late writes and stale results from a plainly wrong value.
 import re
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.case_set import Case, CaseSet
+from pipeline.verify.harness.returning.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.returning.judgement import CHECKS, ObservedCall, Share, judge, tampered
 from pipeline.verify.harness.returning.messages import ReadyReply, RefusedReply
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan
@@ -82,7 +82,7 @@ class JudgedCalls:
             return False
         return True
 
-    def call(self, case: Case, options: CallOptions) -> ObservedCall | RefusedReply:
+    def call(self, case: TrialCase, options: CallOptions) -> ObservedCall | RefusedReply:
         """One call that is not judged yet, timed."""
         before = self.attempt.session.seconds
         seen = self.attempt.call(case, options)

@@ -10,7 +10,7 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.verify.harness.returning.case_set import Case
+from pipeline.verify.harness.returning.case_set import TrialCase
 from pipeline.verify.harness.returning.messages import CallReply, Observed, ReturnedTensor
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, ReferenceOutput
 from pipeline.verify.oracle.tolerance import Expected, deviation
@@ -31,7 +31,7 @@ CHECKS = (
 class ObservedCall(Record, frozen=True, kw_only=True, eq=False):
     """One call as the judge sees it."""
 
-    case: Case
+    case: TrialCase
     done: CallReply
     outputs: tuple[torch.Tensor | None, ...]
     """Copies; None for one that was not copied."""
@@ -140,14 +140,14 @@ def _written(done: CallReply) -> Failure | None:
     return None
 
 
-def values(case: Case, outputs: Sequence[torch.Tensor | None]) -> Share | Failure:
+def values(case: TrialCase, outputs: Sequence[torch.Tensor | None]) -> Share | Failure:
     """Every element within its bound."""
     names = [f"output {number}" for number in range(len(outputs))]
     return compare(dict(zip(names, outputs, strict=True)), dict(zip(names, case.expected, strict=True)), case)
 
 
 def compare(
-    outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected], case: Case
+    outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected], case: TrialCase
 ) -> Share | Failure:
     """Named tensors against their expected values."""
     share = 0.0
@@ -185,7 +185,7 @@ def _describe(name: str, got: torch.Tensor, expected: Expected) -> str:
     )
 
 
-def _labelled(failure: Failure, case: Case) -> Failure:
+def _labelled(failure: Failure, case: TrialCase) -> Failure:
     return Failure(outcome=failure.outcome, reason=f"{failure.reason} ({case.condition.label})")
 
 

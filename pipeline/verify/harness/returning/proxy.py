@@ -13,7 +13,7 @@ import torch
 
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import ALIGNMENT, Arena, Slot, repeat_word
-from pipeline.verify.harness.returning.case_set import Case
+from pipeline.verify.harness.returning.case_set import TrialCase
 from pipeline.verify.harness.returning.encoding import PAGE, distinct, place
 from pipeline.verify.harness.returning.judgement import ObservedCall
 from pipeline.verify.harness.returning.messages import (
@@ -152,13 +152,13 @@ class CandidateProxy:
         self.state = ReadyReply()
         """How the weights of the present instance were taken over."""
 
-    def call(self, case: Case, options: CallOptions) -> ObservedCall | RefusedReply:
+    def call(self, case: TrialCase, options: CallOptions) -> ObservedCall | RefusedReply:
         """Call what was constructed for the case; raises Ended where the process is gone."""
         done = self._exchange(case, options, {})
         return done if isinstance(done, RefusedReply) else self._seen(case, done)
 
     def call_backward(
-        self, case: Case, gradients: Mapping[str, torch.Tensor]
+        self, case: TrialCase, gradients: Mapping[str, torch.Tensor]
     ) -> tuple[ObservedCall, dict[str, torch.Tensor | None]] | RefusedReply:
         """Call forward and backward: what was seen, and gradients by name."""
         done = self._exchange(case, CallOptions(), gradients)
@@ -189,7 +189,7 @@ class CandidateProxy:
         return None
 
     def _exchange(
-        self, case: Case, options: CallOptions, gradients: Mapping[str, torch.Tensor]
+        self, case: TrialCase, options: CallOptions, gradients: Mapping[str, torch.Tensor]
     ) -> CallReply | RefusedReply:
         layout, encoded = self._layout, case.plan.encoded
         slots, _ = place(
@@ -214,7 +214,7 @@ class CandidateProxy:
         )
         return self.session.call(message, case.condition.label)
 
-    def _seen(self, case: Case, done: CallReply) -> ObservedCall:
+    def _seen(self, case: TrialCase, done: CallReply) -> ObservedCall:
         mutated, trespass = self._memory.changes()
         outputs = tuple(self._memory.read(each, self._layout.outputs) for each in done.outputs)
         return ObservedCall(case=case, done=done, outputs=outputs, mutated=mutated, trespass=trespass)

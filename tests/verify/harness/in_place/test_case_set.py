@@ -8,7 +8,7 @@ import torch
 
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
-from pipeline.verify.harness.in_place.case_set import Case, CaseSet
+from pipeline.verify.harness.in_place.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.in_place.shapes import Shape, ShapeBudget, plan
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS
 from pipeline.verify.oracle.reference import ReferenceOracle
@@ -85,7 +85,7 @@ def test_integers_leave_no_room_for_errors(element: str) -> None:
         terms=lambda problem: problem.dimensions["K"],
     )
     shared = CaseSet(problem, product, distributions=("normal", "integers"), seeds=(1,))
-    case = shared.prepare(Case(shape=shape, distribution="integers", seed=1))
+    case = shared.prepare(TrialCase(shape=shape, distribution="integers", seed=1))
     a, b = (case.inputs[name].float() for name in ("a", "b"))
     halves = (a[:, :111] @ b[:111]) + (a[:, 111:] @ b[111:])
     got = halves.to(getattr(torch, element))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.returning.case_set import Case, ModelOracle
+from pipeline.verify.harness.returning.case_set import ModelOracle, TrialCase
 from pipeline.verify.harness.returning.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.judged_calls import refusal
@@ -25,14 +25,14 @@ from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+def case(tmp_path_factory: pytest.TempPathFactory) -> TrialCase:
     """The first draw of a problem."""
     planner = CasePlanner(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX))
     condition = Condition(kind="base", sizes={}, weights=1, seed=2, refusable=False)
     return ModelOracle(planner, None).case(planner.make(condition))
 
 
-def call(case: Case, output: torch.Tensor | None = None, **changes) -> ObservedCall:
+def call(case: TrialCase, output: torch.Tensor | None = None, **changes) -> ObservedCall:
     """A right call, or what becomes of it by changes of its output, answer and traces."""
     right = case.plan.values[0]
     value = right if output is None else output
@@ -62,7 +62,7 @@ def call(case: Case, output: torch.Tensor | None = None, **changes) -> ObservedC
     )
 
 
-def test_right_call(case: Case) -> None:
+def test_right_call(case: TrialCase) -> None:
     """What PyTorch returns itself is right and uses a part of the bound."""
     verdict = judge(call(case))
     assert isinstance(verdict, Share)
@@ -87,7 +87,7 @@ def test_right_call(case: Case) -> None:
         ({"out_of_bounds": ("8 bytes past the end",)}, Outcome.OUT_OF_BOUNDS, "8 bytes past the end"),
     ],
 )
-def test_what_is_wrong(case: Case, changes: dict, outcome: Outcome, reason: str) -> None:
+def test_what_is_wrong(case: TrialCase, changes: dict, outcome: Outcome, reason: str) -> None:
     """Each trace has its outcome, and the reason says under which condition it was found."""
     failure = judge(call(case, **changes))
     assert isinstance(failure, Failure)
@@ -110,14 +110,14 @@ def test_what_is_wrong(case: Case, changes: dict, outcome: Outcome, reason: str)
         (lambda right: right.index_fill(1, torch.tensor([5]), 0.0), Outcome.WRONG_VALUE),
     ],
 )
-def test_wrong_outputs(case: Case, change, outcome: Outcome) -> None:
+def test_wrong_outputs(case: TrialCase, change, outcome: Outcome) -> None:
     """Types, shapes that would broadcast, and values."""
     failure = judge(call(case, change(case.plan.values[0])))
     assert isinstance(failure, Failure)
     assert failure.outcome is outcome
 
 
-def test_inputs_that_changed(case: Case) -> None:
+def test_inputs_that_changed(case: TrialCase) -> None:
     """The element is named; an output that was written into the input is reported as that."""
     now = case.plan.encoded.tensors["input 0"].clone()
     now[2, 3] = 7.0
@@ -130,7 +130,7 @@ def test_inputs_that_changed(case: Case) -> None:
     assert "was written into input 0" in failure.reason
 
 
-def test_tampering_comes_first(case: Case) -> None:
+def test_tampering_comes_first(case: TrialCase) -> None:
     """A candidate that changed what it is judged with is not told about its values."""
     seen = call(case, torch.zeros(24, 80), tampering=("torch.allclose was replaced",), unwritten=2)
     failure = judge(seen)
