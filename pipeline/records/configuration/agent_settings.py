@@ -27,53 +27,59 @@ _AT_LEAST = {
 
 
 class Price(Record, frozen=True, kw_only=True):
-    """What the provider asks for a million tokens; it is the user's to state, with its source."""
+    """The provider's price per million tokens, as the user states it."""
 
     prompt: float
+    """Per million prompt tokens."""
     completion: float
+    """Per million completion tokens."""
     currency: str
+    """For example `USD`."""
     source: str
+    """Where the price is from."""
 
 
 class Agent(Record, frozen=True, kw_only=True):
     """An OpenAI-compatible endpoint, the limits of its use, and which attempts are extended."""
 
     base_url: str
-    """Up to and with `/v1`; no user, password or query in it, because it is recorded."""
+    """URL up to and including `/v1`, without user, password or query, because it is recorded."""
     model: str
+    """Name of the model at the endpoint."""
     key_variable: str | None = "OPENAI_API_KEY"
-    """The environment variable that holds the key; None: the endpoint wants none."""
+    """Environment variable with the API key; null: the endpoint needs no key."""
     temperature: float | None = None
-    """None: the model's own."""
+    """Sampling temperature; null: the model's default."""
     tokens_at_most: int
-    """Of one answer."""
+    """Maximum tokens per answer."""
     tokens_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the endpoint calls that limit: OpenAI's own newer models know the second name only."""
+    """Name of that limit at the endpoint; newer OpenAI models only accept the second one."""
     tokens_in_all: int | None = None
-    """Prompts and answers of a task's search; once they are used, no attempt begins. None: no limit."""
+    """Budget of tokens per task, prompts and answers; null: no limit."""
     seconds_at_most: float
-    """For one answer, from the request to its last byte."""
+    """Maximum seconds per answer, from the request to the last byte."""
     tries: int
-    """How often one request is sent where the endpoint is busy, slow or broken."""
+    """Maximum number of times that a request is sent if the endpoint is busy, slow or broken."""
     backoff_seconds: float
-    """Before the second try, doubled before each further one; `Retry-After` counts where it is longer."""
+    """Seconds before the second try, doubled before each further try; a longer `Retry-After` is followed."""
     wait_at_most: float
-    """Seconds; where the endpoint asks for more patience, the attempt ends."""
+    """Maximum seconds to wait; if the endpoint asks for more, the attempt ends."""
     repairs: int
-    """How often an answer that holds no usable source is sent back with what is wrong with it."""
+    """How often an answer without a usable source is returned to the model with the reason."""
     requests_at_once: int
-    """What the endpoint allows."""
+    """Maximum number of concurrent requests."""
     choosing: Choosing
+    """Which variants a round extends."""
     width: int
-    """Of the beam."""
+    """Width of the beam, for `beam`."""
     exploration: float
-    """Of the tree: what an attempt that was extended seldom gains over a faster one."""
+    """For `tree`: weight of variants that were rarely extended, relative to faster ones."""
     exemplars: int
-    """Kernels of this repository of the same category that the prompt shows, at most."""
+    """Maximum number of kernels of the same category that the prompt shows as examples."""
     start: str | None = None
-    """A source of the repository to start from; None: the kernel's own implementations."""
+    """A source of the repository to start from; null: the kernel's own implementations."""
     price: Price | None = None
-    """None: no cost is stated."""
+    """Price for the cost columns; null: no cost is reported."""
 
     def __post_init__(self) -> None:
         """What is recorded holds no secret, and every limit is one."""
