@@ -14,13 +14,13 @@ from pipeline.records.results.tracked import Champion, Counts, Links
 from pipeline.track import registered_models
 from pipeline.track.charts import chart_pages, ui_links
 from pipeline.track.charts.chart_pages import Placed, TaskRuns
-from pipeline.track.runs.idempotency import IngestLedger, Known, LoggedRuns, WantedRuns, add_up, log_wanted
-from pipeline.track.runs.run_writing import RunContext, workload_dataset
+from pipeline.track.runs.idempotency import IngestLedger, LoggedRuns, WantedRuns, add_up, log_wanted
+from pipeline.track.runs.run_writing import Known, RunContext, workload_dataset
 from pipeline.track.runs.sweep_run import SweepRun, close_sweep, open_sweep
 from pipeline.track.runs.task_outline import outlines_of, runs_of
 from pipeline.track.runs.task_specs import read_task
 from pipeline.track.runs.variant_run import is_measured, is_only_compiled
-from pipeline.track.stores.database_queries import known_runs
+from pipeline.track.stores.mlflow_database import known_runs
 from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 
 LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/local_machine.py)

@@ -8,13 +8,11 @@ from pipeline.records.results.aggregated import Winner
 from pipeline.records.results.tracked import Champion
 from pipeline.track.charts import ui_links
 from pipeline.track.runs import mlflow_names
-from pipeline.track.runs.idempotency import WINNER
-from pipeline.track.runs.run_writing import tag_run
-from pipeline.track.stores import database_queries
-from pipeline.track.stores.database_queries import known_champions
+from pipeline.track.runs.run_writing import WINNER, tag_run
+from pipeline.track.stores.mlflow_database import AliasedVersion, known_champions
 from pipeline.track.stores.mlflow_store import MlflowStore
 
-Known = Mapping[tuple[str, str], database_queries.AliasedVersion]
+Known = Mapping[tuple[str, str], AliasedVersion]
 RESERVED = re.compile(r"latest|v\d+", re.IGNORECASE)
 
 

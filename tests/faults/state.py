@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.records.record import digest_bytes
 from pipeline.store.integrity import damage
-from pipeline.track.runs.idempotency import SLOT
+from pipeline.track.runs.run_writing import SLOT
 
 MEASURED = ("passed", "unstable_timing", "over_roofline")
 """How a measurement ends is a matter of timing; that there is one is not."""

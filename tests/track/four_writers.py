@@ -14,8 +14,8 @@ from mlflow.entities import ViewType
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import to_json
 from pipeline.track.ingest import IngestSource
-from pipeline.track.runs.idempotency import RESULT, SLOT, WINNER
 from pipeline.track.runs.mlflow_names import SWEEP
+from pipeline.track.runs.run_writing import RESULT, SLOT, WINNER
 from pipeline.track.runs.task_specs import read_task
 from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
 from pipeline.track.stores.mlflow_store import MlflowStore

@@ -13,36 +13,31 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
 from pipeline.records.results.tracked import Counts
-from pipeline.track.runs.run_writing import RunContext, tag_run, write_run
+from pipeline.track.runs.run_writing import (
+    RESULT,
+    SLOT,
+    SUPERSEDED,
+    TASK_NAME,
+    WINNER,
+    Known,
+    KnownRun,
+    RunContext,
+    local_folder,
+    tag_run,
+    write_run,
+)
 from pipeline.track.runs.task_outline import RunOutline, lines_of
 from pipeline.track.runs.variant_run import VariantRun
-from pipeline.track.stores import bulk_insert
+from pipeline.track.stores import mlflow_database
 from pipeline.track.stores.mlflow_store import MlflowStore, is_server
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
 
-SLOT = "kernelmill.slot"
-RESULT = "kernelmill.result"
-TASK_NAME = "task_name"
-SUPERSEDED = "superseded_by"
-WINNER = "winner"
 PAGE = 1000
 AT_ONCE = 8
 
-Known = dict[str, list["KnownRun"]]
 Kind = Literal["new", "same", "replaced"]
-
-
-class KnownRun(Record, frozen=True, kw_only=True):
-    """A run that MLflow holds."""
-
-    id: str
-    result: str
-    active: bool
-    finished: bool
-    """False: what a killed ingestion left."""
-    tags: dict[str, str]
 
 
 class LoggedRuns(Record, frozen=True, kw_only=True):
@@ -111,7 +106,7 @@ def log_wanted(store: MlflowStore, wanted: WantedRuns, place: RunContext, ledger
         done = _each(log, wanted.lines)
     else:
         fresh = [whole[line.slot] for line in missing]
-        found |= _write_together(store, fresh, known, place) if bulk_insert.can_write(store) else {}
+        found |= _write_together(store, fresh, known, place) if _can_insert(store, place) else {}
         done = [log(line) for line in wanted.lines]
     kinds = [kind for _, kind in done]
     if kinds.count("same") < len(kinds):
@@ -119,6 +114,12 @@ def log_wanted(store: MlflowStore, wanted: WantedRuns, place: RunContext, ledger
     counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
     logged = {line.slot: identity for line, (identity, _) in zip(wanted.lines, done, strict=True)}
     return LoggedRuns(runs=logged, counts=counts)
+
+
+def _can_insert(store: MlflowStore, place: RunContext) -> bool:
+    """Whether runs can be written together: their artifacts come first, so they must be files here."""
+    location = store.client.get_experiment(place.experiment).artifact_location
+    return local_folder(location) is not None and mlflow_database.is_supported(store)
 
 
 def add_up(parts: Sequence[Counts]) -> Counts:
@@ -165,17 +166,16 @@ def _write_together(
 ) -> dict[str, str]:
     """Slot -> id, many in one transaction."""
     ids: dict[str, str] = {}
-    for start in range(0, len(fresh), bulk_insert.AT_ONCE):
-        some = [
-            _new(run, known.get(run.slot, []), place) for run in fresh[start : start + bulk_insert.AT_ONCE]
-        ]
-        ids |= bulk_insert.write_runs(store, some, place)
+    for start in range(0, len(fresh), mlflow_database.AT_ONCE):
+        some = fresh[start : start + mlflow_database.AT_ONCE]
+        new = [_new(run, known.get(run.slot, []), place) for run in some]
+        ids |= mlflow_database.write_runs(store, new, place)
     return ids
 
 
-def _new(run: VariantRun, before: Sequence[KnownRun], place: RunContext) -> bulk_insert.NewRun:
+def _new(run: VariantRun, before: Sequence[KnownRun], place: RunContext) -> mlflow_database.NewRun:
     taken = frozenset(other.id for other in before)
-    return bulk_insert.NewRun(run=run, tags=_tags(run, before, place), taken=taken)
+    return mlflow_database.NewRun(run=run, tags=_tags(run, before, place), taken=taken)
 
 
 def _each(

@@ -1,6 +1,8 @@
 """Writes one MLflow run with as few calls as there can be: Run and what its task shares in, its id out."""
 
 import shutil
+import urllib.parse
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +13,32 @@ from pipeline.store.integrity import SEAL, damage, discard
 from pipeline.store.temporary import scratch_folder
 from pipeline.track.runs.task_specs import TrackedTask
 from pipeline.track.runs.variant_run import VariantRun
-from pipeline.track.stores.mlflow_store import MlflowStore, artifacts_of
+from pipeline.track.stores.mlflow_store import MlflowStore
 
 if TYPE_CHECKING:
-    from mlflow.entities import DatasetInput
+    from mlflow.entities import DatasetInput, RunInfo
+
+
+SLOT = "kernelmill.slot"
+RESULT = "kernelmill.result"
+TASK_NAME = "task_name"
+SUPERSEDED = "superseded_by"
+WINNER = "winner"
+
+
+class KnownRun(Record, frozen=True, kw_only=True):
+    """A run that MLflow holds."""
+
+    id: str
+    result: str
+    active: bool
+    finished: bool
+    """False: what a killed ingestion left."""
+    tags: dict[str, str]
+
+
+Known = dict[str, list[KnownRun]]
+"""Slot -> its runs."""
 
 
 class RunContext(Record, frozen=True, kw_only=True):
@@ -61,7 +85,7 @@ def write_run(store: MlflowStore, run: VariantRun, tags: Mapping[str, str], plac
     )
     if place.dataset is not None:
         _log_dataset(store, identity, place.dataset)
-    put_artifacts(store, made.info.artifact_uri, run.files, run_documents(run, place))
+    put_artifacts(store, made.info, run.files, run_documents(run, place))
     client.set_terminated(identity, end_time=run.ended)
     return identity
 
@@ -82,30 +106,51 @@ def _log_dataset(store: MlflowStore, run: str, dataset: "DatasetInput") -> None:
 
 
 def put_artifacts(
-    store: MlflowStore, uri: str, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
+    store: MlflowStore, run: "RunInfo", files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
 ) -> None:
-    """Copy files that are there, and write documents.
+    """Copy files that are there, and write documents, among the artifacts of a run.
 
     Raises
     ------
     StoreError
-        A file lies in a sealed folder and is not what was written there.
+        A file in a sealed folder is not what was written there.
     """
-    from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
-
-    require_whole(files)
-    repository = artifacts_of(store, uri)
-    if isinstance(repository, LocalArtifactRepository):
-        _put_here(Path(repository.artifact_dir), files, documents)
+    here = local_folder(run.artifact_uri)
+    if here is not None:
+        put_local_artifacts(here, files, documents)
         return
     with scratch_folder() as scratch:
-        for name, content in documents.items():
-            path = scratch / name
-            path.write_bytes(content)
-            repository.log_artifact(str(path))  # type: ignore[no-untyped-call]
+        put_local_artifacts(scratch, files, documents)
+        # All in one call: for each, MLflow's client asks for the run again.
+        store.client.log_artifacts(run.run_id, str(scratch))
+
+
+def local_folder(artifact_uri: str) -> Path | None:
+    """The folder of artifacts on this machine; None if the address is elsewhere."""
+    parts = urllib.parse.urlsplit(artifact_uri)
+    if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
+        return None
+    return Path(urllib.request.url2pathname(parts.path)) if parts.scheme else Path(artifact_uri)
+
+
+def put_local_artifacts(
+    target: Path, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]
+) -> None:
+    """The same, into a folder, which is made.
+
+    Raises
+    ------
+    StoreError
+        A file in a sealed folder is not what was written there.
+    """
+    require_whole(files)
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in documents.items():
+        (target / name).write_bytes(content)
     for path, folder in files:
         if path.is_file():
-            repository.log_artifact(str(path), folder or None)  # type: ignore[no-untyped-call]
+            (target / folder).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / folder / path.name)
 
 
 def require_whole(files: tuple[tuple[Path, str], ...]) -> None:
@@ -120,16 +165,6 @@ def require_whole(files: tuple[tuple[Path, str], ...]) -> None:
         if found := damage(sealed):
             discard(sealed)
             raise StoreError(f"{sealed}: damaged ({found}) and removed: run again, and it is made again")
-
-
-def _put_here(target: Path, files: tuple[tuple[Path, str], ...], documents: Mapping[str, bytes]) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    for name, content in documents.items():
-        (target / name).write_bytes(content)
-    for path, folder in files:
-        if path.is_file():
-            (target / folder).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target / folder / path.name)
 
 
 def tag_run(store: MlflowStore, run: str, tags: Mapping[str, str]) -> None:

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pipeline.performance import quantities
+from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, to_json
 from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.tracked import Links, TaskLinks
 from pipeline.track.runs import mlflow_names
-from pipeline.track.runs.conversations import conversations
 from pipeline.track.runs.run_writing import put_artifacts, tag_run
 from pipeline.track.stores.mlflow_store import MlflowStore
 
@@ -75,7 +76,7 @@ def close_sweep(store: MlflowStore, run: str, sweep: SweepRun, report: Path | No
     tables = tuple((path, "tables") for path in sorted(sweep.folder.iterdir()) if path.suffix in TABLES)
     documents = {"summary.json": to_json(summary), "spec.json": sweep.spec}
     asked = tuple(conversations(sweep.folder, sweep.root))
-    put_artifacts(store, info.artifact_uri, (*tables, *asked), documents)
+    put_artifacts(store, info, (*tables, *asked), documents)
     store.client.set_terminated(run)
     if report is not None:
         attach_report(store, run, report)
@@ -83,7 +84,7 @@ def close_sweep(store: MlflowStore, run: str, sweep: SweepRun, report: Path | No
 
 def attach_report(store: MlflowStore, run: str, report: Path) -> None:
     """Put the report among the run's artifacts."""
-    put_artifacts(store, store.client.get_run(run).info.artifact_uri, ((report, ""),), {})
+    put_artifacts(store, store.client.get_run(run).info, ((report, ""),), {})
 
 
 def note(sweep: SweepRun) -> str:
@@ -203,3 +204,34 @@ def _metrics(summary: Summary) -> Iterator[tuple[str, float]]:
         yield f"winners/geomean_speedup_{baseline}", math.exp(sum(map(math.log, ratios)) / len(ratios))
         # fast_p at p = 1 (KernelBench, arXiv:2502.10517), counted only where the interval excludes 1.
         yield f"winners/share_faster_{baseline}", faster / len(ratios)
+
+
+def conversations(tables: Path, root: Path) -> Iterator[tuple[Path, str]]:
+    """Prompts and answers of language models: file, and folder among the artifacts.
+
+    For example `agents/softmax.awkward.cpu/round1/attempt0 wrong_value/0/prompt.md`. A variant's run has
+    those of its own source; an attempt that failed has no run, so the sweep's run has them all.
+    The folder's name ends with what became of the attempt's variant, or of the attempt that came to none.
+    """
+    attempts = _rows(tables / "attempts.parquet")
+    became = (
+        {row["variant"]: row["outcome"] for row in _rows(tables / "variants.parquet")} if attempts else {}
+    )
+    for row in attempts:
+        where = mlflow_names.key(".".join(row[name] for name in ("kernel", "workload", "hardware")))
+        ended = became.get(row["variant"], row["outcome"])
+        folder = f"agents/{where}/round{row['round']}/attempt{row['attempt']} {ended}"
+        for number, entry in enumerate((row["answers"] or "").split()):
+            asked = entry_path(root, "answers", entry)
+            for path in sorted(asked.glob("*.md")) if asked.is_dir() else ():
+                yield path, f"{folder}/{number}"
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        return []
+    columns = pq.read_schema(path).names
+    wanted = ["kernel", "workload", "hardware", "round", "attempt", "outcome", "variant", "answers"]
+    return list(pq.read_table(path, columns=[name for name in wanted if name in columns]).to_pylist())

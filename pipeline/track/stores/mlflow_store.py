@@ -26,10 +26,9 @@ from pipeline.track.stores.server_lease import lease
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.store.artifact.artifact_repo import ArtifactRepository
 
 LIBRARIES = (
-    *("mlflow", "mlflow.data.pandas_dataset", "mlflow.store.artifact.local_artifact_repo"),
+    *("mlflow", "mlflow.data.pandas_dataset"),
     *("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store"),
     *("mlflow.store.tracking.sqlalchemy_workspace_store", "sqlalchemy.dialects.sqlite", "pyarrow.dataset"),
 )
@@ -214,18 +213,12 @@ def set_experiment_tags(store: MlflowStore, experiment: str, tags: Mapping[str, 
             store.client.set_experiment_tag(experiment, key, value)
 
 
-def artifacts_of(store: MlflowStore, artifact_uri: str) -> "ArtifactRepository":
-    """The artifacts of a run, without asking the database for the run again for each file."""
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-
-    return get_artifact_repository(artifact_uri, tracking_uri=store.uri)
-
-
 def prepare() -> None:
     """Import what logging needs, in a process that jobs are forked from; nothing is opened."""
     environment.mlflow_defaults()
     for name in LIBRARIES:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # another version of MLflow may have another layout
+            importlib.import_module(name)
 
 
 def _client(uri: str) -> "MlflowClient":

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.records.layout import entry_path
-from pipeline.track.runs.conversations import conversations
+from pipeline.track.runs.sweep_run import conversations
 
 WHERE = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu", "round": 1}
 

@@ -10,8 +10,8 @@ from mlflow.entities import ViewType
 
 from pipeline.records.record import to_json
 from pipeline.records.results.tracked import Counts
-from pipeline.track.runs.idempotency import SLOT, log_runs
-from pipeline.track.runs.run_writing import RunContext, workload_dataset
+from pipeline.track.runs.idempotency import log_runs
+from pipeline.track.runs.run_writing import SLOT, RunContext, workload_dataset
 from pipeline.track.runs.task_specs import TrackedTask, read_task
 from pipeline.track.runs.variant_run import VariantRun, is_measured, run_of
 from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id

@@ -13,7 +13,7 @@ from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import read_record
 from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.stages import track
-from pipeline.track.stores import bulk_insert, retries
+from pipeline.track.stores import mlflow_database, retries
 from pipeline.track.stores.mlflow_store import open_store
 from tests.track import postgres
 from tests.track.four_writers import assert_whole, ingest_at_once, kill_in_the_middle, sources
@@ -76,7 +76,7 @@ def test_a_database_that_restarts_in_the_middle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The ingestion waits for it and goes on; no run is there twice."""
-    write_runs, waited = bulk_insert.write_runs, time.sleep
+    write_runs, waited = mlflow_database.write_runs, time.sleep
     lost: list[bool] = []
 
     def write(*given: Any) -> dict[str, str]:
@@ -91,7 +91,7 @@ def test_a_database_that_restarts_in_the_middle(
         server.start()
         waited(seconds)
 
-    monkeypatch.setattr(bulk_insert, "write_runs", write)
+    monkeypatch.setattr(mlflow_database, "write_runs", write)
     # Not by another thread after some time: MLflow waits for a database itself in places, and says nothing.
     monkeypatch.setattr(retries, "time", SimpleNamespace(sleep=wait, monotonic=time.monotonic))
     source = write_source(tmp_path, [measured(space=SPACE_OF_80, failures={})], tracking)
