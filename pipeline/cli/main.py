@@ -113,8 +113,22 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version)
-@click.option("--exit-codes", is_flag=True, is_eager=True, expose_value=False, callback=_print_exit_codes)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+@click.option(
+    "--exit-codes",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_exit_codes,
+    help="Print the exit codes.",
+)
 def kernelmill() -> None:
     """Declare kernels; get verified, profiled, comparable results."""
 
