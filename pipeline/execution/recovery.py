@@ -14,34 +14,18 @@ from pathlib import Path
 import msgspec
 
 from pipeline.records.errors import StoreError
-from pipeline.records.layout import STAGES, entry_path, output_path
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.record import read_record
-from pipeline.records.results.compiled import CompileOutput
-from pipeline.records.results.profiled import ProfileOutput
 from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.records.results.variant import Generated
-from pipeline.records.results.verified import VerifyOutput
+from pipeline.stages.table import STAGES, final, later, read_round, rounds
 from pipeline.store.entries import remove_damaged
 from pipeline.store.integrity import SEAL, damage, discard, is_damaged
 from pipeline.store.temporary import SCRATCH, sweep
 from pipeline.track.stores.embedded_database import holds
 
-OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput]] = {
-    "generate": Generated,
-    "compile": CompileOutput,
-    "verify": VerifyOutput,
-    "profile": ProfileOutput,
-}
-"""Stages whose outputs name store entries."""
 NOT_STORED = frozenset({Outcome.DEVICE_UNAVAILABLE, Outcome.PRUNED})
-LATER = {
-    "generate": ("compile", "verify", "profile"),
-    "compile": ("verify", "profile"),
-    "verify": ("profile",),
-    "profile": (),
-}
 
 
 class _Entry(msgspec.Struct):
@@ -62,21 +46,20 @@ def recover(plan: Plan, root: Path) -> None:
     for path in _outputs(plan, root):
         if is_damaged(path):
             remove(path, "not what was written")
-    _mend_aggregate(plan, root)
+    _recover_aggregate(plan, root)
     for task in plan.tasks:
-        keys = {stage: getattr(task.row, stage) for stage in STAGES}
         for number in range(task.row.rounds):
-            paths = {stage: output_path(root, stage, key, number) for stage, key in keys.items()}
-            for stage, later in LATER.items():
-                if any(not paths[each].is_file() for each in later):
-                    recover_entries(root, stage, paths[stage])
-    tracked = root / "track" / plan.aggregate / "tracked.json"
+            paths = _paths(task, number, root)
+            for stage, path in paths.items():
+                if any(not paths[each].is_file() for each in later(stage)):
+                    recover_entries(root, stage, path)
+    tracked = STAGES["track"].output_path(root, plan.aggregate)
     if tracked.is_file():
-        _mend_tracked(tracked, root)
+        _recover_tracked(tracked, root)
     else:
         for task in plan.tasks:
             for number in range(task.row.rounds):
-                _require_folders(root, output_path(root, "compile", task.row.compile, number))
+                _require_folders(root, _paths(task, number, root)["compile"])
     _forget_what_follows(plan, root)
 
 
@@ -87,22 +70,22 @@ def _forget_what_follows(plan: Plan, root: Path) -> None:
     """
     whole = True
     for task in plan.tasks:
-        keys = {stage: getattr(task.row, stage) for stage in STAGES}
-        chain = [
-            output_path(root, stage, key, number)
-            for number in range(task.row.rounds)
-            for stage, key in keys.items()
-        ]
+        chain = [path for number in range(task.row.rounds) for path in _paths(task, number, root).values()]
         whole &= _cut(chain)
+    last = _final(plan, root)
     if not whole:
-        discard(root / "aggregate" / plan.aggregate / "summary.json")
-    _cut(
-        [
-            root / "aggregate" / plan.aggregate / "summary.json",
-            root / "track" / plan.aggregate / "tracked.json",
-            root / "report" / plan.aggregate / "report.html",
-        ]
-    )
+        discard(last[0])
+    _cut(last)
+
+
+def _paths(task: PlannedTask, number: int, root: Path) -> dict[str, Path]:
+    """The outputs of a round of a task, by stage."""
+    return {stage.name: stage.output_path(root, getattr(task.row, stage.name), number) for stage in rounds()}
+
+
+def _final(plan: Plan, root: Path) -> list[Path]:
+    """The outputs that there are once in a plan, in order."""
+    return [stage.output_path(root, plan.aggregate) for stage in final() if stage.file]
 
 
 def _cut(chain: list[Path]) -> bool:
@@ -119,9 +102,10 @@ def _cut(chain: list[Path]) -> bool:
 def recover_entries(root: Path, stage: str, output: Path) -> int:
     """Remove an output whose entries are missing or damaged, and those; how many there were."""
     try:
-        records = read_record(output, OUTPUTS[stage]).records if output.is_file() else ()
+        records = read_round(stage, output).records if output.is_file() else ()
     except StoreError:
-        remove(output, f"cannot be read as {OUTPUTS[stage].__name__}")
+        kind = STAGES[stage].output
+        remove(output, f"cannot be read as {kind.__name__ if kind else stage}")
         return 0
     bad = 0
     for record in records:
@@ -149,27 +133,24 @@ def remove(path: Path, why: str) -> None:
 def _outputs(plan: Plan, root: Path) -> Iterator[Path]:
     seen: set[Path] = set()
     for task in plan.tasks:
-        for stage in STAGES:
-            for number in range(task.row.rounds):
-                path = output_path(root, stage, getattr(task.row, stage), number)
+        for number in range(task.row.rounds):
+            for path in _paths(task, number, root).values():
                 if path not in seen:
                     seen.add(path)
                     yield path
     for mutation in plan.mutations:
-        yield root / "mutate" / f"{mutation.key}.json"
-    yield root / "aggregate" / plan.aggregate / "summary.json"
-    yield root / "track" / plan.aggregate / "tracked.json"
-    yield root / "report" / plan.aggregate / "report.html"
+        yield STAGES["mutate"].output_path(root, mutation.key)
+    yield from _final(plan, root)
 
 
-def _mend_aggregate(plan: Plan, root: Path) -> None:
+def _recover_aggregate(plan: Plan, root: Path) -> None:
     """The tables beside the summary, which are read with it."""
-    folder = root / "aggregate" / plan.aggregate
-    if (folder / "summary.json").is_file() and (folder / SEAL).is_file() and (found := damage(folder)):
-        remove(folder / "summary.json", f"beside it {found}")
+    summary = STAGES["aggregate"].output_path(root, plan.aggregate)
+    if summary.is_file() and (summary.parent / SEAL).is_file() and (found := damage(summary.parent)):
+        remove(summary, f"next to it: {found}")
 
 
-def _mend_tracked(tracked: Path, root: Path) -> None:
+def _recover_tracked(tracked: Path, root: Path) -> None:
     """What says that runs were logged, where the database that held them is gone."""
     try:
         result = read_record(tracked, TrackOutput).result
@@ -192,7 +173,7 @@ def _require_folders(root: Path, output: Path) -> None:
 def _folders(root: Path) -> Iterator[Path]:
     """All folders in which something is made under a temporary name."""
     yield root
-    for top in ("plan", "aggregate", "track", "report", "mutate", "judge", "cache", *STAGES):
+    for top in ("plan", "cache", *STAGES):
         yield from _with_subfolders(root / top, depth=2 if top in ("plan", "cache") else 1)
     yield from _with_subfolders(root / "store", depth=2)
 
@@ -214,11 +195,11 @@ def check_store(root: Path) -> tuple[int, int]:
         if folder.is_dir() and not folder.name.startswith("."):
             entries += 1
             bad += remove_damaged(root, folder.parent.parent.name, folder.name)
-    for stage in STAGES:
-        for path in sorted((root / stage).glob("*/round*.json")):
+    for stage in rounds():
+        for path in sorted((root / stage.name).glob("*/round*.json")):
             if is_damaged(path):
                 remove(path, "not what was written")
                 bad += 1
-            elif stage in OUTPUTS:
-                bad += recover_entries(root, stage, path)
+            else:
+                bad += recover_entries(root, stage.name, path)
     return entries, bad

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from pipeline.execution.chain.stage_commands import shell_line
 from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
 from pipeline.execution.cluster.preflight import begin_job, check_run
 from pipeline.execution.cluster.site import KEY, Site, to_site
@@ -22,12 +23,12 @@ from pipeline.execution.workers.submit import begin
 from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
-from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.summary_text import summary_text
+from pipeline.stages.table import STAGES, Input, rounds
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.run_lock import take_lock
 from pipeline.store.shared_store import Shared, shared_store
@@ -41,6 +42,7 @@ LOOKING = (
 )
 """Options of Snakemake that run nothing."""
 
+FINAL = ("aggregate", "track", "report")
 INTERRUPTED = "interrupted while planning: run again, what was written is whole"
 
 
@@ -165,83 +167,100 @@ def site_of(config: Mapping[str, Any]) -> Site | None:
 
 
 class Workflow:
-    """The files of a plan, by stage and key, as rules ask for them."""
+    """The rules' side of a plan: for each stage its inputs, outputs, command line and resources.
+
+    What depends on a job's wildcards is a function of them.
+    """
 
     def __init__(self, plan: Plan, lock: TextIO | None = None, cluster: Cluster | None = None) -> None:
         self.plan = plan
         self._lock = lock  # held as long as this object lives
         self._cluster = cluster
         self._requests = functools.cache(self._make_requests)
-        self._tasks = {stage: {getattr(task.row, stage): task for task in plan.tasks} for stage in STAGES}
-        made = {each.key: str(ROOT / "mutate" / f"{each.key}.json") for each in plan.mutations}
-        self.mutations = list(made.values())
-        self.reported_mutations = [made[each.key] for each in plan.mutations if each.reported]
+        self._tasks = {
+            stage.name: {getattr(task.row, stage.name): task for task in plan.tasks} for stage in rounds()
+        }
         self.cores = cluster.cores if cluster is not None else os.cpu_count() or 1
-        self.aggregate = str(ROOT / "aggregate" / plan.aggregate / "summary.json")
-        self.aggregate_spec = str(spec_path(ROOT, "aggregate", plan.aggregate))
-        self.report = str(ROOT / "report" / plan.aggregate / "report.html")
-        self.tracked = str(ROOT / "track" / plan.aggregate / "tracked.json")
+        self.aggregate, self.tracked, self.report = (self.output(each) for each in FINAL)
+
+    def inputs(self, stage: str) -> dict[str, Any]:
+        """Its spec and what it reads of other stages, by the names of its options."""
+        found: dict[str, Any] = {"spec": self.spec(stage)}
+        for each in STAGES[stage].inputs:
+            found[each.name] = self._input(stage, each)
+        return found
+
+    def _input(self, stage: str, wanted: Input) -> Any:
+        if wanted.rounds == "all":
+            return [path for each in wanted.stages for path in self.outputs(each)]
+        if STAGES[stage].plan_wide:
+            return [self.output(each) for each in wanted.stages]
+        return lambda wildcards: self._read(stage, wanted, wildcards)
+
+    def _read(self, stage: str, wanted: Input, wildcards: Any) -> list[str]:
+        """What a job of a round reads: outputs of the same round, or of all earlier ones, round by round."""
+        row, number = self._task(stage, wildcards).row, int(wildcards.round)
+        return [
+            str(STAGES[each].output_path(ROOT, getattr(row, each), past))
+            for past in (range(number) if wanted.rounds == "earlier" else [number])
+            for each in wanted.stages
+        ]
+
+    def spec(self, stage: str) -> str:
+        """Path of its spec."""
+        return str(STAGES[stage].spec_path(ROOT, self._key(stage)))
+
+    def output(self, stage: str) -> str:
+        """Path of its output."""
+        return str(STAGES[stage].output_path(ROOT, self._key(stage), "{round}"))
 
     def log(self, stage: str) -> str:
-        """Log of a job that there is once in a plan."""
-        return str(ROOT / "logs" / stage / f"{self.plan.aggregate}.log")
+        """Path of its log."""
+        return str(STAGES[stage].log_path(ROOT, self._key(stage), "{round}"))
 
-    def outputs(self, stage: str) -> list[str]:
-        """All files of a stage."""
+    def shell(self, *stages: str) -> str:
+        """The command line of the rule of the first of these stages."""
+        return shell_line(*stages)
+
+    def _key(self, stage: str) -> str:
+        return self.plan.aggregate if STAGES[stage].plan_wide else "{key}"
+
+    def outputs(self, stage: str, *, every: bool = False) -> list[str]:
+        """All files of a stage that the report reads; with `every` those that it does not read, too."""
+        if stage == "mutate":
+            keys = dict.fromkeys(each.key for each in self.plan.mutations if every or each.reported)
+            return [str(STAGES[stage].output_path(ROOT, key)) for key in keys]
         return [
-            str(output_path(ROOT, stage, key, number))
+            str(STAGES[stage].output_path(ROOT, key, number))
             for key, task in self._tasks[stage].items()
             for number in range(task.row.rounds)
         ]
 
-    def spec(self, stage: str) -> str:
-        """Pattern of the spec's path."""
-        return str(spec_path(ROOT, stage, "{key}"))
+    def threads(self, stage: str) -> int | Callable[[Any], int]:
+        """One core per variant (small jobs overlap, a large one has all: Snakemake caps the number), or all.
 
-    def history(self, wildcards: Any) -> list[str]:
-        """What compile, verify and profile wrote of the earlier rounds of a search, round by round."""
-        row = self._task("generate", wildcards).row
-        keys = {"compile": row.compile, "verify": row.verify, "profile": row.profile}
-        return [
-            str(output_path(ROOT, stage, key, number))
-            for number in range(int(wildcards.round))
-            for stage, key in keys.items()
-        ]
+        A measurement on a CPU target has all cores, so that nothing else runs meanwhile.
+        """
+        row = STAGES[stage]
+        if row.cores == "all":
+            return self.cores
+        if row.device:
+            return self._profile_threads
+        return (lambda wildcards: self._threads(stage, wildcards)) if row.cores == "variants" else 1
 
-    def generated(self, wildcards: Any) -> str:
-        """Variants for a compile job."""
-        return self._before("generate", "compile", wildcards)
+    def resources(self, stage: str) -> dict[str, Any]:
+        """What a job asks of a cluster, and the device where it holds one."""
+        return self.on_cluster(stage) | ({"gpu": self._gpus} if STAGES[stage].device else {})
 
-    def compiled(self, wildcards: Any) -> str:
-        """Binaries for a verify job."""
-        return self._before("compile", "verify", wildcards)
-
-    def compiled_for_profile(self, wildcards: Any) -> str:
-        """Binaries for a profile job."""
-        return self._before("compile", "profile", wildcards)
-
-    def verified(self, wildcards: Any) -> str:
-        """Verdicts for a profile job."""
-        return self._before("verify", "profile", wildcards)
-
-    def compile_threads(self, wildcards: Any) -> int:
-        """One per variant: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
-        return self._threads("compile", wildcards)
-
-    def verify_threads(self, wildcards: Any) -> int:
-        """The same for verify."""
-        return self._threads("verify", wildcards)
-
-    def profile_threads(self, wildcards: Any) -> int:
-        """All cores where the CPU is measured, so that nothing else runs meanwhile."""
+    def _profile_threads(self, wildcards: Any) -> int:
         if self._cluster is not None:
             return self._threads("profile", wildcards)
         return (os.cpu_count() or 1) if self._task("profile", wildcards).row.kind == "cpu" else 1
 
-    def profile_gpus(self, wildcards: Any) -> int:
-        """The GPU where one is measured: the profile's `resources: gpu=1` lets one job at a time have it.
+    def _gpus(self, wildcards: Any) -> int:
+        """The GPU if one is measured: the profile's `resources: gpu=1` lets one job at a time have it.
 
-        A cluster has many, and hands them out itself.
+        A cluster has many, and assigns them itself.
         """
         row = self._task("profile", wildcards).row
         return int(row.kind != "cpu" and row.device_present and self._cluster is None)
@@ -270,15 +289,11 @@ class Workflow:
         assert self._cluster is not None
         return self._cluster.requests(stage, self._tasks.get(stage, {}).get(key))
 
-    def _before(self, stage: str, later: str, wildcards: Any) -> str:
-        key = getattr(self._task(later, wildcards).row, stage)
-        return str(output_path(ROOT, stage, key, int(wildcards.round)))
-
     def _task(self, stage: str, wildcards: Any) -> PlannedTask:
         try:
             return self._tasks[stage][wildcards.key]
         except KeyError:
-            path = output_path(ROOT, stage, wildcards.key, int(wildcards.round))
+            path = STAGES[stage].output_path(ROOT, wildcards.key, int(wildcards.round))
             hint = "kernelmill plan --paths lists those of this plan"
             raise ConfigError(f"{path}: no task of this plan makes it ({hint})") from None
 

@@ -18,7 +18,7 @@ from pipeline.records.planning.specs import (
     ProfileSpec,
     VerifySpec,
 )
-from pipeline.records.record import Record
+from pipeline.records.record import Record, read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.compiled import CompileOutput, CompileRecord
 from pipeline.records.results.judged import JudgeOutput, JudgeSpec, VerdictsSpec
@@ -39,10 +39,11 @@ class Input(Record, frozen=True, kw_only=True):
     """Its option on the command line, without the dashes."""
     stages: tuple[str, ...]
     """Whose outputs they are."""
-    rounds: Literal["this", "earlier"] = "this"
+    rounds: Literal["this", "earlier", "all"] = "this"
     """`earlier`: those of all earlier rounds, round by round."""
-    folder: bool = False
-    """Whether the option takes the folder of the output instead of the file."""
+    given: Literal["file", "folder", "stage folder", "by spec"] = "file"
+    """What the option takes: the file, its folder, or the folder of the stage. `by spec`: there is no option,
+    because the stage finds the files by the keys in its spec."""
 
 
 class Stage(Record, frozen=True, kw_only=True):
@@ -53,7 +54,9 @@ class Stage(Record, frozen=True, kw_only=True):
     output: type[Record] | None
     """None: not a record, such as a page or a table."""
     file: str = PER_ROUND
-    """Path of the output below the folder of the stage."""
+    """Path of the output below the folder of the stage; empty if it writes no file."""
+    module: str = ""
+    """Module in this room; empty: the one with the stage's name."""
     inputs: tuple[Input, ...] = ()
     entry: type[Record] | None = None
     """What its store entries hold, one for each variant; None for a stage without entries."""
@@ -65,6 +68,8 @@ class Stage(Record, frozen=True, kw_only=True):
     """How many it can use: one, one for each variant, or all there are."""
     workers: bool = False
     """Whether it takes `--workers`."""
+    ahead: bool = False
+    """Whether a run without Snakemake may do it for all tasks before it measures the first one."""
     device: bool = False
     """Whether it holds its device alone: a GPU, or on a CPU target the whole machine."""
     worker: Literal["--warm", "--last", "--ahead"] | None = None
@@ -73,6 +78,11 @@ class Stage(Record, frozen=True, kw_only=True):
     """Rooms whose code its results may depend on."""
     preload: tuple[str, ...] = ()
     """Modules that the warm worker imports beside the stage itself."""
+
+    @property
+    def program(self) -> str:
+        """Name of its module in this room."""
+        return self.module or self.name
 
     def output_path(self, root: Path, key: str, number: int | str = 0) -> Path:
         """Where it writes for a key and, if it runs per round, a round."""
@@ -93,9 +103,10 @@ class Stage(Record, frozen=True, kw_only=True):
         """Its command line; `more` may have `round` and `workers`, which only some stages take."""
         words = ["--spec", spec]
         for each in self.inputs:
-            if each.name in inputs:
+            if each.given != "by spec":
                 words += [f"--{each.name}", *inputs[each.name]]
-        words += ["--out", out, "--root", root]
+        words += ["--out", out] if self.file else []
+        words += [] if self.name == "verdicts" else ["--root", root]
         if self.name == "generate":
             words += ["--round", more["round"]]
         if self.workers:
@@ -112,6 +123,7 @@ _ROWS = (
         output=Generated,
         inputs=(Input(name="history", stages=("compile", "verify", "profile"), rounds="earlier"),),
         per_round=True,
+        ahead=True,
         rooms=BASE | {"search", "performance"},
         preload=("pipeline.search.strategies.grid", "pipeline.search.strategies.random"),
     ),
@@ -122,6 +134,7 @@ _ROWS = (
         inputs=(Input(name="variants", stages=("generate",)),),
         entry=CompileRecord,
         per_round=True,
+        ahead=True,
         cores="variants",
         workers=True,
         worker="--warm",
@@ -173,7 +186,7 @@ _ROWS = (
         spec=VerdictsSpec,
         output=None,
         file="{key}.csv",
-        inputs=(Input(name="judged", stages=("judge",), folder=True),),
+        inputs=(Input(name="judged", stages=("judge",), given="stage folder"),),
         rooms=BASE | {"verify"},
     ),
     Stage(
@@ -181,6 +194,7 @@ _ROWS = (
         spec=AggregateSpec,
         output=Summary,
         file="{key}/summary.json",
+        inputs=(Input(name="results", stages=(*_ROUNDS, "mutate"), rounds="all", given="by spec"),),
         plan_wide=True,
         worker="--ahead",
         rooms=_REPORTING | {"report"},
@@ -190,7 +204,7 @@ _ROWS = (
         spec=AggregateSpec,
         output=TrackOutput,
         file="{key}/tracked.json",
-        inputs=(Input(name="aggregate", stages=("aggregate",), folder=True),),
+        inputs=(Input(name="aggregate", stages=("aggregate",), given="folder"),),
         plan_wide=True,
         worker="--last",
         rooms=_REPORTING | {"report", "track"},
@@ -201,16 +215,46 @@ _ROWS = (
         output=None,
         file="{key}/report.html",
         inputs=(
-            Input(name="aggregate", stages=("aggregate",), folder=True),
+            Input(name="aggregate", stages=("aggregate",), given="folder"),
             Input(name="tracked", stages=("track",)),
         ),
         plan_wide=True,
         worker="--last",
         rooms=_REPORTING | {"report"},
     ),
+    Stage(
+        name="attach",
+        module="track",
+        spec=AggregateSpec,
+        output=None,
+        file="",
+        inputs=(Input(name="attach", stages=("track",)), Input(name="report", stages=("report",))),
+        plan_wide=True,
+        worker="--last",
+        rooms=_REPORTING | {"report", "track"},
+    ),
 )
 STAGES: dict[str, Stage] = {row.name: row for row in _ROWS}
 """All stages by name, each after those that it reads."""
+
+
+RoundOutput = Generated | CompileOutput | VerifyOutput | ProfileOutput
+"""What the stages of a round write: records of variants or of sources, which name store entries."""
+
+
+def read_round(stage: str, path: Path) -> RoundOutput:
+    """The output of a stage of a round.
+
+    Raises
+    ------
+    StoreError
+        It cannot be read.
+    """
+    kind = STAGES[stage].output
+    assert kind is not None
+    found = read_record(path, kind)
+    assert isinstance(found, RoundOutput)
+    return found
 
 
 def rounds() -> tuple[Stage, ...]:
@@ -232,4 +276,5 @@ def later(stage: str) -> tuple[str, ...]:
 def preload() -> tuple[str, ...]:
     """What the warm worker imports: the stages that most jobs need, and what they import late."""
     wanted = [stage for stage in STAGES.values() if stage.per_round or stage.plan_wide]
-    return tuple(name for stage in wanted for name in (f"pipeline.stages.{stage.name}", *stage.preload))
+    names = [name for stage in wanted for name in (f"pipeline.stages.{stage.program}", *stage.preload)]
+    return tuple(dict.fromkeys(names))

@@ -166,9 +166,9 @@ def test_a_file_of_another_plan_is_not_made(checkout: Checkout) -> None:
     ],
 )
 def test_a_mistake_is_one_line(checkout: Checkout, command: list[str], text: str) -> None:
-    """No traceback, exit code 1."""
+    """No traceback; exit code 2 of the command, 1 of Snakemake."""
     ended = run(checkout, *command)
-    assert ended.returncode == 1
+    assert ended.returncode == (2 if command[0] == "pipeline" else 1)
     lines = [line for line in ended.stderr.splitlines() if not line.startswith("Using workflow specific")]
     assert len(lines) == 1
     assert lines[0].startswith(text)
@@ -214,12 +214,13 @@ def test_files_of_a_chain() -> None:
     """Each rule finds its inputs by key and round."""
     files = workflow()
     assert files.outputs("verify") == ["artifacts/verify/v-1/round0.json", "artifacts/verify/v-1/round1.json"]
-    assert files.generated(wildcards("c-1", 1)) == "artifacts/generate/g-1/round1.json"
-    assert files.compiled(wildcards("v-1")) == "artifacts/compile/c-1/round0.json"
-    assert files.compiled_for_profile(wildcards("p-1")) == "artifacts/compile/c-1/round0.json"
-    assert files.verified(wildcards("p-1")) == "artifacts/verify/v-1/round0.json"
-    assert files.history(wildcards("g-1", 0)) == []
-    assert files.history(wildcards("g-1", 1)) == [
+    assert files.inputs("compile")["variants"](wildcards("c-1", 1)) == ["artifacts/generate/g-1/round1.json"]
+    assert files.inputs("verify")["compiled"](wildcards("v-1")) == ["artifacts/compile/c-1/round0.json"]
+    assert files.inputs("profile")["compiled"](wildcards("p-1")) == ["artifacts/compile/c-1/round0.json"]
+    assert files.inputs("profile")["verified"](wildcards("p-1")) == ["artifacts/verify/v-1/round0.json"]
+    history = files.inputs("generate")["history"]
+    assert history(wildcards("g-1", 0)) == []
+    assert history(wildcards("g-1", 1)) == [
         "artifacts/compile/c-1/round0.json",
         "artifacts/verify/v-1/round0.json",
         "artifacts/profile/p-1/round0.json",
@@ -229,13 +230,19 @@ def test_files_of_a_chain() -> None:
 def test_who_runs_beside_whom() -> None:
     """Compiles take what they can use, a measurement on the CPU takes all, one on the GPU takes the GPU."""
     cpu = workflow()
-    assert cpu.compile_threads(wildcards("c-1")) == cpu.verify_threads(wildcards("v-1")) == 12
-    assert cpu.profile_threads(wildcards("p-1")) == os.cpu_count()
-    assert cpu.profile_gpus(wildcards("p-1")) == 0
+    assert cpu.threads("compile")(wildcards("c-1")) == cpu.threads("verify")(wildcards("v-1")) == 12
+    assert device_of(cpu) == (os.cpu_count(), 0)
+    assert (cpu.threads("generate"), cpu.threads("mutate")) == (1, os.cpu_count())
     gpu = workflow(kind="cuda")
-    assert (gpu.profile_threads(wildcards("p-1")), gpu.profile_gpus(wildcards("p-1"))) == (1, 1)
+    assert device_of(gpu) == (1, 1)
     absent = workflow(kind="cuda", device_present=False)
-    assert (absent.profile_threads(wildcards("p-1")), absent.profile_gpus(wildcards("p-1"))) == (1, 0)
+    assert device_of(absent) == (1, 0)
+
+
+def device_of(files: Workflow) -> tuple[int, int]:
+    """Cores and GPUs that a measurement holds."""
+    job = wildcards("p-1")
+    return files.threads("profile")(job), files.resources("profile")["gpu"](job)
 
 
 def test_the_lock_is_free_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,14 +318,14 @@ def test_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     files = Workflow(workflow().plan, cluster=cluster)
     asked = files.on_cluster("profile")
     assert asked["slurm_extra"](wildcards("p-1")) == "--exclusive"
-    assert asked["cpus_per_task"](wildcards("p-1")) == files.profile_threads(wildcards("p-1")) == 8
+    assert asked["cpus_per_task"](wildcards("p-1")) == files.threads("profile")(wildcards("p-1")) == 8
     assert files.on_cluster("mutate")["cpus_per_task"](wildcards("m-1")) == files.cores == 4
     groups = [files.chain(stage) for stage in ("compile", "verify", "profile")]
     names = [
         group(wildcards(key, 1)) for group, key in zip(groups, ("c-1", "v-1", "p-1"), strict=True) if group
     ]
     assert names == ["p-1-round1"] * 3
-    assert Workflow(workflow(kind="cuda").plan, cluster=cluster).profile_gpus(wildcards("p-1")) == 0
+    assert device_of(Workflow(workflow(kind="cuda").plan, cluster=cluster))[1] == 0
     alone = Cluster(msgspec.structs.replace(site, chain=False), Path("artifacts"))
     assert Workflow(workflow().plan, cluster=alone).chain("verify") is None
     assert workflow().on_cluster("verify") == {}

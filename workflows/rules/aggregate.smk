@@ -3,18 +3,12 @@
 
 rule aggregate:
     input:
-        run.outputs("generate"),
-        run.outputs("compile"),
-        run.outputs("verify"),
-        run.outputs("profile"),
-        run.reported_mutations,
-        spec=run.aggregate_spec,
+        **run.inputs("aggregate"),
     output:
-        run.aggregate,
+        run.output("aggregate"),
     log:
         run.log("aggregate"),
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.workers.submit --ahead {input.spec} aggregate --spec {input.spec} --out {output} --root artifacts"
-        " 2>&1 | tee {log} >&2"
+        run.shell("aggregate")

@@ -8,19 +8,17 @@ rule compile:
 
 rule compile_variants:
     input:
-        spec=run.spec("compile"),
-        variants=run.generated,
+        **run.inputs("compile"),
     output:
-        "artifacts/compile/{key}/round{round}.json",
+        run.output("compile"),
     log:
-        "artifacts/logs/compile/{key}/round{round}.log",
+        run.log("compile"),
     group:
         run.chain("compile")
     conda:
         "../envs/kernelmill.yaml"
-    threads: run.compile_threads
+    threads: run.threads("compile")
     resources:
-        **run.on_cluster("compile"),
+        **run.resources("compile"),
     shell:
-        "python -m pipeline.execution.workers.submit --warm {input.spec} compile --spec {input.spec} --variants {input.variants}"
-        " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"
+        run.shell("compile")

@@ -8,14 +8,12 @@ rule generate:
 
 rule generate_variants:
     input:
-        spec=run.spec("generate"),
-        history=run.history,
+        **run.inputs("generate"),
     output:
-        "artifacts/generate/{key}/round{round}.json",
+        run.output("generate"),
     log:
-        "artifacts/logs/generate/{key}/round{round}.log",
+        run.log("generate"),
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.workers.submit generate --spec {input.spec} --history {input.history}"
-        " --round {wildcards.round} --out {output} --root artifacts 2>&1 | tee {log} >&2"
+        run.shell("generate")

@@ -8,29 +8,27 @@ rule judge:
 
 rule judge_problem:
     input:
-        spec="artifacts/plan/judge/{key}.json",
+        spec=STAGES["judge"].spec_path(ROOT, "{key}"),
     output:
-        "artifacts/judge/{key}.json",
+        STAGES["judge"].output_path(ROOT, "{key}"),
     log:
-        "artifacts/logs/judge/{key}.log",
+        STAGES["judge"].log_path(ROOT, "{key}"),
     conda:
         "../envs/kernelmill.yaml"
     threads: judging.threads
     shell:
-        "python -m pipeline.execution.workers.submit judge --spec {input.spec} --out {output} --root artifacts"
-        " --workers {threads} 2>&1 | tee {log} >&2"
+        shell_line("judge")
 
 
 rule verdicts:
     input:
         judging.judged,
-        spec="artifacts/plan/verdicts/{key}.json",
+        spec=STAGES["verdicts"].spec_path(ROOT, "{key}"),
     output:
-        "artifacts/verdicts/{key}.csv",
+        STAGES["verdicts"].output_path(ROOT, "{key}"),
     log:
-        "artifacts/logs/verdicts/{key}.log",
+        STAGES["verdicts"].log_path(ROOT, "{key}"),
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.workers.submit verdicts --spec {input.spec} --judged artifacts/judge"
-        " --out {output} 2>&1 | tee {log} >&2"
+        shell_line("verdicts")

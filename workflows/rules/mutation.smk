@@ -1,23 +1,22 @@
-"""mutation: mutants of the kernels' sources, and how many of them the gate kills."""
+"""mutation: mutants of the kernels' sources, and how many of them verification rejects."""
 
 
 rule mutation:
     input:
-        run.mutations,
+        run.outputs("mutate", every=True),
 
 
 rule mutate_implementation:
     input:
-        spec=run.spec("mutate"),
+        **run.inputs("mutate"),
     output:
-        "artifacts/mutate/{key}.json",
+        run.output("mutate"),
     log:
-        "artifacts/logs/mutate/{key}.log",
+        run.log("mutate"),
     conda:
         "../envs/kernelmill.yaml"
-    threads: run.cores
+    threads: run.threads("mutate")
     resources:
-        **run.on_cluster("mutate"),
+        **run.resources("mutate"),
     shell:
-        "python -m pipeline.execution.workers.submit mutate --spec {input.spec} --out {output} --root artifacts"
-        " --workers {threads} 2>&1 | tee {log} >&2"
+        run.shell("mutate")

@@ -8,21 +8,17 @@ rule profile:
 
 rule profile_variants:
     input:
-        spec=run.spec("profile"),
-        compiled=run.compiled_for_profile,
-        verified=run.verified,
+        **run.inputs("profile"),
     output:
-        "artifacts/profile/{key}/round{round}.json",
+        run.output("profile"),
     log:
-        "artifacts/logs/profile/{key}/round{round}.log",
+        run.log("profile"),
     group:
         run.chain("profile")
     conda:
         "../envs/kernelmill.yaml"
-    threads: run.profile_threads
+    threads: run.threads("profile")
     resources:
-        **run.on_cluster("profile"),
-        gpu=run.profile_gpus,
+        **run.resources("profile"),
     shell:
-        "python -m pipeline.execution.workers.submit profile --spec {input.spec} --compiled {input.compiled}"
-        " --verified {input.verified} --out {output} --root artifacts 2>&1 | tee {log} >&2"
+        run.shell("profile")

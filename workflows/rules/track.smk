@@ -3,15 +3,12 @@
 
 rule track:
     input:
-        spec=run.aggregate_spec,
-        summary=run.aggregate,
+        **run.inputs("track"),
     output:
-        run.tracked,
+        run.output("track"),
     log:
         run.log("track"),
     conda:
         "../envs/kernelmill.yaml"
     shell:
-        "python -m pipeline.execution.workers.submit --last {input.spec} track --spec {input.spec}"
-        " --aggregate $(dirname {input.summary})"
-        " --out {output} --root artifacts 2>&1 | tee {log} >&2"
+        run.shell("track")

@@ -8,19 +8,17 @@ rule verify:
 
 rule verify_variants:
     input:
-        spec=run.spec("verify"),
-        compiled=run.compiled,
+        **run.inputs("verify"),
     output:
-        "artifacts/verify/{key}/round{round}.json",
+        run.output("verify"),
     log:
-        "artifacts/logs/verify/{key}/round{round}.log",
+        run.log("verify"),
     group:
         run.chain("verify")
     conda:
         "../envs/kernelmill.yaml"
-    threads: run.verify_threads
+    threads: run.threads("verify")
     resources:
-        **run.on_cluster("verify"),
+        **run.resources("verify"),
     shell:
-        "python -m pipeline.execution.workers.submit verify --spec {input.spec} --compiled {input.compiled}"
-        " --out {output} --root artifacts --workers {threads} 2>&1 | tee {log} >&2"
+        run.shell("verify")

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.execution.bundle.manifest import PLAN, SPEC, BundledFile, LeftOut, sha256
-from pipeline.execution.chain.stage_commands import StageCommands, log_path
-from pipeline.records.layout import STAGES, entry_path, spec_path
+from pipeline.execution.chain.stage_commands import StageCommands
+from pipeline.records.layout import entry_path
 from pipeline.records.planning.planned_tasks import Plan
 from pipeline.records.planning.specs import AggregateSpec
-from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.results.compiled import CompileOutput
-from pipeline.records.results.profiled import ProfileOutput
-from pipeline.records.results.variant import Generated
-from pipeline.records.results.verified import VerifyOutput
+from pipeline.records.record import Record, to_json
+from pipeline.stages.table import STAGES, read_round, rounds
 from pipeline.store.entries import RECORD
 from pipeline.store.integrity import SEAL
 from pipeline.store.privacy import private_paths, without_host, without_paths
@@ -29,12 +26,6 @@ LOGS = frozenset({".log", ".txt"})
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 LOG_BYTES = 64 << 10  # a longer log loses its middle
 LOG_HEAD = 16 << 10
-_OUTPUTS: dict[str, type[Generated | CompileOutput | VerifyOutput | ProfileOutput]] = {
-    "generate": Generated,
-    "compile": CompileOutput,
-    "verify": VerifyOutput,
-    "profile": ProfileOutput,
-}
 
 
 class BundleItem(Record, frozen=True, kw_only=True):
@@ -118,24 +109,25 @@ def _files(plan: Plan, root: Path) -> Iterator[tuple[str, Part]]:
     """Names below the artifacts' root; some may not be there."""
     stages = StageCommands(root, cores=1)
     for task in plan.tasks:
-        for stage in STAGES:
-            yield _name(spec_path(root, stage, getattr(task.row, stage)), root), "spec"
+        for stage in rounds():
+            yield _name(stage.spec_path(root, getattr(task.row, stage.name)), root), "spec"
         for command in stages.of_task(task):
-            yield _name(Path(command.output), root), "record"
+            output = Path(str(command.output))
+            yield _name(output, root), "record"
             yield _name(Path(command.log), root), "log"
-            if command.stage in _OUTPUTS:
-                yield from _entries(Path(command.output), command.stage, root)
+            yield from _entries(output, command.stage, root)
     for mutation in plan.mutations:
         if mutation.reported:
-            yield _name(spec_path(root, "mutate", mutation.key), root), "spec"
-            yield f"mutate/{mutation.key}.json", "record"
-            yield _name(log_path(root, "mutate", mutation.key, 0), root), "log"
+            mutate, key = STAGES["mutate"], mutation.key
+            yield _name(mutate.spec_path(root, key), root), "spec"
+            yield _name(mutate.output_path(root, key), root), "record"
+            yield _name(mutate.log_path(root, key), root), "log"
 
 
 def _entries(output: Path, stage: str, root: Path) -> Iterator[tuple[str, Part]]:
     if not output.is_file():
         return
-    for record in read_record(output, _OUTPUTS[stage]).records:
+    for record in read_round(stage, output).records:
         folder = entry_path(root, stage, record.entry)
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.name != SEAL:  # what comes home is sealed anew

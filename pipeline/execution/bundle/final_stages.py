@@ -59,15 +59,11 @@ def run_final_stages(spec: AggregateSpec, root: Path) -> FinalOutputs:
     """
     key = key_of(spec.experiment, spec)
     write_spec(root, "aggregate", key, spec)
-    stages = StageCommands(root, len(os.sched_getaffinity(0)))
-    aggregate = stages.closing("aggregate", key, "summary.json")
-    folder = ("--aggregate", str(Path(aggregate.output).parent))
-    track = stages.closing("track", key, "tracked.json", *folder)
-    report = stages.closing("report", key, "report.html", *folder, "--tracked", track.output)
-    attach = stages.closing("track", key, "tracked.json", "--attach", track.output, "--report", report.output)
-    for command in (aggregate, track, report, attach):
+    commands = StageCommands(root, len(os.sched_getaffinity(0))).final(key)
+    for command in commands:
         run_one(command)
-    return FinalOutputs(summary=aggregate.output, tracked=track.output, report=report.output)
+    outputs = {command.stage: str(command.output) for command in commands if command.output is not None}
+    return FinalOutputs(summary=outputs["aggregate"], tracked=outputs["track"], report=outputs["report"])
 
 
 def run_one(command: Command) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 
+from pipeline.execution.chain.stage_processes import FinishedStage
 from pipeline.records.origin import Origin
 from pipeline.records.record import Record, digest_bytes, to_json
 
@@ -11,18 +12,6 @@ MANIFEST = "manifest.json"
 PLAN = "plan.json"
 SPEC = "aggregate.json"
 """The AggregateSpec of the tasks that came to their end."""
-
-
-class BundledJob(Record, frozen=True, kw_only=True):
-    """One stage that ran for one key and round, or was found done."""
-
-    stage: str
-    key: str
-    round: int
-    seconds: float
-    """Wall time of its process; 0 where an earlier start of the same run had done it."""
-    error: str | None = None
-    """Why there is no output: its last words."""
 
 
 class TaskEnd(Record, frozen=True, kw_only=True):
@@ -69,7 +58,7 @@ class BundleManifest(Record, frozen=True, kw_only=True):
     device: str
     environment: dict[str, str]
     tasks: tuple[TaskEnd, ...]
-    jobs: tuple[BundledJob, ...]
+    jobs: tuple[FinishedStage, ...]
     files: tuple[BundledFile, ...]
     left_out: tuple[LeftOut, ...]
 

@@ -13,29 +13,21 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.execution.bundle.manifest import BundledJob, TaskEnd
+from pipeline.execution.bundle.manifest import TaskEnd
 from pipeline.execution.chain.stage_commands import StageCommands
-from pipeline.execution.chain.stage_processes import Command, found, run_all
-from pipeline.records.layout import output_path
+from pipeline.execution.chain.stage_processes import Command, FinishedStage, found, run_all
 from pipeline.records.outcome import Failure
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.planning.specs import AggregateSpec
-from pipeline.records.record import Record, read_record
-from pipeline.records.results.compiled import CompileOutput
-from pipeline.records.results.profiled import ProfileOutput
-from pipeline.records.results.verified import VerifyOutput
-
-_RECORDED: dict[str, type[CompileOutput] | type[VerifyOutput] | type[ProfileOutput]] = {
-    "compile": CompileOutput,
-    "verify": VerifyOutput,
-    "profile": ProfileOutput,
-}
+from pipeline.records.record import Record
+from pipeline.records.results.variant import Generated
+from pipeline.stages.table import STAGES, read_round, rounds
 
 
 class OfflineResult(Record, frozen=True, kw_only=True):
     """A plan that was run as far as it went."""
 
-    jobs: tuple[BundledJob, ...]
+    jobs: tuple[FinishedStage, ...]
     tasks: tuple[TaskEnd, ...]
     spec: AggregateSpec
     """Of the tasks that came to their end; the others are among what it lists as left out."""
@@ -50,15 +42,15 @@ class OfflineRunner:
         self._cores = len(os.sched_getaffinity(0))
         self._stages = StageCommands(root, self._cores)
         self._deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        self._jobs: dict[str, BundledJob] = {}
+        self._jobs: dict[str, FinishedStage] = {}
         """By output."""
 
     def run(self, spec: AggregateSpec) -> OfflineResult:
         """Run everything; `spec` is the plan's own, of all tasks."""
         plan = self._plan
-        prepared = [self._stages.prepare(task, 0) for task in plan.tasks]
-        self._run([generate for generate, _ in prepared])
-        self._run([compiling for _, compiling in prepared])
+        for stage in rounds():
+            if stage.ahead:
+                self._run([self._stages.of_round(stage.name, task, 0) for task in plan.tasks])
         for task in plan.tasks:
             self._measure(task)
         for mutation in plan.mutations:
@@ -68,29 +60,27 @@ class OfflineRunner:
         return OfflineResult(jobs=tuple(self._jobs.values()), tasks=tasks, spec=self._complete(spec, tasks))
 
     def _measure(self, task: PlannedTask) -> None:
-        for number in range(task.row.rounds):
-            for command in (*self._stages.prepare(task, number), *self._stages.measure(task, number)):
-                self._run([command])
-                if not command.done:
-                    return
+        for command in self._stages.of_task(task):
+            self._run([command])
+            if not command.done:
+                return
 
     def _run(self, commands: Sequence[Command]) -> None:
         """Those that are not done yet; tasks may share one."""
-        distinct = {command.output: command for command in commands}
+        distinct = {command.output: command for command in commands if command.output is not None}
         todo = []
         for output, command in distinct.items():
             if command.done:
                 self._jobs.setdefault(output, found(command))
             elif output not in self._jobs and self._has_inputs(command):
                 todo.append(command)
-        by_place = {(command.stage, command.key, command.round): command.output for command in todo}
+        by_place = {(each.stage, each.key, each.round): str(each.output) for each in todo}
         for job in run_all(todo, cores=self._cores, deadline=self._deadline, say=_say):
             self._jobs[by_place[job.stage, job.key, job.round]] = job
 
     def _has_inputs(self, command: Command) -> bool:
-        """Whether what it reads is there: after a failure what depends on it is not tried."""
-        inputs = [Path(argument) for argument in command.arguments if argument.endswith(".json")]
-        return all(path.is_file() for path in inputs if str(path) != command.output)
+        """Whether what it reads is there: after a failure, what depends on it is not tried."""
+        return all(Path(path).is_file() for path in command.inputs)
 
     def _end(self, task: PlannedTask) -> TaskEnd:
         row = task.row
@@ -103,18 +93,20 @@ class OfflineRunner:
     def _missing(self, task: PlannedTask) -> str | None:
         for command in self._stages.of_task(task):
             if not command.done:
-                job = self._jobs.get(command.output)
+                job = self._jobs.get(str(command.output))
                 return job.error if job and job.error else f"{command.stage} did not run"
         return None
 
     def _outcomes(self, task: PlannedTask) -> dict[str, dict[str, int]]:
-        ended: dict[str, Counter[str]] = {stage: Counter() for stage in _RECORDED}
-        for stage, kind in _RECORDED.items():
+        ended: dict[str, Counter[str]] = {each.name: Counter() for each in rounds() if each.entry}
+        for stage, counter in ended.items():
             for number in range(task.row.rounds):
-                path = output_path(self._root, stage, getattr(task.row, stage), number)
+                path = STAGES[stage].output_path(self._root, getattr(task.row, stage), number)
                 if path.is_file():
-                    results = [record.result for record in read_record(path, kind).records]
-                    ended[stage].update(
+                    output = read_round(stage, path)
+                    assert not isinstance(output, Generated)
+                    results = [record.result for record in output.records]
+                    counter.update(
                         each.outcome.value if isinstance(each, Failure) else "passed" for each in results
                     )
         return {stage: dict(counts) for stage, counts in ended.items()}

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from pipeline.execution.bundle import bundle_text
 from pipeline.plan.spec_files import write_spec
 from pipeline.records.errors import BundleError, KernelmillError
@@ -129,11 +131,12 @@ def tables_here(spec: AggregateSpec, root: Path) -> None:
         return
     key = key_of(spec.experiment, spec)
     write_spec(root, "aggregate", key, spec)
-    command = StageCommands(root, cores=1).closing("aggregate", key, "summary.json")
+    aggregate = StageCommands(root, cores=1).of_keys("aggregate", {"aggregate": key})
+    command = msgspec.structs.replace(aggregate, prepare=())  # nothing else follows here
     try:
         run_one(command)
     except KernelmillError as error:
         print(f"note     no tables here: {error}")
         return
     print()
-    print(summary_text(read_record(Path(command.output), Summary)))
+    print(summary_text(read_record(Path(str(command.output)), Summary)))

@@ -8,24 +8,18 @@ import msgspec
 from pipeline.execution.bundle.archive import Bundle, check_name
 from pipeline.execution.bundle.manifest import PLAN, SPEC
 from pipeline.records.errors import BundleError
-from pipeline.records.layout import STAGES
 from pipeline.records.outcome import Failure
 from pipeline.records.planning.planned_tasks import Plan
 from pipeline.records.planning.specs import (
     AggregateSpec,
-    CompileSpec,
-    GenerateSpec,
-    MutateSpec,
-    ProfileSpec,
-    VerifySpec,
 )
 from pipeline.records.record import Record, digest_bytes, digest_parts
-from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
+from pipeline.records.results.compiled import Compiled, CompileRecord
 from pipeline.records.results.mutated import MutateOutput
-from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
-from pipeline.records.results.variant import Generated
-from pipeline.records.results.verified import VerifyOutput, VerifyRecord
+from pipeline.records.results.profiled import ProfileRecord
+from pipeline.records.results.verified import VerifyRecord
 from pipeline.records.search.written_source import KeptSource, SourceRecord
+from pipeline.stages.table import STAGES, RoundOutput, rounds
 from pipeline.store.entries import RECORD
 from pipeline.store.stored_sources import FILES, STAGE
 
@@ -33,26 +27,8 @@ R = TypeVar("R", bound=Record)
 
 Place = Literal["plan", "output", "entry", "log", "own"]
 
-SPECS: dict[str, type[Record]] = {
-    "generate": GenerateSpec,
-    "compile": CompileSpec,
-    "verify": VerifySpec,
-    "profile": ProfileSpec,
-    "mutate": MutateSpec,
-}
-Output = type[Generated] | type[CompileOutput] | type[VerifyOutput] | type[ProfileOutput]
-
-OUTPUTS: dict[str, Output] = {
-    "generate": Generated,
-    "compile": CompileOutput,
-    "verify": VerifyOutput,
-    "profile": ProfileOutput,
-}
-RECORDS: dict[str, type[CompileRecord] | type[VerifyRecord] | type[ProfileRecord]] = {
-    "compile": CompileRecord,
-    "verify": VerifyRecord,
-    "profile": ProfileRecord,
-}
+_ROUNDS = {stage.name: stage.output for stage in rounds() if stage.output is not None}
+_ENTRIES = {stage.name: stage.entry for stage in rounds() if stage.entry is not None}
 _SPEC = re.compile(r"plan/(\w+)/([^/]+)\.json")
 _OUTPUT = re.compile(r"(\w+)/([^/]+)/round(\d+)\.json")
 _MUTATED = re.compile(r"mutate/([^/]+)\.json")
@@ -104,16 +80,16 @@ def _place(bundle: Bundle, name: str, content: bytes) -> Place:
     if name.startswith("logs/"):
         return "log"
     if match := _SPEC.fullmatch(name):
-        _expect(bundle, name, match[1] in SPECS and match[2].rpartition("-")[2] == digest_bytes(content))
-        _decoded(bundle, name, SPECS[match[1]])
+        _expect(bundle, name, _has_spec(match[1]) and match[2].rpartition("-")[2] == digest_bytes(content))
+        _decoded(bundle, name, STAGES[match[1]].spec)
         return "plan"
     if match := _MUTATED.fullmatch(name):
         _expect(bundle, name, _decoded(bundle, name, MutateOutput).key == match[1])
         return "output"
     if match := _OUTPUT.fullmatch(name):
-        _expect(bundle, name, match[1] in OUTPUTS)
-        kind: Output = OUTPUTS[match[1]]
-        output = _decoded(bundle, name, kind)
+        _expect(bundle, name, match[1] in _ROUNDS)
+        output = _decoded(bundle, name, _ROUNDS[match[1]])
+        assert isinstance(output, RoundOutput)
         _expect(bundle, name, (output.key, output.round) == (match[2], int(match[3])))
         for record in output.records:
             if isinstance(record, SourceRecord):
@@ -122,16 +98,22 @@ def _place(bundle: Bundle, name: str, content: bytes) -> Place:
                 _check_names(bundle, name, record)
         return "output"
     match = _ENTRY.fullmatch(name)
-    known = (*RECORDS, STAGE)
+    known = (*_ENTRIES, STAGE)
     _expect(bundle, name, match is not None and match[1] in known and match[3].startswith(match[2]))
     assert match is not None
     if match[4] == RECORD and match[1] == STAGE:
         _check_source(bundle, name, _decoded(bundle, name, KeptSource), match[3])
     elif match[4] == RECORD:
-        record = _decoded(bundle, name, RECORDS[match[1]])
-        _expect(bundle, name, record.entry == match[3])
-        _check_names(bundle, name, record)
+        kept = _decoded(bundle, name, _ENTRIES[match[1]])
+        assert isinstance(kept, CompileRecord | VerifyRecord | ProfileRecord)
+        _expect(bundle, name, kept.entry == match[3])
+        _check_names(bundle, name, kept)
     return "entry"
+
+
+def _has_spec(stage: str) -> bool:
+    """Whether bundles hold specs of a stage: of those that ran for a task or an implementation."""
+    return stage in _ROUNDS or stage == "mutate"
 
 
 def _check_source(bundle: Bundle, name: str, kept: KeptSource, entry: str) -> None:
@@ -163,7 +145,7 @@ def _check_whole(bundle: Bundle, spec: AggregateSpec) -> None:
     for mutation in spec.mutations:
         _expect(bundle, SPEC, f"mutate/{mutation.key}.json" in bundle.contents)
     for task in spec.tasks:
-        for stage in STAGES:
+        for stage in _ROUNDS:
             key = getattr(task, stage)
             needed = [f"plan/{stage}/{key}.json"]
             needed += [f"{stage}/{key}/round{number}.json" for number in range(task.rounds)]

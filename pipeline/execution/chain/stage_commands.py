@@ -1,102 +1,121 @@
-"""Command lines of the stages, as Snakemake's rules have them: a plan's task in, Commands out."""
+"""Command lines of the stages for concrete keys: rows of STAGES and a plan's tasks in, Commands out.
 
-from collections.abc import Iterator
+Snakemake's rules have the same lines, with wildcards in place of keys and files.
+"""
+
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.execution.chain.stage_processes import Command
-from pipeline.records.layout import output_path, spec_path
 from pipeline.records.planning.planned_tasks import PlannedTask
+from pipeline.stages.table import STAGES, Input, Stage, final, rounds
+
+SUBMIT = "python -m pipeline.execution.workers.submit"
 
 
 class StageCommands:
     """Makes the commands of one artifact store."""
 
-    def __init__(self, root: Path, cores: int) -> None:
+    def __init__(self, root: Path, cores: int, *, store: Path | None = None) -> None:
+        """`root` is where specs and outputs are; `store` holds the entries, by default the same folder."""
         self._root = root
+        self._store = root if store is None else store
         self._cores = cores
 
-    def prepare(self, task: PlannedTask, number: int) -> tuple[Command, Command]:
-        """generate and compile of one round: they need no quiet machine."""
-        return self._generate(task, number), self._compile(task, number)
-
-    def measure(self, task: PlannedTask, number: int) -> tuple[Command, Command]:
-        """verify and profile of one round."""
-        return self._verify(task, number), self._profile(task, number)
-
     def of_task(self, task: PlannedTask) -> Iterator[Command]:
-        """All of them."""
+        """All of them, round by round."""
         for number in range(task.row.rounds):
-            yield from self.prepare(task, number)
-            yield from self.measure(task, number)
+            for stage in rounds():
+                yield self.of_round(stage.name, task, number)
+
+    def of_round(self, stage: str, task: PlannedTask, number: int) -> Command:
+        """One stage of one round."""
+        keys = {each.name: getattr(task.row, each.name) for each in rounds()}
+        return self.of_keys(stage, keys, number=number, variants=task.proposed)
 
     def mutate(self, key: str) -> Command:
-        """mutate, which there is once for an implementation."""
-        output = self._root / "mutate" / f"{key}.json"
-        arguments = ("--workers", str(self._cores))
-        return self._command("mutate", key, arguments, output=output, cores=self._cores)
+        """Mutation, which there is once for an implementation."""
+        return self.of_keys("mutate", {"mutate": key})
 
-    def closing(self, stage: str, key: str, name: str, *arguments: str) -> Command:
-        """aggregate, track or report of a plan; `name` is the file that it writes."""
-        output = self._root / stage / key / name
-        return self._command(stage, key, arguments, output=output, spec="aggregate")
+    def final(self, key: str) -> tuple[Command, ...]:
+        """Tables, MLflow, report, and the report in MLflow."""
+        keys = {each.name: key for each in final()}
+        return tuple(self.of_keys(each.name, keys) for each in final())
 
-    def _generate(self, task: PlannedTask, number: int) -> Command:
-        earlier = (
-            str(self._output(stage, task, each))
-            for each in range(number)
-            for stage in ("compile", "verify", "profile")
+    def of_keys(
+        self, name: str, keys: Mapping[str, str], *, number: int = 0, variants: int | None = None
+    ) -> Command:
+        """One stage; `keys` has its own key and those of the stages that it reads."""
+        stage, key = STAGES[name], keys[name]
+        # What writes no file is done when the last file that it reads is there; it always runs.
+        output = stage.output_path(self._root, key, number) if stage.file else None
+        files = {
+            each.name: self._files(each, keys, number) for each in stage.inputs if each.given != "by spec"
+        }
+        cores = {"one": 1, "all": self._cores, "variants": min(variants or self._cores, self._cores)}
+        workers = max(1, self._cores if stage.device else cores[stage.cores])
+        spec = str(stage.spec_path(self._root, key))
+        arguments = stage.arguments(
+            spec=spec,
+            out=str(output),
+            root=str(self._store),
+            inputs={each.name: _given(each, files[each.name]) for each in stage.inputs if each.name in files},
+            round=str(number),
+            workers=str(workers),
         )
-        return self._stage("generate", task, number, ("--history", *earlier, "--round", str(number)))
-
-    def _compile(self, task: PlannedTask, number: int) -> Command:
-        workers = max(1, min(task.proposed, self._cores))
-        variants = str(self._output("generate", task, number))
-        arguments = ("--variants", variants, "--workers", str(workers))
-        return self._stage("compile", task, number, arguments, cores=workers)
-
-    def _verify(self, task: PlannedTask, number: int) -> Command:
-        compiled = str(self._output("compile", task, number))
-        arguments = ("--compiled", compiled, "--workers", str(self._cores))
-        return self._stage("verify", task, number, arguments, cores=self._cores)
-
-    def _profile(self, task: PlannedTask, number: int) -> Command:
-        compiled, verified = (str(self._output(stage, task, number)) for stage in ("compile", "verify"))
-        arguments = ("--compiled", compiled, "--verified", verified)
-        return self._stage("profile", task, number, arguments, cores=self._cores)
-
-    def _stage(
-        self, stage: str, task: PlannedTask, number: int, arguments: tuple[str, ...], *, cores: int = 1
-    ) -> Command:
-        output = self._output(stage, task, number)
-        key = getattr(task.row, stage)
-        return self._command(stage, key, arguments, output=output, number=number, cores=cores)
-
-    def _command(  # noqa: PLR0913  (the parts of one record)
-        self,
-        stage: str,
-        key: str,
-        arguments: tuple[str, ...],
-        *,
-        output: Path,
-        spec: str | None = None,
-        number: int = 0,
-        cores: int = 1,
-    ) -> Command:
-        spec_file = str(spec_path(self._root, spec or stage, key))
         return Command(
-            stage=stage,
+            stage=stage.program,
             key=key,
             round=number,
-            arguments=("--spec", spec_file, *arguments, "--out", str(output), "--root", str(self._root)),
-            output=str(output),
-            log=str(log_path(self._root, stage, key, number)),
-            cores=cores,
+            prepare=() if stage.worker is None else (stage.worker, spec),
+            arguments=arguments,
+            inputs=tuple(str(path) for several in files.values() for path in several),
+            output=None if output is None else str(output),
+            log=str(stage.log_path(self._root, key, number)),
+            cores=workers,
         )
 
-    def _output(self, stage: str, task: PlannedTask, number: int) -> Path:
-        return output_path(self._root, stage, getattr(task.row, stage), number)
+    def _files(self, wanted: Input, keys: Mapping[str, str], number: int) -> list[Path]:
+        numbers = range(number) if wanted.rounds == "earlier" else [number]
+        return [
+            STAGES[stage].output_path(self._root, keys[stage], each)
+            for each in numbers
+            for stage in wanted.stages
+        ]
 
 
-def log_path(root: Path, stage: str, key: str, number: int) -> Path:
-    """Where a stage's process writes, as under Snakemake."""
-    return root / "logs" / stage / key / f"round{number}.log"
+def shell_line(*names: str) -> str:
+    """The shell command of a rule that runs these stages one after the other, for Snakemake to fill in.
+
+    The rule has the inputs and the output of the first one; the others read these.
+    """
+    first = STAGES[names[0]]
+    places = {each.stages: _placeholder(each) for each in first.inputs} | {(first.name,): "{output}"}
+    commands = [_shell_command(STAGES[name], places) for name in names]
+    line = commands[0] if len(commands) == 1 else f"{{{{ {' && '.join(commands)}; }}}}"
+    return f"{line} 2>&1 | tee {{log}} >&2"
+
+
+def _shell_command(stage: Stage, places: Mapping[tuple[str, ...], str]) -> str:
+    prepare = [] if stage.worker is None else [stage.worker, "{input.spec}"]
+    arguments = stage.arguments(
+        spec="{input.spec}",
+        out="{output}",
+        root="artifacts",
+        inputs={each.name: [places[each.stages]] for each in stage.inputs},
+        round="{wildcards.round}",
+        workers="{threads}",
+    )
+    return " ".join([SUBMIT, *prepare, stage.program, *arguments])
+
+
+def _placeholder(wanted: Input) -> str:
+    if wanted.given == "stage folder":
+        return f"artifacts/{wanted.stages[0]}"
+    return f"$(dirname {{input.{wanted.name}}})" if wanted.given == "folder" else f"{{input.{wanted.name}}}"
+
+
+def _given(wanted: Input, files: list[Path]) -> list[str]:
+    if wanted.given == "folder":
+        return [str(path.parent) for path in files]
+    return [str(path) for path in files]

@@ -20,6 +20,7 @@ from pipeline.records.configuration.hardware import Target
 from pipeline.records.errors import ConfigError, KernelmillError
 from pipeline.records.planning.specs import Build, CompileSpec, MutateSpec, ProfileSpec, VerifySpec
 from pipeline.records.record import read_record
+from pipeline.stages.table import STAGES
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,21 +55,20 @@ def check(stage: str, spec: Path) -> None:
 
 
 def _differences(stage: str, path: Path) -> Iterator[str]:
-    if stage == "compile":
-        compiled = read_record(path, CompileSpec)
-        yield from _tools(stage, compiled.target, compiled.builds)
-    elif stage == "verify":
-        verified = read_record(path, VerifySpec)
-        yield from _tools(stage, verified.target, verified.builds)
-        yield from _target(verified)
-    elif stage == "mutate":
-        for task in read_record(path, MutateSpec).tasks:
-            yield from _tools(stage, task.verify.target, task.verify.builds)
-            yield from _target(task.verify)
-    elif stage == "profile":
-        profiled = read_record(path, ProfileSpec)
-        yield from _tools(stage, profiled.target, profiled.builds)
-        yield from _device(profiled)
+    kind = STAGES[stage].spec if stage in STAGES else None
+    match None if kind is None else read_record(path, kind):
+        case CompileSpec() as spec:
+            yield from _tools(stage, spec.target, spec.builds)
+        case VerifySpec() as spec:
+            yield from _tools(stage, spec.target, spec.builds)
+            yield from _target(spec)
+        case MutateSpec(tasks=tasks):
+            for task in tasks:
+                yield from _tools(stage, task.verify.target, task.verify.builds)
+                yield from _target(task.verify)
+        case ProfileSpec() as spec:
+            yield from _tools(stage, spec.target, spec.builds)
+            yield from _device(spec)
 
 
 def _tools(stage: str, target: Target, builds: Mapping[str, Build]) -> Iterator[str]:

@@ -33,26 +33,10 @@ from pipeline.records.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_service import serve_forks
 from pipeline.sandbox.processes.supervisor import keep, renew_streams
+from pipeline.stages.table import preload
 
 IDLE_SECONDS = 60.0
-PRELOAD = (
-    "numpy",
-    "torch",
-    "pipeline.stages.generate",
-    "pipeline.search.strategies.grid",
-    "pipeline.search.strategies.random",
-    "pipeline.stages.compile",
-    "pipeline.backends.cpp",
-    "pipeline.stages.verify",
-    "pipeline.verify.harness.in_place.process",
-    "pipeline.verify.harness.in_place.trial",
-    "pipeline.stages.profile",
-    "pipeline.measure.bench",
-    "pipeline.measure.child",
-    "pipeline.stages.aggregate",
-    "pipeline.stages.report",
-    "pipeline.stages.track",
-)
+PRELOAD = ("numpy", "torch", *preload())
 """What most jobs need. Not triton, nor what imports it; nor the libraries of the tables and the report, which
 one job of a run needs: the last three stages import them where they use them."""
 

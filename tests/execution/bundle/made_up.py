@@ -6,10 +6,9 @@ import tempfile
 from pathlib import Path
 
 from pipeline.execution.bundle.archive import Bundle, read_bundle
-from pipeline.execution.bundle.manifest import BundledJob
 from pipeline.execution.bundle.offline_run import OfflineResult, OfflineRunner
 from pipeline.execution.bundle.writing import BundleRequest, Written, write
-from pipeline.execution.chain.stage_commands import log_path
+from pipeline.execution.chain.stage_processes import FinishedStage
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.planning.planned_tasks import Plan
@@ -22,6 +21,7 @@ from pipeline.records.results.profiled import Interval, Profiled, ProfileOutput,
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages.generate import generate
+from pipeline.stages.table import STAGES
 from pipeline.store.atomic import write_atomic
 from pipeline.store.entries import new_entry, put_record
 from tests.paths import ROOT
@@ -59,7 +59,7 @@ def make_run(root: Path, *, created: str = EARLY, seconds: float = 1e-5) -> Run:
     }
     for stage, output in outputs.items():
         write_atomic(output_path(root, stage, output.key, 0), to_json(output))
-        write_atomic(log_path(root, stage, output.key, 0), f"{Path.cwd()}/x: {stage} passed\n".encode())
+        write_atomic(STAGES[stage].log_path(root, output.key), f"{Path.cwd()}/x: {stage} passed\n".encode())
     spec = read_record(spec_path(root, "aggregate", plan.aggregate), AggregateSpec)
     return Run(root=str(root), plan=plan, ran=OfflineRunner(plan, root).run(spec))
 
@@ -94,9 +94,9 @@ def read_made_up(root: Path, path: Path, *, binaries: bool = False, created: str
     return read_bundle(path)
 
 
-def job(stage: str) -> BundledJob:
+def job(stage: str) -> FinishedStage:
     """A job that ended well."""
-    return BundledJob(stage=stage, key="k-1", round=0, seconds=1.0)
+    return FinishedStage(stage=stage, key="k-1", round=0, seconds=1.0)
 
 
 class _Maker:
