@@ -1,1 +1,1 @@
-"""Data sets of what was found out, for those who train models: rows, pairs, files and a card."""
+"""A data set of results for training models: rows, pairs of platforms, files, and a card."""

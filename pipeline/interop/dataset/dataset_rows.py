@@ -4,35 +4,42 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.interop.dataset.artifact_results import TaskContext
-from pipeline.interop.dataset.model_traces import trace_of
-from pipeline.interop.dataset.named_values import facts, setting, settings, sizes, static_fact
 from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import (
     AbsentComparison,
     Advice,
     Compared,
     Diagnosed,
+    Fact,
     Made,
     Measurement,
     Row,
+    Setting,
+    Size,
     Source,
     StageEnd,
     StageName,
+    StaticFact,
     Trace,
     Verification,
 )
 from pipeline.interop.dataset.source_texts import SourceTextReader
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
-from pipeline.records.configuration.kernel import Kernel
+from pipeline.records.configuration.kernel import Kernel, TunableValue
+from pipeline.records.conversation import Question, Said
+from pipeline.records.errors import StoreError
+from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import digest
+from pipeline.records.record import digest, read_record
 from pipeline.records.results.collection import Result
-from pipeline.records.results.compiled import CompileRecord
+from pipeline.records.results.compiled import CompileRecord, StaticFacts
 from pipeline.records.results.diagnosed import Finding
 from pipeline.records.results.profiled import ProfileRecord
 from pipeline.records.results.verified import Verified, VerifyRecord
-from pipeline.records.search.model_attempt import Attempt
+from pipeline.records.search.model_attempt import Answer, Asked, Attempt
+from pipeline.search.agents.answer_cache import STAGE
+from pipeline.store.entries import RECORD
 
 STAGES: tuple[StageName, ...] = ("compile", "verify", "profile")
 VERIFIED = frozenset({Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING, Outcome.SCREENED})
@@ -211,3 +218,93 @@ def _made(result: Result) -> tuple[Made, ...]:
         )
         for stage, record in result.records.items()
     )
+
+
+def settings(values: dict[str, TunableValue]) -> tuple[Setting, ...]:
+    """By name."""
+    return tuple(setting(name, value) for name, value in sorted(values.items()))
+
+
+def setting(name: str, value: TunableValue) -> Setting:
+    """One of them; a truth value is no number."""
+    if isinstance(value, bool):
+        return Setting(name=name, kind="boolean", value="true" if value else "false")
+    if isinstance(value, str):
+        return Setting(name=name, kind="text", value=value)
+    return Setting(name=name, kind="integer" if isinstance(value, int) else "number", value=repr(value))
+
+
+def sizes(counts: dict[str, int]) -> tuple[Size, ...]:
+    """By name."""
+    return tuple(Size(name=name, value=count) for name, count in sorted(counts.items()))
+
+
+def facts(values: dict[str, str]) -> tuple[Fact, ...]:
+    """By name."""
+    return tuple(Fact(name=name, value=value) for name, value in sorted(values.items()))
+
+
+def static_fact(found: StaticFacts) -> StaticFact:
+    """The same with what is estimated under names that say so."""
+    return StaticFact(
+        code_bytes=found.code_bytes,
+        registers=found.registers,
+        scalar_registers=found.scalar_registers,
+        spills=found.spills,
+        shared_memory=found.shared_memory,
+        threads_per_block=found.threads_per_block,
+        local_memory=found.local_memory,
+        barriers=found.barriers,
+        matrix=sizes(found.matrix),
+        extensions=sizes(found.extensions),
+        instructions=sizes(found.instructions),
+        estimate_occupancy=found.occupancy_bound,
+        estimate_occupancy_limiter=found.occupancy_limiter,
+        estimate_resident_blocks=found.resident_blocks,
+    )
+
+
+def trace_of(attempt: Attempt, root: Path, cleaner: Redactor, withheld: str | None) -> Trace:
+    """Questions in their order. `withheld`: why the source has no text, which answers would hold."""
+    change = None if attempt.change is None else cleaner.text(attempt.change)
+    if withheld is not None:
+        return Trace(change=change, questions=(), absent=withheld)
+    questions = tuple(_question(asked, root, cleaner) for asked in attempt.asked)
+    return Trace(change=change, questions=questions, absent=None)
+
+
+def _question(asked: Asked, root: Path, cleaner: Redactor) -> Question:
+    """The endpoint's address is left out: it may be a machine's name."""
+    answer = _answer(asked.entry, root)
+    return Question(
+        role=asked.role,
+        template=asked.template.name,
+        version=asked.template.version,
+        model=asked.model,
+        outcome=str(asked.outcome),
+        reason=None if asked.reason is None else cleaner.text(asked.reason),
+        messages=_messages(answer, cleaner),
+        answer=None if answer is None else cleaner.text(answer.text),
+        refusal=None if answer is None or answer.refusal is None else cleaner.text(answer.refusal),
+        finish=None if answer is None else answer.finish,
+        prompt_tokens=asked.prompt_tokens,
+        completion_tokens=asked.completion_tokens,
+        cost=asked.cost,
+        currency=asked.currency,
+        seconds=asked.seconds,
+        tries=asked.tries,
+    )
+
+
+def _messages(answer: Answer | None, cleaner: Redactor) -> tuple[Said, ...]:
+    if answer is None:
+        return ()
+    return tuple(Said(role=each.role, content=cleaner.text(each.content)) for each in answer.request.messages)
+
+
+def _answer(entry: str, root: Path) -> Answer | None:
+    """None where nothing was answered, or the store lost it."""
+    try:
+        return read_record(entry_path(root, STAGE, entry) / RECORD, Answer)
+    except StoreError:
+        return None

@@ -1,1 +1,1 @@
-"""Formats: files of other tuners (T1, T4, caches of Kernel Tuner, KTT) read as records, and T4 written."""
+"""Formats of other tuners, read as records: T1, T4 (written, too), caches of Kernel Tuner, output of KTT."""

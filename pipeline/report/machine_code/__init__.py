@@ -1,0 +1,1 @@
+"""Views of compiled variants: listings, differences, instructions by source line, and the report."""

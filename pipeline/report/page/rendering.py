@@ -19,13 +19,14 @@ from pipeline.records.results.aggregated import NotMeasured, Winner
 from pipeline.records.results.tracked import Tracked
 from pipeline.report.page.chart_data import page_data
 from pipeline.report.page.page_inputs import AggregateTables, PageLinks
-from pipeline.report.page.search_sections import ablations, searches
 from pipeline.report.page.table_sections import (
     FACTS,
+    ablations,
     causes,
     facts_tables,
     finding_counts,
     left_out,
+    searches,
     verification,
     winner_findings,
 )

@@ -1,0 +1,1 @@
+"""Pages of MLflow's UI: what they show, in which layout, under which address."""

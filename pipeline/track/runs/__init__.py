@@ -1,0 +1,1 @@
+"""MLflow runs: what they contain, and writing each of them once."""

@@ -1,0 +1,1 @@
+"""Tracking stores: opening, locking, retrying, and the tables of MLflow's database."""

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from pipeline.interop.dataset.arrow_schema import arrow_schema
 from pipeline.interop.dataset.row_schema import File, Pair, Row
+from pipeline.interop.dataset.table_files import arrow_schema
 from pipeline.records.record import Record
 
 

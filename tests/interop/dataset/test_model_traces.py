@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.dataset.model_traces import trace_of
+from pipeline.interop.dataset.dataset_rows import trace_of
 from pipeline.interop.dataset.redaction import Redactor
 from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Asked, Attempt, Request
 from pipeline.store.entries import new_entry, put_record
