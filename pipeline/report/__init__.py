@@ -1,7 +1,7 @@
 """Tables, winners and texts of an experiment, its HTML page, and views of machine code.
 
-`tables` has a module for each table that aggregate writes; `page` renders the report from them; `machine_code`
-shows, compares and reports binaries.
+`tables` has a module for each table that aggregate writes; `page` renders the report from them;
+`machine_code` shows, compares and reports binaries.
 
 Doors: ceilings_text, machine_code.code_views, page, summarize, summary_text, sweep_objective, tables,
 winner_selection

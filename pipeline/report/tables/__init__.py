@@ -1,1 +1,1 @@
-"""The tables of an experiment: results in, pyarrow tables with explicit schemas out, a module for each table."""
+"""The tables of an experiment: results in, pyarrow tables out, a module for each table."""
