@@ -20,7 +20,7 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.search_space import Point, Space, recorded_space
 from pipeline.search.stopping_rules import left, stop
 from pipeline.search.strategy import Budget, Identity, identity
-from pipeline.search.strategy_registry import strategy
+from pipeline.search.strategy_registry import proposer
 
 NO_RECORD = "the recorded space has no result for this point"
 
@@ -86,7 +86,7 @@ def simulate(recording: Recording, search: Search) -> Simulated:
     """
     if search.successive_halving is not None and search.successive_halving.shrink:
         raise ConfigError("search.successive_halving.shrink: the results were recorded on one shape")
-    propose = strategy(search.strategy)
+    propose = proposer(search.strategy)
     screening = search.screening()
     history: list[Trial] = []
     ended: Stop | None = None

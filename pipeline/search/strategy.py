@@ -1,14 +1,26 @@
-"""The interface of a search strategy: one module with one function, `propose`."""
+"""The interface of a search strategy: one module with one `Strategy` value called `STRATEGY`.
+
+A strategy that tunes has `propose`, one that writes sources has `write`.
+"""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.search_settings import Search
+from pipeline.records.errors import StoreError
+from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
+from pipeline.records.results.variant import Variant
+from pipeline.records.search.model_attempt import Attempt
 from pipeline.records.search.search_trial import Trial
+from pipeline.records.search.written_source import Proposal, SourceRecord, Unfit
 from pipeline.search.spaces.search_space import Point, Space
+from pipeline.store.stored_sources import written_text
 
 Settings = TypeVar("Settings", bound=Record)
 Identity = tuple[str, tuple[tuple[str, TunableValue], ...]]
@@ -40,10 +52,13 @@ class Budget(Record, frozen=True, kw_only=True):
     def settings(self, kind: type[Settings], name: str) -> Settings:
         """Settings of a strategy, its defaults where none are given."""
         given = getattr(self.search, name, None)
-        return given if isinstance(given, kind) else kind()
+        if isinstance(given, kind):
+            return given
+        own = self.search.settings.get(name, {}) if self.search is not None else {}
+        return msgspec.convert(own, kind)
 
 
-class Strategy(Protocol):
+class Propose(Protocol):
     """Proposes the points of one round; deterministic in its arguments, no point twice over all rounds.
 
     It keeps nothing between rounds: all it may learn from is `history`. Only a strategy that screens proposes
@@ -53,6 +68,81 @@ class Strategy(Protocol):
     def __call__(self, space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
         """Valid points of the space; `history` holds all variants of earlier rounds, failed ones too."""
         ...
+
+
+class Workshop(Record, frozen=True, kw_only=True):
+    """What a strategy that writes sources works with: the declared sources, and those of earlier rounds."""
+
+    spec: GenerateSpec
+    repository: str
+    store: str
+    attempts: tuple[tuple[Attempt, ...], ...] = ()
+    """Of a language model, round by round from the first one on."""
+    records: tuple[SourceRecord, ...] = ()
+    """Who wrote the sources of the earlier rounds, and from which variants."""
+
+    def declared(self, implementation: str) -> str:
+        """Text of an implementation's declared source.
+
+        Raises
+        ------
+        StoreError
+            It is gone, though the plan saw it.
+        """
+        path = Path(self.repository, self.spec.implementations[implementation].source)
+        try:
+            return path.read_bytes().decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{path}: cannot be read: {error}") from error
+
+    def text(self, variant: Variant) -> str:
+        """Text of a variant's source, declared or written.
+
+        Raises
+        ------
+        StoreError
+            The store lost it.
+        """
+        if variant.written:
+            return written_text(variant, Path(self.store))
+        return self.declared(variant.implementation)
+
+
+class Write(Protocol):
+    """Proposes the sources of one round; deterministic in its arguments and in the files that it names."""
+
+    def __call__(
+        self, space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+    ) -> list[Proposal | Unfit]:
+        """Points with sources; what was proposed before need not be proposed again."""
+        ...
+
+
+Diagnose = Callable[[Sequence[Trial], Sequence[Path], GenerateSpec], Sequence[Trial]]
+"""Trials, the files that they were read from, and the task -> the trials with their diagnosis."""
+Remarks = Callable[[Sequence[Trial], Budget], tuple[str, ...]]
+
+
+class Strategy(Record, frozen=True, kw_only=True):
+    """All that the pipeline needs to know of a strategy."""
+
+    description: str
+    """One sentence for the reference."""
+    propose: Propose | None = None
+    write: Write | None = None
+    """Instead of `propose`: it proposes sources."""
+    settings: type[Record] | None = None
+    """Schema of its own settings, which stand under its name in the yaml; all have defaults."""
+    wraps: Callable[[Search], str] | None = None
+    """Name of the strategy that it has search for it."""
+    may_be_wrapped: bool = False
+    """Whether another strategy may have this one search for it."""
+    remarks: Remarks | None = None
+    """What it reports about a round in addition to its points."""
+    diagnose: Diagnose | None = None
+    """If it reads what limits the variants of its history: how that is found out."""
+    libraries: tuple[str, ...] = ()
+    """Distributions whose versions its proposals depend on."""
 
 
 def in_rounds(ordered: Iterable[Point], history: Sequence[Trial], budget: Budget) -> list[Point]:

@@ -24,11 +24,10 @@ from pipeline.records.search.written_source import Proposal, SourceRecord, Unfit
 from pipeline.sandbox import stage_command
 from pipeline.search.bound_pruning import scale_of
 from pipeline.search.proposed_variants import variants_of
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import Point, Space, space_of
 from pipeline.search.stopping_rules import left, stop
-from pipeline.search.strategy import Budget
-from pipeline.search.strategy_registry import diagnosis, remarks, strategy, writer
+from pipeline.search.strategy import Budget, Workshop
+from pipeline.search.strategy_registry import proposer, strategy
 from pipeline.search.trial_history import ROUND_FILES, read_history
 from pipeline.store.outputs import put_output
 
@@ -51,9 +50,9 @@ def _generate_round(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, GenerateSpec)
     history: Sequence[Trial] = read_history(options.history)
-    diagnosed = diagnosis(spec.search.strategy)
-    if diagnosed is not None:
-        history = diagnosed(history, options.history, spec)
+    diagnose = strategy(spec.search.strategy).diagnose
+    if diagnose is not None:
+        history = diagnose(history, options.history, spec)
     generated = generate(spec, history, key=options.spec.stem, round_number=options.round, store=options.root)
     if spec.search.prune is not None and spec.search.prune.by_bound:
         measured = options.history[ROUND_FILES - 1 :: ROUND_FILES]
@@ -96,7 +95,7 @@ def generate(
     proposals = [] if ended else _propose(space, history, budget, workshop)
     if not proposals and ended is None:
         ended = Stop(kind="exhausted", reason=f"{spec.search.strategy} has nothing more to propose")
-    say = remarks(spec.search.strategy)
+    say = strategy(spec.search.strategy).remarks
     made = variants_of(spec, proposals, repository=Path.cwd(), store=store)
     return Generated(
         key=key,
@@ -116,9 +115,9 @@ def _propose(
     space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
 ) -> Sequence[Point | Proposal | Unfit]:
     name = workshop.spec.search.strategy
-    writes = writer(name)
+    write = strategy(name).write
     return (
-        strategy(name)(space, history, budget) if writes is None else writes(space, history, budget, workshop)
+        proposer(name)(space, history, budget) if write is None else write(space, history, budget, workshop)
     )
 
 

@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 def overrides(workload: str, rounds: int) -> str:
     """Of the run, as a user types them."""
     return (
-        f"kernel=matmul workload={workload} hardware=cpu optimization=full search=ablation search.ablation.search=tpe "
+        f"kernel=matmul workload={workload} hardware=cpu optimization=full search=ablation search.ablation.search=optuna "
         f"search.rounds={rounds} search.variants_per_round=8 verify=fast profile=thorough profile.baselines=[eager]"
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pipeline.records.configuration.search_settings import Search, StrategyName
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.results.profiled import Interval
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.report.tables.search_columns import configuration
@@ -23,7 +23,7 @@ from tests.benchmarks.side_by_side import TIMES
 if TYPE_CHECKING:
     from tests.benchmarks.tpe_against_grid import Study, Sweep
 
-REPLAYED: tuple[StrategyName, ...] = ("tpe", "random", "surrogate", "evolution")
+REPLAYED = ("optuna", "random", "surrogate", "evolution")
 REPLAYS = 100
 AIM = "all searches"
 CLOSER = 0.99
@@ -116,11 +116,11 @@ def recorded(study: "Study") -> RecordedSpace:
     )
 
 
-def _with(search: Search, strategy: StrategyName, seed: int) -> Search:
+def _with(search: Search, strategy: str, seed: int) -> Search:
     """The search as it ran, with another seed; another strategy has its own defaults."""
     if strategy == search.strategy:
         return msgspec.structs.replace(search, seed=seed)
-    return msgspec.structs.replace(search, strategy=strategy, tpe=None, seed=seed)
+    return msgspec.structs.replace(search, strategy=strategy, settings={}, seed=seed)
 
 
 def _share(search: "Sweep", study: "Study") -> Interval | None:
@@ -226,7 +226,7 @@ def _method(study: "Study") -> str:
   median ratio counts, and the interval contains the intervals of all of them (95 % each, bootstrap).
 - **reached**, **missed**: the whole interval is on one side of {WANTED:.0%}; else **undecided**. A winner that is the grid's
   best itself has its speed by definition. The first line counts ratios.
-- **The settings** of `tpe` are those of `conf/search/tpe.yaml`; nothing was tuned for this space."""
+- **The settings** of `optuna` are those of `conf/search/optuna.yaml`; nothing was tuned for this space."""
 
 
 def _percent(share: Interval | None) -> str:

@@ -47,7 +47,7 @@ REPEATS = 20
 LIMIT = 40.0  # processor seconds for all repeats of one strategy on one space
 
 OURS = (
-    *("random", "latin_hypercube", "tpe", "gp", "cma_es", "nsga2"),
+    *("random", "optuna/qmc", "optuna/tpe", "optuna/gp", "optuna/cmaes", "optuna/nsgaii"),
     *("evolution", "basin_hopping", "surrogate", "successive_halving"),
 )
 """Those that search a space from nothing: grid is no search; ablation and transfer begin with a winner."""
@@ -150,7 +150,15 @@ def _runs(cell: Cell, options: argparse.Namespace) -> Runs:
     """What ran before with the same code and numbers, or what runs now."""
     code = _their_code(options.packages) if cell.theirs else _our_code(cell.strategy)
     same = digest([options.evaluations, options.repeats, options.limit, code])
-    name = "-".join([cell.kernel, cell.device, *(["theirs"] if cell.theirs else []), cell.strategy, same])
+    name = "-".join(
+        [
+            cell.kernel,
+            cell.device,
+            *(["theirs"] if cell.theirs else []),
+            cell.strategy.replace("/", "-"),
+            same,
+        ]
+    )
     path = KEPT / "strategies" / f"{name}.json"
     if path.is_file() and not options.again:
         return read_record(path, Runs)
@@ -223,8 +231,10 @@ def settings(strategy: str, evaluations: int) -> dict[str, Any]:
     rounds = -(-evaluations // PER_ROUND)
     # Rungs measure fewer and fewer points: a ladder has more rounds for the same number of evaluations.
     rounds *= 3 if strategy == "successive_halving" else 1
+    name, _, sampler = strategy.partition("/")
     return {
-        "strategy": strategy,
+        "strategy": name,
+        "settings": {name: {"sampler": sampler}} if sampler else {},
         "rounds": rounds,
         "variants_per_round": PER_ROUND,
         "variants": evaluations,
@@ -233,7 +243,7 @@ def settings(strategy: str, evaluations: int) -> dict[str, Any]:
 
 def _our_code(strategy: str) -> str:
     """Of what proposes: a strategy that changed runs again."""
-    return Code(ROOT).digest("pipeline.search.simulated_search", module(strategy))
+    return Code(ROOT).digest("pipeline.search.simulated_search", module(strategy.partition("/")[0]))
 
 
 def _their_code(packages: Path) -> str:

@@ -48,4 +48,4 @@ def test_the_page() -> None:
     )
     assert "| vectorization | `LANES=16 -> 1` | `MICRO_ROWS=14 -> 6` | – | – | wrong value | – |" in text
     assert "29 variants in 4 rounds" in text
-    assert "search=ablation search.ablation.search=tpe search.rounds=4" in text
+    assert "search=ablation search.ablation.search=optuna search.rounds=4" in text

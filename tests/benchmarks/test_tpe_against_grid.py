@@ -95,9 +95,9 @@ class Spec:
 
     search = from_plain(
         {
-            "name": "tpe",
+            "name": "optuna",
             "description": "",
-            "strategy": "tpe",
+            "strategy": "optuna",
             "rounds": 4,
             "variants_per_round": 2,
             "variants": 4,
@@ -126,7 +126,7 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Study:
     first, second = (each.variant.id for each in grid.measured[:2])
     searches = tuple(
         Sweep(
-            overrides=("search=tpe", "search.variants=3", f"search.seed={seed}"),
+            overrides=("search=optuna", "search.variants=3", f"search.seed={seed}"),
             trials=tuple(each for each in trials if each.variant.id == found),
             keys={},
             seconds=3.0,
@@ -151,13 +151,13 @@ def test_the_grid_becomes_a_recorded_space(study: Study) -> None:
     assert [each.outcome for each in space.results].count(Outcome.COMPILE_ERROR) == 1
     found = {each.strategy: each for each in replays(study, 3) if each.share == 0.95}
     assert found["random"].searches == 3
-    assert found["tpe"].reached == 3  # the default is the best one, and is proposed first
-    assert found["tpe"].median == 1
+    assert found["optuna"].reached == 3  # the default is the best one, and is proposed first
+    assert found["optuna"].median == 1
 
 
 def test_what_was_measured_can_be_kept(study: Study, tmp_path: Path) -> None:
     """Written and read back it is the same, with a real task's space."""
-    overrides = ("kernel=matmul", "workload=bert_base", "hardware=cpu", "search=tpe")
+    overrides = ("kernel=matmul", "workload=bert_base", "hardware=cpu", "search=optuna")
     plan = current_plan(overrides, root=ROOT, store=tmp_path)
     spec = read_record(spec_path(tmp_path, "generate", plan.tasks[0].row.generate), GenerateSpec)
     whole = msgspec.structs.replace(study, space=spec)
@@ -167,12 +167,12 @@ def test_what_was_measured_can_be_kept(study: Study, tmp_path: Path) -> None:
 
 def test_the_page_says_what_was_found(study: Study) -> None:
     """One of two searches reached it, the chance of blind draws is beside it, replayed ones are named so."""
-    replayed = [Replayed(strategy="tpe", share=0.95, searches=3, reached=1, median=float("inf"))]
+    replayed = [Replayed(strategy="optuna", share=0.95, searches=3, reached=1, median=float("inf"))]
     text = "\n".join(page(study, "python -m x", replayed))
     assert "**1 of 2 searches**" in text and "not reached" in text
     assert "1 of the 15 variants are that good" in text
     assert "3 random variants contain one with a probability of 20%" in text
     assert "| 0 | 1 | 1 | 3 s | BLOCK=1 UNROLL=1 | 100.0% | reached |" in text
     assert "| 50.0% (40.0% to 60.0%) | missed |" in text
-    assert "| `tpe` | 95% | 1 of 3 | more than allowed |" in text
+    assert "| `optuna` | 95% | 1 of 3 | more than allowed |" in text
     assert "Nothing is measured, and" in " ".join(text.split())

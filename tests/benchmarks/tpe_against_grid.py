@@ -161,7 +161,7 @@ def study(machine: Machine, seeds: Sequence[int]) -> Study:
     searches: list[Sweep] = []
     for seed in seeds:
         searches.append(
-            machine.run(("search=tpe", f"search.variants={allowed(count)}", f"search.seed={seed}"))
+            machine.run(("search=optuna", f"search.variants={allowed(count)}", f"search.seed={seed}"))
         )
         _say(f"search {len(searches)} of {len(seeds)}, seed {seed}", searches[-1].seconds)
     started = time.monotonic()

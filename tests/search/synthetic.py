@@ -109,7 +109,7 @@ def play(name: str, space: Space, judge: Judge, budget: Budget) -> list[list[Poi
     proposed: list[list[Point]] = []
     shares: Sequence[float] = budget.search.screening() if budget.search else ()
     for number in range(budget.rounds):
-        points = strategy_registry.strategy(name)(
+        points = strategy_registry.proposer(name.partition("/")[0])(
             space, history, msgspec.structs.replace(budget, round=number)
         )
         proposed.append(points)

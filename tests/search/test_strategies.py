@@ -1,6 +1,7 @@
 """Every strategy conforms: valid points only, none twice over all rounds, within budget, repeatable."""
 
 import inspect
+from typing import get_args
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.results.profiled import Interval
 from pipeline.search import strategy_registry
 from pipeline.search.spaces.search_space import Point, Space
+from pipeline.search.strategies.optuna import SamplerName
 from pipeline.search.strategy import Budget, identity
 from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
 
@@ -22,8 +24,11 @@ PARTIAL = ("ablation",)
 """Strategies whose last round has an end of its own."""
 
 
-WRITING = ("llm", "candidates", "inductor", "mutate")
-TUNING = tuple(name for name in strategy_registry.NAMES if name not in WRITING)
+WRITING = tuple(name for name in strategy_registry.strategy_names() if strategy_registry.strategy(name).write)
+TUNING = (
+    *(name for name in strategy_registry.strategy_names() if name not in (*WRITING, "optuna")),
+    *(f"optuna/{sampler}" for sampler in get_args(SamplerName)),
+)
 """Those that write sources propose something else, and have tests of their own."""
 
 
@@ -34,9 +39,17 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def budget(name: str, *, rounds: int, variants: int | None, seed: int = 3) -> Budget:
-    """A budget with the strategy's own defaults."""
+    """A budget with the strategy's own defaults; of `optuna/gp` with this sampler."""
+    strategy, _, sampler = name.partition("/")
+    settings = {strategy: {"sampler": sampler}} if sampler else {}
     search = Search(
-        name="", description="", strategy=name, rounds=rounds, variants_per_round=variants, seed=seed
+        name="",
+        description="",
+        strategy=strategy,
+        rounds=rounds,
+        variants_per_round=variants,
+        seed=seed,
+        settings=settings,
     )
     return Budget(
         round=0, rounds=rounds, variants=variants, variants_per_round=variants, seed=seed, search=search
@@ -59,7 +72,7 @@ def check(name: str, space: Space, judge: Judge, given: Budget) -> list[Point]:
 
 def test_signature(name: str) -> None:
     """One function with the interface's arguments."""
-    assert list(inspect.signature(strategy_registry.strategy(name)).parameters) == [
+    assert list(inspect.signature(strategy_registry.proposer(name.partition("/")[0])).parameters) == [
         "space",
         "history",
         "budget",
@@ -132,7 +145,9 @@ def test_an_invalid_default_is_not_proposed(name: str) -> None:
     assert all(tunables["A"] in (3, 4) for _, tunables in points)
 
 
-@pytest.mark.parametrize("learner", ["tpe", "nsga2", "evolution", "basin_hopping", "surrogate", "transfer"])
+@pytest.mark.parametrize(
+    "learner", ["optuna/tpe", "optuna/nsgaii", "evolution", "basin_hopping", "surrogate", "transfer"]
+)
 def test_learning_helps(learner: str) -> None:
     """Over some seeds a strategy that learns ends nearer to the best point than random search does."""
     best = {
@@ -160,7 +175,7 @@ def test_the_seed_matters() -> None:
 
 def test_no_implementation_is_forgotten() -> None:
     """A model has a study for each implementation; the one that is ahead gets half, no other one nothing."""
-    proposed = play("tpe", SPACE, easy, budget("tpe", rounds=4, variants=8))
+    proposed = play("optuna", SPACE, easy, budget("optuna", rounds=4, variants=8))
     last = [implementation for implementation, _ in proposed[-1]]
     assert last.count("cpp") == last.count("other") == 4
 
@@ -197,9 +212,9 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
         for each in history
     ]
     third = msgspec.structs.replace(given, round=3)
-    propose = strategy_registry.strategy("successive_halving")
+    propose = strategy_registry.proposer("successive_halving")
     assert propose(SPACE, history, third) == propose(SPACE, lies, third)
-    say = strategy_registry.remarks("successive_halving")
+    say = strategy_registry.strategy("successive_halving").remarks
     assert say is not None
     assert say([], third) == (
         "round 3 measures on a shape that is shorter than the workload's (M up to 16 times, not below 64): "
@@ -208,20 +223,20 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
     assert say([], msgspec.structs.replace(given, round=5)) == ()
 
 
-def test_nsga2_says_what_it_goes_without() -> None:
+def test_several_objectives_say_what_it_goes_without() -> None:
     """Nothing was measured of energy here: it says so, and searches by the rest."""
-    say = strategy_registry.remarks("nsga2")
+    say = strategy_registry.strategy("optuna").remarks
     assert say is not None
     history = [trial(point, easy, 0) for point in SPACE.points()[:5]]
-    assert say(history, budget("nsga2", rounds=2, variants=5)) == (
-        "nsga2: nothing was measured of joules; it searches by seconds, error",
+    assert say(history, budget("optuna/nsgaii", rounds=2, variants=5)) == (
+        "nsgaii: nothing was measured of joules; it searches by seconds, error",
     )
-    assert say([], budget("nsga2", rounds=2, variants=5)) == ()
+    assert say([], budget("optuna/nsgaii", rounds=2, variants=5)) == ()
 
 
 def test_unknown_strategy() -> None:
     """The error lists the known ones."""
-    with pytest.raises(ConfigError, match="search: got 'gird', expected one of grid, random"):
+    with pytest.raises(ConfigError, match="strategy: expected one of ablation, .*, got 'gird'"):
         strategy_registry.strategy("gird")
 
 

@@ -21,7 +21,7 @@ from pipeline.records.results.profiled import ProfileOutput
 from pipeline.records.results.variant import Generated
 from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 from pipeline.records.search.written_source import Author, Proposal, SourceRecord
-from pipeline.search.source_writer import Workshop
+from pipeline.search.strategy import Strategy, Workshop
 from pipeline.search.trial_history import read_history
 from pipeline.stages.generate import generate, main
 
@@ -188,7 +188,8 @@ def test_writers_know_who_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyP
         seen.extend(each for each in arguments if isinstance(each, Workshop))
         return []
 
-    monkeypatch.setattr("pipeline.stages.generate.writer", lambda _: writes)
+    written = Strategy(description="", write=writes)
+    monkeypatch.setattr("pipeline.stages.generate.strategy", lambda _: written)
     search = Search(name="", description="", strategy="mutate", rounds=3, variants_per_round=2)
     generate(msgspec.structs.replace(SPEC, search=search), [], key="k", round_number=2, store=tmp_path)
     (shop,) = seen

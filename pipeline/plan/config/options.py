@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from pipeline.plan.config.compose import Composer
 from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options
 from pipeline.plan.config.overrides import Overrides
@@ -20,6 +22,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.planning.objective import Objective
 from pipeline.records.record import Record, digest
 from pipeline.records.results.mutated import Mutation
+from pipeline.search.strategy_registry import strategy, strategy_names
 
 R = TypeVar("R", bound=Record)
 _Known = dict[tuple[object, ...], Record]
@@ -35,6 +38,25 @@ class ExperimentSettings(Record, frozen=True, kw_only=True):
     profile: Profile
     tracking: Tracking
     objective: Objective
+
+
+def to_search(plain: Any, where: str) -> Search:
+    """A Search whose strategies may declare settings of their own, under their names.
+
+    Raises
+    ------
+    ConfigError
+        As `to_record`.
+    """
+    keys = list(plain) if isinstance(plain, dict) else []
+    own = [key for key in keys if key in strategy_names() and key not in Search.__struct_fields__]
+    schemas: dict[str, Any] = {key: strategy(key).settings for key in own}
+    fields = [(key, schema | None, None) for key, schema in schemas.items() if schema is not None]
+    kind: Any = msgspec.defstruct("Search", fields, bases=(Search,), frozen=True, kw_only=True)
+    found = to_record(plain, kind, where)
+    common = {name: getattr(found, name) for name in Search.__struct_fields__}
+    given = {name: msgspec.to_builtins(getattr(found, name)) for name, _, _ in fields}
+    return Search(**common | {"settings": {name: each for name, each in given.items() if each is not None}})
 
 
 class OptionLoader:
@@ -151,7 +173,8 @@ class OptionLoader:
 
     def _checked(self, plain: Any, group: str, name: str, kind: type[R]) -> R:
         where = self._where(group, name)
-        record = to_record(plain, kind, where)
+        record = to_record(plain, kind, where) if kind is not Search else to_search(plain, where)
+        assert isinstance(record, kind)
         check(record, name, where, self._root)
         return record
 

@@ -28,7 +28,7 @@ from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.record import Record
-from pipeline.search.strategy_registry import NAMES, members
+from pipeline.search.strategy_registry import members, strategy, strategy_names
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
@@ -290,8 +290,16 @@ def search_problems(search: Search) -> Iterator[str]:
     for budget in ("variants", "seconds", "joules"):
         if (value := getattr(search, budget)) is not None and value <= 0:
             yield f"{budget}: expected more than 0, got {value:g}"
-    for name in NAMES:
-        if name not in members(search) and getattr(search, name, None) is not None:
+    try:
+        taking_part = members(search)
+        for name in taking_part[1:]:
+            if not strategy(name).may_be_wrapped:
+                yield f"{search.strategy}: {name} cannot search for another strategy"
+    except ConfigError as error:
+        yield str(error)
+        return
+    for name in strategy_names():
+        if name not in taking_part and (name in search.settings or getattr(search, name, None) is not None):
             yield f"{name}: settings of another strategy; got strategy: {search.strategy}"
     ladder = search.successive_halving
     if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):

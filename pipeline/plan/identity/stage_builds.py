@@ -7,14 +7,14 @@ from pathlib import Path
 import pipeline
 from pipeline.backends.registry import backend
 from pipeline.plan.identity.import_closure import Code
-from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions
+from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions, version_of
 from pipeline.plan.memoize import Memoized
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.entry_points import entry_points
 from pipeline.records.planning.specs import Build
 from pipeline.records.record import digest
-from pipeline.search.strategy_registry import OF_OPTUNA, members, module
+from pipeline.search.strategy_registry import members, module, strategy
 
 REPLAY = "pipeline.interop.replay"
 PRUNING = "pipeline.search.static_pruning"
@@ -44,9 +44,8 @@ class StageBuilds:
         """Of generate with one search strategy, and the one that it may have search for it."""
         names = members(search)
         code = self._code("pipeline.stages.generate", *(module(name) for name in names))
-        versions = library_versions("generate")
-        if set(names) & {*OF_OPTUNA, "surrogate"}:
-            versions |= library_versions("sampling")
+        libraries = {library for name in names for library in strategy(name).libraries}
+        versions = library_versions("generate") | {name: version_of(name) for name in sorted(libraries)}
         return Build(code=code, toolchain=versions)
 
     def _of_backend(self, stage: str, name: str, target: Target) -> Build:

@@ -10,7 +10,6 @@ from pipeline.records.record import Record
 
 _PACKAGES = {
     "generate": ("numpy", "python", "simpleeval"),
-    "sampling": ("cmaes", "numpy", "optuna", "scipy", "torch"),
     "compile": (),
     "verify": ("numpy", "torch"),
     "judge": ("numpy", "python", "torch"),

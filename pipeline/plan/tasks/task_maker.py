@@ -38,7 +38,7 @@ from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, digest
 from pipeline.records.search.brief import Brief
 from pipeline.search.spaces.search_space import constants_of
-from pipeline.search.strategy_registry import diagnosis, writer
+from pipeline.search.strategy_registry import strategy
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class TaskMaker:
         if replayed is None:
             problem = self._problem(kernel, workload, where)
             implementations = self._fitting(kernel, device.hardware.kind, optimization)
-        elif writer(settings.search.strategy) is not None:
+        elif strategy(settings.search.strategy).write is not None:
             raise Impossible(f"{settings.search.strategy} writes sources, and nothing was recorded of those")
         else:
             problem, implementations = replayed.problem, replayed.implementations
@@ -177,7 +177,7 @@ class TaskMaker:
         agent, search = material.settings.search.agent, material.settings.search
         kernel = material.kernels[cell.kernel]
         known = kernel.cost.flops is not None and kernel.cost.bytes is not None
-        if agent is None and (diagnosis(search.strategy) is None or not known):
+        if agent is None and (strategy(search.strategy).diagnose is None or not known):
             return None
         subject = BriefSubject(
             agent=agent,

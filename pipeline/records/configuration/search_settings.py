@@ -9,91 +9,12 @@ from pipeline.records.configuration.pruning import Prune
 from pipeline.records.limits import at_least
 from pipeline.records.record import Record
 
-StrategyName = Literal[
-    "grid",
-    "random",
-    "latin_hypercube",
-    "tpe",
-    "gp",
-    "cma_es",
-    "nsga2",
-    "evolution",
-    "basin_hopping",
-    "surrogate",
-    "successive_halving",
-    "ablation",
-    "transfer",
-    "llm",
-    "candidates",
-    "inductor",
-    "mutate",
-]
-"""Modules of `pipeline.search`."""
-
-Searching = Literal["grid", "random", "latin_hypercube", "tpe", "evolution", "basin_hopping", "surrogate"]
-"""Strategies that another one may have search for it."""
-
 ObjectiveName = Literal["seconds", "joules", "error"]
+PlainSetting = bool | int | float | str | None
+Setting = PlainSetting | list[PlainSetting] | dict[str, PlainSetting]
 
 SHORTEST = 64
 """Of a dimension that a search makes shorter: below, a block would be more than the whole of it."""
-
-
-class Tpe(Record, frozen=True, kw_only=True):
-    """Settings of Optuna's tree-structured Parzen estimator."""
-
-    startup: int = 8
-    """Points at random before the model decides."""
-    candidates: int = 24
-    """Draws of which the best one by the model is proposed."""
-    multivariate: bool = True
-    """Whether tunables are modelled together."""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for what leaves nothing to draw."""
-        at_least(self, startup=1, candidates=1)
-
-
-class Gp(Record, frozen=True, kw_only=True):
-    """Settings of Optuna's Gaussian process."""
-
-    startup: int = 8
-    trials_at_most: int = 60
-    """The model sees so many of the measured points: the best half and the latest; its cost is cubic."""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for what leaves nothing to learn from."""
-        at_least(self, startup=1, trials_at_most=2)
-
-
-class CmaEs(Record, frozen=True, kw_only=True):
-    """Settings of Optuna's CMA-ES."""
-
-    population: int | None = None
-    """Points of a generation; None: as many as a round has."""
-    margin: bool = True
-    """Keep a least probability of every value (CMA-ES with margin), as whole numbers need it."""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a generation of four points or fewer: the package cmaes refuses it."""
-        if self.population is not None:
-            at_least(self, population=5)
-
-
-class Nsga2(Record, frozen=True, kw_only=True):
-    """Settings of Optuna's NSGA-II."""
-
-    objectives: tuple[ObjectiveName, ...] = ("seconds", "joules", "error")
-    """All are minimized; one that nothing was measured of is left out, and the terminal says so."""
-    population: int | None = None
-    """Points of a generation; None: as many as a round has."""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for no objective, or for one twice."""
-        if not self.objectives or len(set(self.objectives)) < len(self.objectives):
-            raise ValueError(f"objectives: expected one or more, each once, got {list(self.objectives)}")
-        if self.population is not None:
-            at_least(self, population=2)
 
 
 class Evolution(Record, frozen=True, kw_only=True):
@@ -153,8 +74,8 @@ class SuccessiveHalving(Record, frozen=True, kw_only=True):
     """Rounds of one bracket; the last one measures fully. With more rounds another bracket begins."""
     keep: int = 3
     """One of so many goes on to the next rung, where it is measured so many times as long."""
-    sampler: Searching = "random"
-    """Who proposes the points of the first rung."""
+    sampler: str = "random"
+    """The strategy that proposes the points of the first rung."""
     shrink: dict[str, int] = {}
     """Dimension of the problem -> how many times shorter it is on each rung than on the next one; the last
     rung has the workload's shape. Empty: all have it."""
@@ -192,8 +113,8 @@ def shorter(size: int, times: int) -> int:
 class Ablation(Record, frozen=True, kw_only=True):
     """Settings of the ablation: from one variant, one technique off at a time."""
 
-    search: Searching = "surrogate"
-    """Who looks for the best variant in all rounds but the last; with one round the default is taken."""
+    search: str = "surrogate"
+    """The strategy that looks for the best variant in all rounds but the last; in one round, the default."""
 
 
 class Transfer(Record, frozen=True, kw_only=True):
@@ -203,8 +124,8 @@ class Transfer(Record, frozen=True, kw_only=True):
     """Winners of other devices, shapes or dtypes: the path of a `winners.csv`, or a pattern with `*`."""
     at_most: int = 8
     """So many of them are tried, those of the most similar task first."""
-    search: Searching = "surrogate"
-    """Who goes on from there."""
+    search: str = "surrogate"
+    """The strategy that goes on from there."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for no winners at all."""
@@ -238,7 +159,8 @@ class Search(Record, frozen=True, kw_only=True):
 
     name: str
     description: str
-    strategy: StrategyName
+    strategy: str
+    """Name of a strategy (docs/reference)."""
     rounds: int = 1
     variants_per_round: int | None = None
     """None: all that the space holds."""
@@ -251,10 +173,6 @@ class Search(Record, frozen=True, kw_only=True):
     """Budget: energy that the device's counter saw while variants were measured."""
     convergence: Convergence | None = None
     prune: Prune | None = None
-    tpe: Tpe | None = None
-    gp: Gp | None = None
-    cma_es: CmaEs | None = None
-    nsga2: Nsga2 | None = None
     evolution: Evolution | None = None
     basin_hopping: BasinHopping | None = None
     surrogate: Surrogate | None = None
@@ -267,6 +185,8 @@ class Search(Record, frozen=True, kw_only=True):
     """Strategies that write: whose source they replace; None: that of each implementation that they can."""
     agent: Agent | None = None
     """Of the strategy `llm`."""
+    settings: dict[str, dict[str, Setting]] = {}
+    """Of strategies that declare their own; in the yaml they stand under the strategy's name."""
 
     def screening(self) -> tuple[float, ...]:
         """Round -> share of a full measurement; empty where every round measures fully."""

@@ -16,8 +16,8 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.spaces.technique_removal import without_each
-from pipeline.search.strategy import Budget
-from pipeline.search.strategy_registry import strategy
+from pipeline.search.strategy import Budget, Strategy
+from pipeline.search.strategy_registry import proposer
 from pipeline.search.trial_losses import best
 
 
@@ -26,7 +26,7 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     if budget.round < budget.rounds - 1:
         settings = budget.settings(Ablation, "ablation")
         shorter = msgspec.structs.replace(budget, rounds=budget.rounds - 1)
-        return strategy(settings.search)(space, history, shorter)
+        return proposer(settings.search)(space, history, shorter)
     found = best(history)
     centres = space.defaults() if found is None else [found.point]
     field = Field(space, history, budget)
@@ -39,3 +39,10 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
             if lattice.is_valid(vector) and vector not in field.taken[name]:
                 points.append(field.take(name, vector))
     return points if budget.variants is None else points[: budget.variants]
+
+
+STRATEGY = Strategy(
+    description="From one variant, one technique off at a time: what each is worth.",
+    propose=propose,
+    wraps=lambda search: (search.ablation or Ablation()).search,
+)

@@ -9,7 +9,7 @@ from pipeline.records.configuration.search_settings import BasinHopping
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.trial_losses import Lesson, lessons
 
 
@@ -59,3 +59,8 @@ def _jump(field: Field, centre: Lesson, tunables_at_once: int) -> Point | None:
 def _loss(lesson: Lesson) -> float:
     assert lesson.loss is not None
     return lesson.loss
+
+
+STRATEGY = Strategy(
+    description="Local search that jumps when no neighbor is better.", propose=propose, may_be_wrapped=True
+)

@@ -13,9 +13,8 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource, unfit
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import Space
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy, Workshop
 
 
 def propose(
@@ -115,3 +114,6 @@ def _content(path: Path, known: str) -> bytes:
     if digest_bytes(content) != known:
         raise StoreError(f"{path}: changed since the plan was made; run again")
     return content
+
+
+STRATEGY = Strategy(description="Every source of a folder.", write=propose)

@@ -10,7 +10,7 @@ from pipeline.records.configuration.search_settings import Evolution
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.lattice import Field, Lattice, Vector
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.trial_losses import Lesson, lessons
 
 
@@ -106,3 +106,10 @@ def _mutated(field: Field, lattice: Lattice, vector: Vector, leap: float) -> Vec
 def _loss(lesson: Lesson) -> float:
     assert lesson.loss is not None
     return lesson.loss
+
+
+STRATEGY = Strategy(
+    description="The best variants have offspring by crossover and mutation.",
+    propose=propose,
+    may_be_wrapped=True,
+)

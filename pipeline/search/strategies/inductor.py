@@ -17,10 +17,9 @@ from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record, from_json, to_json
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies.candidates import default_points
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy, Workshop
 from pipeline.search.torch_inductor import gpu_capture
 from pipeline.search.torch_inductor.cpp_source import CannotWrap, Macros, wrap
 from pipeline.search.torch_inductor.cpu_capture import Capture, Request
@@ -136,3 +135,6 @@ def _author(version: str) -> Author:
 def _unfit(version: str, reason: str, name: str | None = None) -> Unfit:
     failure = Failure(outcome=Outcome.NOT_WRITTEN, reason=reason)
     return Unfit(implementation=name, author=_author(version or "not asked"), failure=failure)
+
+
+STRATEGY = Strategy(description="The code that torch.compile generates for the reference.", write=propose)

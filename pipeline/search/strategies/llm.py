@@ -20,12 +20,9 @@ from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.api_key import key_of
 from pipeline.search.agents.chat_client import Client, check_package
 from pipeline.search.agents.round_context import Scene, read_text
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import Space
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy, Workshop
 from pipeline.search.trial_diagnosis import diagnosed
-
-__all__ = ["diagnosed", "propose"]
 
 
 def propose(
@@ -127,3 +124,8 @@ def _report(scene: Scene, answers: Answers, drafts: Sequence[Draft], seconds: fl
                 f"  attempt {draft.attempt.number}: {draft.attempt.outcome}: {draft.attempt.reason}",
                 file=sys.stderr,
             )
+
+
+STRATEGY = Strategy(
+    description="Sources that a language model writes and improves.", write=propose, diagnose=diagnosed
+)

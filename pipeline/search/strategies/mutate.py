@@ -18,14 +18,11 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, SourceRecord, Unfit, WrittenSource
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.rewrite_catalogue import BACKEND, TRANSFORMATIONS
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies import candidates
 from pipeline.search.strategies.candidates import default_points
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy, Workshop
 from pipeline.search.trial_diagnosis import diagnosed
-
-__all__ = ["diagnosed", "propose"]
 
 CALLED_FOR_BY, UNCALLED = "called_for_by", "nothing"
 """Of a rewrite's author: which finding called for it, and what stands there where none did."""
@@ -195,3 +192,10 @@ def _source(rewrite: Rewrite, call: _Call, parent: Trial) -> WrittenSource:
         }
     author = Author(writer="mutate", name=rewrite.name, details=details)
     return WrittenSource(text=rewrite.text, author=author, parents=(parent.variant.id,))
+
+
+STRATEGY = Strategy(
+    description="The fastest Triton source so far, rewritten in one place as its diagnosis calls for.",
+    write=propose,
+    diagnose=diagnosed,
+)

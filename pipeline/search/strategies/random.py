@@ -5,10 +5,15 @@ from collections.abc import Sequence
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
     """The defaults, then any points of the rest, each with equal probability."""
     field = Field(space, history, budget)
     return field.defaults_first(field.draw)
+
+
+STRATEGY = Strategy(
+    description="Valid points at random, without replacement.", propose=propose, may_be_wrapped=True
+)

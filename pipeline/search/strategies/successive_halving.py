@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pipeline.records.configuration.search_settings import SHORTEST, SuccessiveHalving
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget
-from pipeline.search.strategy_registry import strategy
+from pipeline.search.strategy import Budget, Strategy
+from pipeline.search.strategy_registry import proposer
 from pipeline.search.trial_losses import lessons
 
 
@@ -22,7 +22,7 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     if rung == 0:
         # Times on shapes of several sizes do not compare: every variant has one on the first rung.
         first = [trial for trial in history if trial.round % settings.rungs == 0]
-        return strategy(settings.sampler)(space, first if settings.shrink else history, budget)
+        return proposer(settings.sampler)(space, first if settings.shrink else history, budget)
     before = [trial for trial in history if trial.round == budget.round - 1]
     ranked = sorted(
         (each for each in lessons(before) if each.loss is not None),
@@ -45,3 +45,11 @@ def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:  # noq
         f"round {budget.round} measures on a shape that is shorter than the workload's ({shorter}, not below "
         f"{SHORTEST}): it only chooses what the next round measures",
     )
+
+
+STRATEGY = Strategy(
+    description="Many variants are measured briefly, the best of them longer, the last few fully.",
+    propose=propose,
+    wraps=lambda search: (search.successive_halving or SuccessiveHalving()).sampler,
+    remarks=remarks,
+)

@@ -19,7 +19,7 @@ from pipeline.search.gaussian_process import Process, improvement
 from pipeline.search.implementation_shares import shares
 from pipeline.search.spaces.lattice import Field, Lattice, Vector
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.trial_losses import lessons
 
 if TYPE_CHECKING:
@@ -131,3 +131,11 @@ def _best(process: Process, values: "Numbers", pool: "Steps", count: int) -> lis
         least = min(least, float(belief.mean[place]))
         belief = process.take(place)
     return chosen
+
+
+STRATEGY = Strategy(
+    description="A Gaussian process over the valid points; the largest expected improvements come next.",
+    propose=propose,
+    may_be_wrapped=True,
+    libraries=("numpy", "scipy"),
+)

@@ -10,8 +10,8 @@ from pipeline.records.configuration.search_settings import Transfer
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget
-from pipeline.search.strategy_registry import strategy
+from pipeline.search.strategy import Budget, Strategy
+from pipeline.search.strategy_registry import proposer
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
@@ -20,7 +20,7 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     if not history:
         field = Field(space, history, budget)
         return field.defaults_first(lambda count: _starts(field, count, settings))
-    return strategy(settings.search)(space, history, budget)
+    return proposer(settings.search)(space, history, budget)
 
 
 def _starts(field: Field, count: int, settings: Transfer) -> list[Point]:
@@ -43,3 +43,11 @@ def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:
     where = f" in {settings.winners}" if settings.winners else ""
     plural = "" if count == 1 else "s"
     return (f"transfer: {count} winner{plural} of other tasks{where} to begin with",)
+
+
+STRATEGY = Strategy(
+    description="Winners of other devices, shapes or dtypes first, then a search that continues from them.",
+    propose=propose,
+    wraps=lambda search: (search.transfer or Transfer()).search,
+    remarks=remarks,
+)

@@ -11,10 +11,9 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.search.written_source import Proposal, Unfit
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies import candidates
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Workshop
 from tests.stages.test_generate import SPEC
 
 

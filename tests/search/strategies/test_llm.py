@@ -18,10 +18,9 @@ from pipeline.records.results.profiled import ProfileOutput
 from pipeline.records.results.verified import VerifyOutput
 from pipeline.records.search.written_source import Proposal, Unfit
 from pipeline.search.proposed_variants import variants_of
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies.llm import propose
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Workshop
 from pipeline.search.trial_diagnosis import diagnosed
 from tests.paths import ROOT
 from tests.search.agents.making import agent, spec, text_of, trial, variant

@@ -16,10 +16,9 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Proposal
 from pipeline.search.proposed_variants import variants_of
 from pipeline.search.rewriting.rewrite_catalogue import TRANSFORMATIONS
-from pipeline.search.source_writer import Workshop
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies import mutate
-from pipeline.search.strategy import Budget
+from pipeline.search.strategy import Budget, Workshop
 from tests.stages.test_generate import SPEC
 
 TOY = """import triton
