@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.execution.workflow import ROOT
-from pipeline.measure.bench import Bench
-from pipeline.measure.member import MemberGone
+from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.round_summary import Unstable
+from pipeline.measure.hosting.process_handle import MemberGone
 from pipeline.measure.statistics import proportion
-from pipeline.measure.summary import Unstable
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.errors import KernelmillError
 from pipeline.records.layout import output_path, spec_path

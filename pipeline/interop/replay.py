@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.measure.screening import screened
+from pipeline.measure.comparison.screening import screened
 from pipeline.measure.statistics import median
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError

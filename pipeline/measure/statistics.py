@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.measure.verdicts import RESOLUTION
+from pipeline.measure.comparison.verdicts import RESOLUTION
 from pipeline.records.results.profiled import Interval
 
 RESAMPLES = 2000

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pipeline.measure.screening import share_of
+from pipeline.measure.comparison.screening import share_of
 from pipeline.records.configuration.search_settings import Search, Stop
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome

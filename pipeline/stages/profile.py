@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.measure import screening
-from pipeline.measure.identity import entry_digest
-from pipeline.measure.work import work_of
+from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.comparison import screening
+from pipeline.measure.measurement_identity import entry_digest
 from pipeline.records.configuration.stage_settings import IMPLEMENTATION
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
@@ -39,9 +39,9 @@ from pipeline.store.stored_sources import require_sources, root_of
 from pipeline.store.temporary import scratch_folder
 
 if TYPE_CHECKING:
-    from pipeline.measure.bench import Bench
-    from pipeline.measure.commands import Candidate
-    from pipeline.measure.roofline import Work
+    from pipeline.measure.ceilings.roofline_share import Work
+    from pipeline.measure.comparison.bench import Bench
+    from pipeline.measure.hosting.measuring_messages import Candidate
 
 TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING})
 """Outcomes that may differ next time: not taken from the store."""
@@ -204,7 +204,7 @@ def _measure_all(
     spec: ProfileSpec, plans: list[_Plan], defaults: dict[str, CompileRecord], root: Path
 ) -> dict[str, ProfileRecord]:
     """One after the other; candidates and baselines run in forked processes, never here."""
-    from pipeline.measure.bench import Bench
+    from pipeline.measure.comparison.bench import Bench
 
     preload = {module for plan in plans for module in backend(plan.compiled.variant.backend).preload}
     for module in sorted(preload):
@@ -252,7 +252,7 @@ def _measure_one(where: _Bench, plan: _Plan, after: _Plan | None) -> ProfileReco
 
 def _candidate(spec: ProfileSpec, record: CompileRecord, root: Path) -> "Candidate":
     """What a measuring child hosts of a compiled variant."""
-    from pipeline.measure.commands import Candidate
+    from pipeline.measure.hosting.measuring_messages import Candidate
 
     assert isinstance(record.result, Compiled)
     job = CompileJob(

@@ -161,7 +161,7 @@ _ROWS = (
         per_round=True,
         device=True,
         rooms=BASE | {"measure", "performance"},
-        preload=("pipeline.measure.bench", "pipeline.measure.child"),
+        preload=("pipeline.measure.comparison.bench", "pipeline.measure.hosting.measuring_process"),
     ),
     Stage(
         name="mutate",

@@ -24,11 +24,11 @@ import msgspec
 import numpy as np
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure import member
-from pipeline.measure.bench import ROUNDS, Bench
-from pipeline.measure.commands import Candidate
-from pipeline.measure.rounds import CANDIDATE, CLEAN, Round, waiting
-from pipeline.measure.work import work_of
+from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.comparison.bench import ROUNDS, Bench
+from pipeline.measure.comparison.rounds import CANDIDATE, CLEAN, Round, waiting
+from pipeline.measure.hosting import process_handle
+from pipeline.measure.hosting.measuring_messages import Candidate
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import options
 from pipeline.plan.config.options import OptionLoader
@@ -174,7 +174,7 @@ def _measured(spec: ProfileSpec, compiled: CompileRecord, store: Path, samples: 
     SystemExit
         It has no result: too noisy, for example.
     """
-    child = mock.patch.object(member, "TARGET", f"{agreement_child.__name__}:serve")
+    child = mock.patch.object(process_handle, "TARGET", f"{agreement_child.__name__}:serve")
     environment = mock.patch.dict(os.environ, {agreement_child.FOLDER: str(samples)})
     with child, environment, Bench(spec, work_of(spec), store, store, {}) as bench:
         bench.prepare()

@@ -1,6 +1,6 @@
 """A measuring child in which other harnesses time the same call, right before or right after our batch.
 
-It does all that ours does (`pipeline.measure.child`), and is asked the same. In each round
+It does all that ours does (`pipeline.measure.hosting.measuring_process`) and is asked the same. In each round
 `torch.utils.benchmark` (`blocked_autorange`) and pytest-benchmark, each with its own clock, calls per sample
 and samples, time the call that our batch times: same process, threads, content and places in memory. A coin
 decides whether they come before our batch or after it. What they found goes to a file, one line per round.
@@ -20,8 +20,8 @@ import pytest
 import torch
 import torch.utils.benchmark
 
-from pipeline.measure.child import Host, serve_as
-from pipeline.measure.commands import Answer, Candidate, Command, Go, Prepare, SetUp
+from pipeline.measure.hosting.measuring_messages import Answer, Candidate, Command, Go, Prepare, SetUp
+from pipeline.measure.hosting.measuring_process import Host, serve_as
 from pipeline.sandbox.processes.channel import Channel
 
 FOLDER = "KERNELMILL_AGREEMENT"  # where the samples go

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
-from pipeline.measure import statistics, verdicts
+from pipeline.measure import statistics
+from pipeline.measure.comparison import verdicts
 from pipeline.records.results.profiled import Interval
 from tests.benchmarks.all_resamples import chance
 from tests.benchmarks.pairs import CONFIDENCE, Pairs

@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.backends.cpp.loading import share_openmp
-from pipeline.measure import ceilings, ceilings_cpu
-from pipeline.measure.bench import PRELOAD
-from pipeline.measure.ceilings_cpu import Arrays
-from pipeline.measure.device_ceilings import DeviceCeilings, at, level_of
-from pipeline.measure.lock import device_lock
-from pipeline.measure.matrix_peaks import peak_of
-from pipeline.measure.processor import usable_cores
-from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.measure.ceilings import cpu, measured_ceilings
+from pipeline.measure.ceilings.cpu import Arrays
+from pipeline.measure.ceilings.device_ceilings import DeviceCeilings, at, level_of
+from pipeline.measure.ceilings.matrix_peaks import peak_of
+from pipeline.measure.ceilings.processor import usable_cores
+from pipeline.measure.comparison.bench import PRELOAD
+from pipeline.measure.conditions.device_lock import device_lock
+from pipeline.measure.timers.cpu import CpuTimer
 from pipeline.plan.local_machine import read_machine
 from pipeline.sandbox.processes.fork_server import ForkServer
 from tests.benchmarks import likwid
@@ -72,12 +72,14 @@ def main() -> None:
         # Figures of this moment: the user's cache keeps the best that were ever found since the boot.
         os.environ["XDG_CACHE_HOME"] = cache
         server = ForkServer(preload=PRELOAD)
-        found = ceilings.measured_again(server, ceilings.Device("cpu", "benchmark", Path(cache)))
+        found = measured_ceilings.measured_again(
+            server, measured_ceilings.Device("cpu", "benchmark", Path(cache))
+        )
         server.close()
         CpuTimer(flush_cache=False).prepare()
         _raise_threads()
         share_openmp()
-        library = ceilings_cpu.built(Path(cache))
+        library = cpu.built(Path(cache))
         # From now on a sample of ours is one, as long as it is asked for.
         ctypes.c_int64.in_dll(library, "ceilings_samples").value = 1
         bench = _Bench(found, library)
@@ -114,9 +116,9 @@ def _between_pauses(sample: Sample) -> Sample:
     """Threads of one library spin for some 30 ms, and take the cores from those of another one."""
 
     def wrapped() -> float:
-        time.sleep(ceilings_cpu.PAUSE)
+        time.sleep(cpu.PAUSE)
         value = sample()
-        time.sleep(ceilings_cpu.PAUSE)
+        time.sleep(cpu.PAUSE)
         return value
 
     return wrapped
@@ -143,7 +145,7 @@ class _Bench:
             if series == "copy":
                 ways: list[Sample] = [
                     self._ours(series, size, functools.partial(self._arrays.copy, size // 2, way))
-                    for way in ceilings_cpu.COPY_WAYS
+                    for way in cpu.COPY_WAYS
                 ]
                 yield self._stream(f"copy, {level}", series, size, ways, COPY_KERNELS)
             elif series == "triad":

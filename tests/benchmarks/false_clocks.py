@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.measure.baselines import BaselineSets, Scene
-from pipeline.measure.commands import Reference, SetUp
-from pipeline.measure.member import Member, MemberGone, Place
-from pipeline.measure.opponents import Opponent
-from pipeline.measure.rounds import CANDIDATE
-from pipeline.measure.runner import measure
-from pipeline.measure.summary import Unstable
+from pipeline.measure.comparison.baseline_selection import Opponent
+from pipeline.measure.comparison.baselines import BaselineSets, Scene
+from pipeline.measure.comparison.candidate_runner import measure
+from pipeline.measure.comparison.round_summary import Unstable
+from pipeline.measure.comparison.rounds import CANDIDATE
+from pipeline.measure.hosting.measuring_messages import Reference, SetUp
+from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.layout import spec_path

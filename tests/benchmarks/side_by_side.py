@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure.bench import Bench
-from pipeline.measure.commands import Candidate
-from pipeline.measure.member import MemberGone
-from pipeline.measure.summary import Unstable
-from pipeline.measure.work import work_of
+from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.round_summary import Unstable
+from pipeline.measure.hosting.measuring_messages import Candidate
+from pipeline.measure.hosting.process_handle import MemberGone
 from pipeline.records.layout import entry_path
 from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.results.compiled import Compiled, CompileRecord
@@ -21,7 +21,7 @@ from tests.benchmarks.figures import ROOT
 
 TIMES = 3
 """Pairs of processes for each variant: two processes of the same code differ by about 1 % for as long as they
-live (`pipeline.measure.verdicts.RESOLUTION`)."""
+live (`pipeline.measure.comparison.verdicts.RESOLUTION`)."""
 SPARE = 2
 """Further attempts, where something breaks down or scatters beyond use."""
 PRECISE = {

@@ -16,9 +16,9 @@ import numpy as np
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.measure.bench import Bench
-from pipeline.measure.commands import Candidate
-from pipeline.measure.roofline import Work
+from pipeline.measure.ceilings.roofline_share import Work
+from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.hosting.measuring_messages import Candidate
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import ProfileSpec

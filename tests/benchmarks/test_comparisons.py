@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.measure.batch import Batch
-from pipeline.measure.rounds import Round
+from pipeline.measure.comparison.rounds import Round
+from pipeline.measure.hosting.timed_batch import Batch
 from pipeline.records.results.profiled import Interval
 from tests.benchmarks import agreement
 from tests.benchmarks.agreement import kernels_in_cpp, paired

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.measure import ceilings as measuring
+from pipeline.measure.ceilings import measured_ceilings as measuring
 from tests.measure.stand_ins import DEVICE
 from tests.paths import ROOT
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.baselines import BaselineSets, Scene
-from pipeline.measure.commands import Reference, SetUp
-from pipeline.measure.member import Member, Place
-from pipeline.measure.opponents import Opponent
-from pipeline.measure.rounds import CANDIDATE
+from pipeline.measure.comparison.baseline_selection import Opponent
+from pipeline.measure.comparison.baselines import BaselineSets, Scene
+from pipeline.measure.comparison.rounds import CANDIDATE
+from pipeline.measure.hosting.measuring_messages import Reference, SetUp
+from pipeline.measure.hosting.process_handle import Member, Place
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.planning.problem import Problem

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.ceilings import Request
-from pipeline.measure.device_ceilings import BASE, PRODUCTS, DeviceCeilings, Level, envelope, with_products
-from pipeline.measure.disturbance import Disturbance
-from pipeline.measure.timer import timer_for
-from pipeline.measure.timer_cpu import CpuTimer
+from pipeline.measure.ceilings.device_ceilings import (
+    BASE,
+    PRODUCTS,
+    DeviceCeilings,
+    Level,
+    envelope,
+    with_products,
+)
+from pipeline.measure.ceilings.measured_ceilings import Request
+from pipeline.measure.conditions.disturbance import Disturbance
+from pipeline.measure.timers.cpu import CpuTimer
+from pipeline.measure.timers.timer import timer_for
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.sandbox.processes.channel import Channel
 
@@ -76,7 +83,7 @@ def serve_call(channel: Channel) -> None:
 
 def peaks() -> list[int | None]:
     """Bytes of host memory for arrays of 16, 16, 0, 8 and 24 MB, memory set up as in a measuring child."""
-    from pipeline.measure.memory import peak_of
+    from pipeline.measure.costs.peak_memory import peak_of
 
     CpuTimer(flush_cache=False).prepare()  # the allocator keeps what is freed
     sizes = (16 * MB, 16 * MB, 0, 8 * MB, 24 * MB)

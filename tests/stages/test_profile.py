@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.measure.identity import entry_digest
-from pipeline.measure.work import work_of
+from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.measurement_identity import entry_digest
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.kernel import Constraint, Cost, Implementation, Tensor
 from pipeline.records.layout import entry_path

@@ -155,7 +155,7 @@ def test_measured_confined(task: Task, tmp_path: Path) -> None:
     """A clock that is false only while it is measured, and a file that is written only then."""
     text = task.declared("cpp")
     mark = tmp_path / "mark"
-    only = "import sys; harness = 'pipeline.measure.child' in sys.modules; "
+    only = "import sys; harness = 'pipeline.measure.hosting.measuring_process' in sys.modules; "
     patch = f"{only}import time; harness and setattr(time, 'perf_counter_ns', lambda: 0)"
     write = (
         f"{only}import pathlib, contextlib\\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure import lock
+from pipeline.measure.conditions import device_lock
 from tests.end_to_end.checkout import Checkout
 from tests.execution.cluster import slurm as installation
 from tests.execution.cluster.slurm import CPUS, Slurm
@@ -154,7 +154,7 @@ def test_smoke_is_as_at_home(site: Site, cluster: Slurm, tmp_path: Path) -> None
     output = site.module("pipeline", "run", "experiment=smoke", "--", "--profile", PROFILE)
     assert re.search(r"smoke: 6 tasks, (\d+) variants · \1 compiled, \1 verified, 3 measured", output), output
     assert site.scratch.stat().st_mtime_ns > before, "no job used the node's scratch"
-    assert {path.name for path in site.scratch.iterdir()} <= {lock.FOLDER}, "a job left files behind"
+    assert {path.name for path in site.scratch.iterdir()} <= {device_lock.FOLDER}, "a job left files behind"
     assert workers_in_jobs() == []
 
     local = Checkout(tmp_path / "local")

@@ -1,0 +1,1 @@
+"""A candidate and its baselines in alternating rounds: intervals, verdicts, precision."""

@@ -1,0 +1,155 @@
+"""The baselines of one task: started at first need, kept for all variants, or absent with a reason."""
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from pipeline.measure.comparison.baseline_selection import Opponent
+from pipeline.measure.hosting.measuring_messages import Reference, SetUp
+from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
+from pipeline.records.configuration.stage_settings import Profile
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.records.results.profiled import AbsentBaseline
+from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.fork_server import ForkServer
+
+COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
+LIFETIME = 86400.0  # seconds: they serve every variant of the task
+TOO_SLOW = 2.0  # budgets of a variant that one call may take: it would be called for every variant
+STARTS = 2  # a baseline that dies once is restarted, one that dies twice is absent
+LEFT = 0.25  # of the machine's memory: each further process of a baseline has its own tensors
+COMPILE_OUTPUT = 1 << 30  # bytes: precompiled headers are large
+
+
+class Scene(Record, frozen=True, kw_only=True):
+    """What all callables of one task share."""
+
+    set_up: SetUp
+    """Whose hosted callable each baseline replaces by its own."""
+    opponents: tuple[Opponent, ...]
+    absent: tuple[AbsentBaseline, ...] = ()
+    """Those that are known not to be there."""
+    settings: Profile
+    environment: dict[str, str]
+    inductor_cache: Path
+    logs: Path
+    """Folder for the baselines' logs."""
+
+
+def room() -> bool:
+    """Whether enough of the machine's memory is left for further processes with tensors of their own."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return True
+    sizes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return sizes.get("MemAvailable", 1) >= LEFT * sizes.get("MemTotal", 1)
+
+
+class BaselineSets:
+    """One process of each baseline for the first process of a candidate, others for its second, and so on.
+
+    They serve every candidate of the task. On a GPU the first ones serve all: more contexts and tensors would
+    fill its memory. Where the machine's memory runs short, those that there are serve in turn.
+    """
+
+    def __init__(self, server: ForkServer, scene: Scene) -> None:
+        self._server = server
+        self._scene = scene
+        self._sets: list[Baselines] = []
+
+    def of(self, process: int) -> "Baselines":
+        """Those beside the candidate's process of this number, from 0."""
+        more = not self._sets or (self._scene.set_up.kind == "cpu" and room())
+        if process == len(self._sets) and more:
+            self._sets.append(Baselines(self._server, self._scene, process))
+        number = process % len(self._sets)
+        if number:  # what the first process has nothing of cannot be compared with in a later one
+            self._sets[number].leave_out(self._sets[0].absent())
+        return self._sets[number]
+
+    def stop(self) -> None:
+        """End all."""
+        for each in self._sets:
+            each.stop()
+
+
+class Baselines:
+    """Measuring children of what the candidates are compared with: a process of each."""
+
+    def __init__(self, server: ForkServer, scene: Scene, number: int = 0) -> None:
+        self._server = server
+        self._scene = scene
+        self._number = number
+        self._running: dict[str, Member] = {}
+        self._starts: dict[str, int] = {}
+        self._absent = {each.baseline: each for each in scene.absent}
+
+    def members(self) -> tuple[Member, ...]:
+        """Those that can be measured now, started where they were not."""
+        for opponent in self._scene.opponents:
+            while opponent.name not in self._running and opponent.name not in self._absent:
+                self._start(opponent)
+        return tuple(self._running.values())
+
+    def absent(self) -> tuple[AbsentBaseline, ...]:
+        """Those that cannot be measured, and why."""
+        return tuple(self._absent.values())
+
+    def leave_out(self, absent: Iterable[AbsentBaseline]) -> None:
+        """Neither start these nor keep them."""
+        for each in absent:
+            self._absent.setdefault(each.baseline, each)
+            member = self._running.pop(each.baseline, None)
+            if member is not None:
+                member.stop()
+
+    def lost(self, gone: MemberGone) -> None:
+        """One of them ended: restart it at next need, or give it up."""
+        self._running.pop(gone.name, None)
+        if self._starts[gone.name] >= STARTS:
+            if machine_resources.is_doubtful(
+                Failure(outcome=gone.outcome, reason=gone.reason), self._scene.logs
+            ):
+                machine_resources.require(self._scene.logs)
+            self._absent[gone.name] = AbsentBaseline(baseline=gone.name, reason=gone.reason)
+
+    def stop(self) -> None:
+        """End all."""
+        for member in self._running.values():
+            member.stop()
+        self._running.clear()
+
+    def _start(self, opponent: Opponent) -> None:
+        name = opponent.name
+        self._starts[name] = self._starts.get(name, 0) + 1
+        try:
+            self._running[name] = self._load(opponent)
+        except MemberGone as gone:
+            self.lost(gone)
+
+    def _load(self, opponent: Opponent) -> Member:
+        scene, name, hosted = self._scene, opponent.name, opponent.hosted
+        compiled = isinstance(hosted, Reference) and hosted.compiled != "no"
+        if compiled and self._starts[name] > 1:
+            # A compiler too old for the processor's vector instructions fails; so try them out.
+            hosted = msgspec.structs.replace(hosted, vector_instructions="tried")
+        place = Place(
+            log=scene.logs / (f"{name}-{self._number}.txt" if self._number else f"{name}.txt"),
+            environment=scene.environment | {"TORCHINDUCTOR_CACHE_DIR": str(scene.inductor_cache.absolute())},
+            lifetime=LIFETIME,
+            patience=COMPILE_SECONDS if compiled else scene.settings.time_limit,
+            output=COMPILE_OUTPUT,
+        )
+        set_up = msgspec.structs.replace(scene.set_up, hosted=hosted)
+        member = Member(name, self._server, set_up, place)
+        member.load(random.SystemRandom().getrandbits(48), scene.settings)
+        if member.call_seconds > TOO_SLOW * scene.settings.seconds_per_variant:
+            member.stop()
+            self._starts[name] = STARTS
+            reason = f"one call takes {member.call_seconds:.3g} s, over {TOO_SLOW:g} budgets of a variant"
+            raise MemberGone(name, Outcome.TIMEOUT, reason)
+        return member

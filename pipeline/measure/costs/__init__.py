@@ -1,0 +1,1 @@
+"""What a call costs besides time: energy and memory."""

@@ -1,0 +1,1 @@
+"""The processes that host what is timed, and checks of their clocks."""

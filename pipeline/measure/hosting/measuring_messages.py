@@ -1,0 +1,164 @@
+"""What a measuring child is asked and what it answers, one record each."""
+
+from typing import Literal
+
+from pipeline.backends.backend import CompileJob
+from pipeline.measure.costs.call_costs import Examined
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.kernel import GradientOf
+from pipeline.records.planning.problem import Problem
+from pipeline.records.record import Record
+from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.profiled import Peak
+
+
+class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):
+    """A compiled variant; its outputs are preallocated."""
+
+    job: CompileJob
+    compiled: Compiled
+    root: str
+    """The repository."""
+    folder: str
+    """Where compile left the artifact."""
+
+
+class Reference(Record, frozen=True, kw_only=True, tag="reference"):
+    """The kernel's reference in PyTorch: as it is, or through torch.compile.
+
+    Of a backward kernel it is the forward's reference, called and differentiated in every call.
+    """
+
+    function: str
+    """`module:function`."""
+    gradient_of: GradientOf | None = None
+    set_up: str | None = None
+    """`module:function`, called once before anything else: chooses the library for the whole process."""
+    compiled: Literal["no", "default", "max-autotune-no-cudagraphs"] = "no"
+    """Whether through torch.compile, and its mode. Graphs of its own are left out: whether launches are
+    recorded is a setting of the measurement, equal for all."""
+    vector_instructions: Literal["trusted", "tried"] = "trusted"
+    """Whether torch.compile takes the processor's word for the vector instructions that the C++ compiler
+    knows. Trying them out takes 8 s with a cold cache, 1 s with a warm one (2 cores)."""
+
+
+class SetUp(Record, frozen=True, kw_only=True, tag="set_up"):
+    """What to host."""
+
+    hosted: Candidate | Reference
+    problem: Problem
+    kind: BackendKind
+    flush_cache: bool
+    cuda_graph: bool = False
+
+
+class Load(Record, frozen=True, kw_only=True, tag="load"):
+    """Load it and call it once."""
+
+    seed: int
+
+
+class Calibrate(Record, frozen=True, kw_only=True, tag="calibrate"):
+    """Warm up, then find how many calls make a batch."""
+
+    warmup_seconds: float
+    warmup_seconds_at_most: float
+    batch_seconds: float
+    straight: bool
+    """Whether batches by which the clock is checked are counted too, as the timed ones are not such."""
+
+
+class Prepare(Record, frozen=True, kw_only=True, tag="prepare"):
+    """Make fresh content and settle."""
+
+    seed: int
+    settle_seconds: float | None
+    """Untimed calls for so long, at least one; None: no call."""
+
+
+class Go(Record, frozen=True, kw_only=True, tag="go"):
+    """Run the timed calls."""
+
+    calls: int
+    lead: int = 0
+    """Calls right before them, back to back, timed apart."""
+    gaps: tuple[float, ...] = ()
+    """Idle seconds before each call, which is timed alone then; none: back to back."""
+    straight: bool = False
+    """Back to back whatever the settings, nothing flushed: for a look at the clock."""
+
+
+class CallAgain(Record, frozen=True, kw_only=True, tag="call_again"):
+    """See whether it still gives on its first inputs what it gave."""
+
+
+class Examine(Record, frozen=True, kw_only=True, tag="examine"):
+    """See what calls cost besides time; the last command."""
+
+    calls: int
+    """In one batch."""
+    energy_seconds: float | None
+    """How long to watch the energy counter; None: not at all."""
+
+
+Command = SetUp | Load | Calibrate | Prepare | Go | CallAgain | Examine
+
+
+class Ready(Record, frozen=True, kw_only=True, tag="ready"):
+    """Sent before any code of a candidate is loaded."""
+
+    process: int
+    """Process and session id."""
+
+
+class Loaded(Record, frozen=True, kw_only=True, tag="loaded"):
+    """It works."""
+
+    setup_seconds: float
+    first_call_seconds: float
+    first_peak: Peak
+    """Memory that the first call took."""
+    facts: dict[str, str]
+
+
+class Refused(Record, frozen=True, kw_only=True, tag="refused"):
+    """It cannot be loaded or called; the process ends."""
+
+    reason: str
+    why: Literal["raised", "out_of_memory", "changed", "tampered"] = "raised"
+    """`changed`: it worked, and gives another result now than at its first call; `tampered`: it replaced what
+    it is timed with."""
+
+
+class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
+    """Calls in one batch, what one call takes about, and how the warm-up ended."""
+
+    calls: int
+    call_seconds: float
+    straight_calls: int | None
+    """Calls in a batch by which the clock is checked, where the timed ones are not such."""
+    warmup_seconds: float
+    drift: float | None
+    """Relative change over the last batches of the warm-up, where they still drifted at its end."""
+    host_seconds: float | None
+
+
+class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):
+    """The next `Go` runs nothing but its calls."""
+
+
+class Unchanged(Record, frozen=True, kw_only=True, tag="unchanged"):
+    """It does, and what it is timed with is as it was."""
+
+
+class Ran(Record, frozen=True, kw_only=True, tag="ran"):
+    """Seconds of the whole batch, by this process's clock."""
+
+    seconds: float
+    lead_seconds: float = 0.0
+    """Of the calls before the timed ones."""
+    latencies: tuple[float, ...] = ()
+    """Of each call, where they were timed one by one."""
+
+
+Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran | Unchanged | Examined

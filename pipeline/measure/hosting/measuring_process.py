@@ -1,0 +1,285 @@
+"""The measuring child: hosts one callable in a process of its own and times it on command.
+
+Commands (`pipeline.measure.hosting.measuring_messages`) arrive one at a time, and nothing runs between them:
+`SetUp` (who am I), `Load` (load, compile, first call), `Calibrate` (warm up, calls per batch), then for each
+batch `Prepare` (fresh content, untimed calls) and `Go` (a few more of them, then the timed calls).
+"""
+
+import os
+import re
+import resource
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import assert_never
+
+from pipeline.backends.backend import LaunchError
+from pipeline.measure import statistics
+from pipeline.measure.costs.call_costs import examine
+from pipeline.measure.costs.peak_memory import peak_of
+from pipeline.measure.hosting.hosted_callable import Hosted, load
+from pipeline.measure.hosting.input_content import Content
+from pipeline.measure.hosting.measuring_messages import (
+    Answer,
+    Calibrate,
+    Calibrated,
+    CallAgain,
+    Candidate,
+    Command,
+    Examine,
+    Go,
+    Load,
+    Loaded,
+    Prepare,
+    Prepared,
+    Ran,
+    Ready,
+    Refused,
+    SetUp,
+    Unchanged,
+)
+from pipeline.measure.hosting.output_drift import First
+from pipeline.measure.hosting.timer_integrity import Clockwork
+from pipeline.measure.timers.timer import Call, CannotRecord, Timer, timer_for
+from pipeline.records.configuration.hardware import BackendKind
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
+
+TARGET = "pipeline.measure.hosting.measuring_process:serve"
+MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts
+MOST_CALLS = 1_000_000  # in one batch
+LONG_CALL = 0.05  # seconds; cold caches and sleeping workers do not count in it, and calls more would
+WINDOW = 10  # batches that one drift test looks at
+SHRUNK = 0.5  # of a batch's least time; calls that became so fast while they warmed up are counted again
+HOST_CALLS = 200
+HOST_BATCHES = 5
+
+
+def serve(channel: Channel) -> None:
+    """Runs in the forked child until the channel closes."""
+    serve_as(Host, channel)
+
+
+def serve_as(host_kind: "type[Host]", channel: Channel) -> None:
+    """`serve` with a host that does more than ours: times with another harness too, for example."""
+    set_up: SetUp = channel.receive(SetUp)
+    channel.send(Ready(process=os.getpid()))
+    host = host_kind(set_up)
+    while True:
+        try:
+            command: Command = channel.receive(Command)
+        except EOFError:
+            return
+        answer = host.obey(command)
+        channel.send(answer)
+        if isinstance(answer, Refused):
+            return
+
+
+class Host:
+    """The callable with its tensors and its clock."""
+
+    def __init__(self, set_up: SetUp) -> None:
+        self._set_up = set_up
+        if isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written:
+            _confine(set_up.kind)
+        self.timer: Timer = timer_for(
+            set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
+        )
+        self.timer.prepare()
+        if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
+            _limit_memory()
+        # Tensors belong to the problem; the set-up time of a kernel is its own.
+        self._content = Content(set_up.problem, self.timer.device)
+        self._hosted = Hosted(bind=_not_loaded, host=None)
+        self.call: Call = _not_loaded
+        self._first: First | None = None
+        self._clockwork = Clockwork(self.timer) if isinstance(set_up.hosted, Candidate) else None
+
+    def obey(self, command: Command) -> Answer:
+        """Do it; what the callable raises is an answer."""
+        match command:
+            case Load():
+                self._content.renew(command.seed)
+                return self._attempt(lambda: self._load(command.seed))
+            case Calibrate():
+                return self._attempt(lambda: self._calibrate(command))
+            case Prepare():
+                self._content.renew(command.seed)
+                return self._attempt(lambda: self._prepare(command.settle_seconds))
+            case Go():
+                return self._attempt(lambda: self._run(command))
+            case CallAgain():
+                return self._attempt(self._call_again)
+            case Examine():
+                return self._attempt(lambda: self._examine(command))
+            case SetUp():
+                raise ValueError("a measuring child is set up once")
+        assert_never(command)
+
+    def _attempt(self, action: Callable[[], Answer]) -> Answer:
+        """Whatever a foreign callable raises is its outcome; the traceback goes to the log."""
+        try:
+            return action()
+        except (LaunchError, CannotRecord) as error:
+            return Refused(reason=_one_line(error))
+        except Exception as error:
+            traceback.print_exc()
+            # torch reports a failed allocation as a RuntimeError.
+            starved = isinstance(error, MemoryError) or "allocate memory" in str(error)
+            reason = f"{type(error).__name__}: {_one_line(error)}"
+            return Refused(reason=reason, why="out_of_memory" if starved else "raised")
+
+    def _load(self, seed: int) -> Answer:
+        clock = time.perf_counter
+        start = clock()
+        self._hosted = load(self._set_up, self._content)
+        self.call = self._hosted.bind()
+        loaded = clock()
+        # Its clock stands inside: freeing memory first, so that the peak can be seen, is not the call's.
+        first: list[float] = []
+        peak = peak_of(lambda: first.append(self._first_call()), self._set_up.kind)
+        if self._hosted.checked is not None:
+            self._first = First(self._content, seed, lambda call: self.timer.batch(call, 1))
+            self._first.keep(self._hosted.checked)
+        return Loaded(
+            setup_seconds=loaded - start,
+            first_call_seconds=first[0],
+            first_peak=peak,
+            facts=self.timer.facts(),
+        )
+
+    def _first_call(self) -> float:
+        start = time.perf_counter()
+        self.timer.batch(self.call, 1)
+        return time.perf_counter() - start
+
+    def _calibrate(self, command: Calibrate) -> Answer:
+        began = time.perf_counter()
+        self.call = self.timer.recorded(self.call)
+        self.timer.settle(self.call, command.warmup_seconds)
+        calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds)
+        drift, batch_seconds = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
+        if batch_seconds < SHRUNK * command.batch_seconds:
+            calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds, calls)
+        straight = None
+        if command.straight:
+            # A warm cache makes them shorter than those that each find a cold one.
+            straight, _ = self._calls_of(self.timer.straight, command.batch_seconds, calls)
+        return Calibrated(
+            calls=calls,
+            call_seconds=seconds,
+            straight_calls=straight,
+            warmup_seconds=time.perf_counter() - began,
+            drift=drift,
+            host_seconds=self._host_seconds(calls),
+        )
+
+    def _calls_of(
+        self, batch: Callable[[Call, int], float], batch_seconds: float, calls: int = 1
+    ) -> tuple[int, float]:
+        """How many calls, at least so many, make a batch, and what one of them takes."""
+        while True:
+            # The faster of two: a batch that something disturbed would be taken for a long one.
+            seconds = min(batch(self.call, calls) for _ in range(2))
+            if seconds >= batch_seconds or calls >= MOST_CALLS:
+                return calls, seconds / calls
+            # Aim a little beyond the goal, in steps that one slow call cannot make absurd.
+            growth = 1.2 * batch_seconds / max(seconds, 1e-9)
+            calls = min(MOST_CALLS, max(calls + 1, int(calls * min(growth, 100.0))))
+
+    def _warm_up(self, calls: int, call_seconds: float, end: float) -> tuple[float | None, float]:
+        """Untimed batches until they do not drift any more.
+
+        The drift, where that does not happen in time, and what a batch takes at last.
+        """
+        if call_seconds > LONG_CALL:
+            return None, self.timer.batch(self.call, calls)  # once more: a load may have made it look so long
+        while True:
+            window = [self.timer.batch(self.call, calls) for _ in range(WINDOW)]
+            drift = statistics.drift(window)
+            if drift is None or time.perf_counter() > end:
+                return drift, min(window)
+
+    def _host_seconds(self, calls: int) -> float | None:
+        """The fewest of some batches: what disturbs the host only adds."""
+        host = self._hosted.host
+        if host is None:
+            return self.timer.host_seconds(self.call, calls)
+        clock = time.perf_counter_ns
+        found = []
+        for _ in range(HOST_BATCHES):
+            start = clock()
+            for _ in range(HOST_CALLS):
+                host()
+            found.append((clock() - start) * 1e-9 / HOST_CALLS)
+        return min(found)
+
+    def _prepare(self, seconds: float | None) -> Answer:
+        if not self._set_up.cuda_graph:  # a graph has its tensors' addresses in it, and they stay
+            self.call = self._hosted.bind()
+        if seconds is not None:
+            self.timer.settle(self.call, seconds)
+        return Prepared()
+
+    def _call_again(self) -> Answer:
+        replaced = self._clockwork.changes() if self._clockwork else ()
+        if replaced:
+            return _tampered(replaced)
+        if self._first is not None and self._hosted.checked is not None:
+            changed = self._first.difference(self._hosted.checked)
+            if changed is not None:
+                return Refused(reason=changed, why="changed")
+        return Unchanged()
+
+    def _examine(self, command: Examine) -> Answer:
+        def batch(calls: int) -> float:
+            return self.timer.batch(self.call, calls)
+
+        return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
+
+    def _run(self, command: Go) -> Answer:
+        lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
+        # Now, as the batch binds the clock that it reads at its end.
+        if self._clockwork is not None and self._clockwork.clock_changed():
+            return _tampered(self._clockwork.changes())
+        if command.gaps:
+            latencies = self.timer.latencies(self.call, command.gaps)
+            return Ran(seconds=sum(latencies), latencies=latencies)
+        batch = self.timer.straight if command.straight else self.timer.batch
+        return Ran(seconds=batch(self.call, command.calls), lead_seconds=lead)
+
+
+def _tampered(replaced: Sequence[str]) -> Refused:
+    more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+    return Refused(reason=f"{replaced[0]}{more}: it is timed with that", why="tampered")
+
+
+def _confine(kind: BackendKind) -> None:
+    """Before any thread starts; what a confined process may not do and the others do comes first."""
+    if kind == "cpu":
+        from pipeline.backends.cpp.loading import share_openmp
+        from pipeline.measure.timers.cpu import raise_priority
+
+        share_openmp()
+        raise_priority()
+    confine(Path.cwd())
+
+
+def _limit_memory() -> None:
+    """A limit of the kernel's: the sandbox's would look at this process again and again while it is timed."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MEMORY_LIMIT
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _one_line(error: Exception) -> str:
+    """What a table has room for; of a compiler's output the line that says what is wrong."""
+    wrong = [line for line in str(error).splitlines() if re.search(r"\berror: ", line)]
+    text = " ".join((wrong[0] if wrong else str(error)).split()) or type(error).__name__
+    return text[-300:] if wrong else text[:300]
+
+
+def _not_loaded() -> Call:
+    raise RuntimeError("this measuring child has loaded nothing")

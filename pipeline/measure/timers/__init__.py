@@ -1,0 +1,1 @@
+"""Clocks: one module per kind of device."""

@@ -1,0 +1,82 @@
+"""Tensors of a batch: equal for equal seeds, fresh for others, where torch would put them."""
+
+import msgspec
+import pytest
+import torch
+
+from pipeline.measure.hosting.input_content import POOL, Content
+from pipeline.records.planning.problem import Problem
+from tests.measure.problems import PROBLEM
+
+
+def content(problem: Problem, seed: int) -> Content:
+    """Made in one go."""
+    made = Content(problem, "cpu")
+    made.renew(seed)
+    return made
+
+
+def test_equal_seeds_equal_content() -> None:
+    """Two processes that are told the same seed compute on the same numbers."""
+    one, other = content(PROBLEM, 5), content(PROBLEM, 5)
+    assert torch.equal(one.tensors["x"], other.tensors["x"])
+
+
+def test_fresh_content() -> None:
+    """Another seed, other numbers, in the same process; no element stays."""
+    made = content(PROBLEM, 5)
+    before = made.tensors["x"].clone()
+    made.renew(6)
+    assert (made.tensors["x"] == before).float().mean() < 0.01
+
+
+def test_shapes_and_types() -> None:
+    """As the problem declares them, contiguous, inputs in order, outputs apart from them."""
+    problem = msgspec.structs.replace(
+        PROBLEM,
+        tensors={
+            name: msgspec.structs.replace(tensor, dtype="bfloat16")
+            for name, tensor in PROBLEM.tensors.items()
+        },
+    )
+    made = content(problem, 1)
+    assert [tensor.shape for tensor in made.inputs()] == [(64, 256)]
+    for tensor in made.tensors.values():
+        assert tensor.dtype == torch.bfloat16
+        assert tensor.is_contiguous()
+        assert tensor.data_ptr() % 64 == 0
+    assert abs(made.tensors["x"].float().mean()) < 0.1
+    assert 0.9 < made.tensors["x"].float().std() < 1.1
+
+
+def test_tensors_move() -> None:
+    """Where a tensor lies is drawn for each batch, so that luck with addresses averages out."""
+    made = content(PROBLEM, 0)
+    places = set()
+    for seed in range(10):
+        made.renew(seed)
+        places.add(made.tensors["x"].data_ptr() % 4096)
+    assert len(places) > 3
+
+
+@pytest.mark.parametrize("cols", [POOL - 1, POOL, 2 * POOL + 3])
+def test_larger_than_the_pool(cols: int) -> None:
+    """A large tensor is filled to its last element, in stretches that differ."""
+    made = Content(PROBLEM.with_dimensions({"rows": 1, "cols": cols}), "cpu")
+    made.renew(3)
+    x = made.tensors["x"].flatten()
+    assert x[-1] != 0
+    assert not torch.equal(x[: cols // 3], x[cols - cols // 3 :])
+
+
+def test_empty() -> None:
+    """A tensor without elements is legal."""
+    made = content(PROBLEM.with_dimensions({"rows": 0}), 1)
+    assert made.tensors["x"].shape == (0, 256)
+
+
+def test_unknown_type() -> None:
+    """A wrong dtype in a kernel's yaml is named with its tensor."""
+    tensors = {"x": msgspec.structs.replace(PROBLEM.tensors["x"], dtype="float3")}
+    with pytest.raises((TypeError, AttributeError), match="float3"):
+        Content(msgspec.structs.replace(PROBLEM, tensors=tensors), "cpu")

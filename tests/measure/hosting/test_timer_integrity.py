@@ -1,0 +1,61 @@
+"""What a candidate is timed with is what it was; what it may well do is not held against it."""
+
+import builtins
+import time
+from multiprocessing.connection import _ConnectionBase
+
+import msgspec
+import pytest
+
+from pipeline.measure.hosting.timer_integrity import Clockwork
+from pipeline.measure.timers import cpu
+from pipeline.measure.timers.cpu import CpuTimer
+
+REPLACED = {
+    "time.perf_counter_ns": (time, "perf_counter_ns"),
+    "builtins.range": (builtins, "range"),
+    "multiprocessing.connection._ConnectionBase.recv_bytes": (_ConnectionBase, "recv_bytes"),
+    "msgspec.msgpack.encode": (msgspec.msgpack, "encode"),
+    "pipeline.measure.timers.cpu.CpuTimer.straight": (CpuTimer, "straight"),
+    "pipeline.measure.timers.cpu.range": (cpu, "range"),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_is_replaced_is_named(name: str) -> None:
+    """Functions, methods, and names that hide Python's own."""
+    owner, attribute = REPLACED[name]
+    clockwork = Clockwork(CpuTimer(flush_cache=False))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, attribute, object(), raising=False)
+        found = clockwork.changes()
+    assert f"{name} was replaced" in found
+    assert clockwork.changes() == ()
+
+
+def test_an_attribute_that_hides_a_method() -> None:
+    """Of the timer itself, which its class does not show."""
+    timer = CpuTimer(flush_cache=False)
+    clockwork = Clockwork(timer)
+    assert clockwork.changes() == ()
+    timer.straight = timer.batch  # type: ignore[method-assign]
+    assert clockwork.changes() == ("CpuTimer.straight was replaced",)
+
+
+@pytest.mark.parametrize("name", ["perf_counter_ns", "perf_counter", "sleep"])
+def test_the_clock_right_before_a_batch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is bound when a batch begins gives its time at its end too."""
+    clockwork = Clockwork(CpuTimer(flush_cache=False))
+    assert not clockwork.clock_changed()
+    monkeypatch.setattr(time, name, lambda: 0)
+    assert clockwork.clock_changed()
+
+
+def test_calls_change_nothing() -> None:
+    """The timer's own work is no change."""
+    timer = CpuTimer(flush_cache=True)
+    clockwork = Clockwork(timer)
+    timer.batch(lambda: None, 1)
+    timer.straight(lambda: None, 3)
+    timer.latencies(lambda: None, (0.001,))
+    assert clockwork.changes() == ()
