@@ -213,7 +213,7 @@ import os, sys, time
 if sys.argv[1] == "interpreter":
     os.environ["TRITON_INTERPRET"] = "1"
 import torch, triton, triton.language as tl
-from pipeline.sandbox import surroundings
+from pipeline.sandbox.observation import process_state
 if sys.argv[1] == "interpreter":
     from pipeline.backends.triton.interpreter import mend
     mend()
