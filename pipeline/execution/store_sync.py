@@ -15,7 +15,7 @@ from pipeline.store.shared_store import (
     ENTRIES,
     OUTPUTS,
     RECORD,
-    Shared,
+    SharedStore,
     entry_name,
     output_name,
     shared_store,
@@ -113,7 +113,7 @@ class StoreSync:
         yield f"{whole:,} of {len(names):,} are whole; what is damaged was removed"
 
 
-def _put(shared: Shared, root: Path, item: Item) -> bool:
+def _put(shared: SharedStore, root: Path, item: Item) -> bool:
     if item.round is None:
         return shared.put_entry(root, item.stage, item.key)
     path = root / item.stage / item.key / f"round{item.round}.json"
@@ -132,7 +132,7 @@ def _here(root: Path) -> Iterator[Item]:
                 yield Item(stage=stage, key=key, round=int(number))
 
 
-def _there(shared: Shared) -> list[Item]:
+def _there(shared: SharedStore) -> list[Item]:
     items = []
     for name in sorted(shared.place.sizes(ENTRIES).keys() | shared.place.sizes(OUTPUTS).keys()):
         kind, stage, folder, last = (*name.removesuffix(SUFFIX).split("/"), "", "", "")[:4]

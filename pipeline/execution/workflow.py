@@ -31,7 +31,7 @@ from pipeline.report.summary_text import summary_text
 from pipeline.stages.table import STAGES, Input, rounds
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.run_lock import take_lock
-from pipeline.store.shared_store import Shared, shared_store
+from pipeline.store.shared_store import SharedStore, shared_store
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"
@@ -83,7 +83,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     return Workflow(plan, lock, cluster)
 
 
-def share(config: Mapping[str, Any]) -> Shared | None:
+def share(config: Mapping[str, Any]) -> SharedStore | None:
     """The shared store of `--config store=…` or $KERNELMILL_STORE, for this process and its jobs.
 
     Raises
@@ -96,7 +96,7 @@ def share(config: Mapping[str, Any]) -> Shared | None:
     return shared_store()
 
 
-def bring(shared: Shared, plan: Plan) -> None:
+def bring(shared: SharedStore, plan: Plan) -> None:
     """Before Snakemake looks what is missing: what others made of this plan already."""
     brought = bring_outputs(shared, [task.row for task in plan.tasks], ROOT)
     if brought:

@@ -22,7 +22,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import CompileSpec, ProfileSpec, VerifySpec
 from pipeline.records.record import digest, digest_bytes, to_json
 from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.results.profiled import Energy, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.profiled import ConfidenceInterval, Energy, Profiled, ProfileRecord, Timing
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import Verified, VerifyRecord
 from pipeline.records.search.recorded_space import RecordedFile, RecordedResult, RecordedSpace
@@ -228,13 +228,15 @@ def _timing(found: RecordedResult, confidence: float, share: float) -> Timing | 
         if found.median_seconds is None:
             return None
         only = found.median_seconds
-        return Timing(samples=(only,), median=Interval(value=only, low=only, high=only, confidence=0.0))
+        return Timing(
+            samples=(only,), median=ConfidenceInterval(value=only, low=only, high=only, confidence=0.0)
+        )
     samples = found.samples[: max(1, math.ceil(len(found.samples) * share))]
     interval = median(samples, confidence)
     middle = float(np.median(samples))
     return Timing(
         samples=samples,
-        median=Interval(
+        median=ConfidenceInterval(
             value=middle,
             low=min(interval.low, middle),
             high=max(interval.high, middle),

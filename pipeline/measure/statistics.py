@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.measure.comparison.verdicts import RESOLUTION
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 RESAMPLES = 2000
 POWER = 0.8
@@ -21,14 +21,14 @@ POWER = 0.8
 Samples = NDArray[np.float64]
 
 
-def median(samples: Sequence[float], confidence: float) -> Interval:
+def median(samples: Sequence[float], confidence: float) -> ConfidenceInterval:
     """Median of the samples, in their unit."""
     values = np.asarray(samples, dtype=np.float64)
     resampled = np.median(values[_rounds(len(values))], axis=1)
     return _interval(float(np.median(values)), resampled, confidence)
 
 
-def speedup(candidate: Sequence[float], baseline: Sequence[float], confidence: float) -> Interval:
+def speedup(candidate: Sequence[float], baseline: Sequence[float], confidence: float) -> ConfidenceInterval:
     """Baseline's median over candidate's; the samples are paired by round.
 
     Raises
@@ -56,7 +56,7 @@ def minimum_detectable(candidate: Sequence[float], baseline: Sequence[float], co
     return float((1 + RESOLUTION) * math.exp(quantiles * float(np.std(ratios))) - 1)
 
 
-def relative_half_width(interval: Interval) -> float:
+def relative_half_width(interval: ConfidenceInterval) -> float:
     """Half the interval's width over its value."""
     return (interval.high - interval.low) / (2 * interval.value)
 
@@ -128,7 +128,7 @@ def _rounds(count: int) -> NDArray[np.int64]:
     return np.random.default_rng(count).integers(0, count, size=(RESAMPLES, count))
 
 
-def _interval(value: float, resampled: Samples, confidence: float) -> Interval:
+def _interval(value: float, resampled: Samples, confidence: float) -> ConfidenceInterval:
     tail = (1 - confidence) / 2
     low, high = np.quantile(resampled, (tail, 1 - tail))
-    return Interval(value=value, low=float(low), high=float(high), confidence=confidence)
+    return ConfidenceInterval(value=value, low=float(low), high=float(high), confidence=confidence)

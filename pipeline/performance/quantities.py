@@ -1,6 +1,6 @@
 """How numbers are written for people: values in base units in, short texts with SI prefixes out."""
 
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -27,7 +27,7 @@ def seconds(value: float) -> str:
     return f"{digits(value / scale)} {unit}"
 
 
-def span(interval: Interval) -> str:
+def span(interval: ConfidenceInterval) -> str:
     """The interval of a duration, the unit once where both ends share it: `333 – 337 µs`."""
     low, high = seconds(interval.low), seconds(interval.high)
     number, unit = low.split(" ")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.records.layout import spec_path
 from pipeline.records.record import Record, digest_bytes, to_json
-from pipeline.store.many import Files
+from pipeline.store.atomic import FolderWriter
 from pipeline.store.outputs import is_whole
 
 
@@ -27,7 +27,7 @@ class SpecFiles:
 
     def __init__(self, store: Path) -> None:
         self._store = store
-        self._folders: dict[str, Files] = {}
+        self._folders: dict[str, FolderWriter] = {}
 
     def put(self, stage: str, file: SpecFile) -> None:
         """Write one spec.
@@ -39,7 +39,7 @@ class SpecFiles:
         """
         path = spec_path(self._store, stage, file.key)
         if stage not in self._folders:
-            self._folders[stage] = Files(path.parent)
+            self._folders[stage] = FolderWriter(path.parent)
         self._folders[stage].put(path.name, file.content)
 
 

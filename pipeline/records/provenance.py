@@ -1,4 +1,4 @@
-"""Where and with what a record was made."""
+"""Where and with what a record was made: here (`Provenance`), or on another machine (`Origin`)."""
 
 from pipeline.records.record import Record
 
@@ -19,3 +19,21 @@ class Provenance(Record, frozen=True, kw_only=True):
     """Digest of the stage's code with what it imports."""
     git: str | None = None
     """Commit, with `+` where the tree was dirty; None outside a checkout."""
+
+
+class Origin(Record, frozen=True, kw_only=True):
+    """Another machine, as the bundle that came from there describes it."""
+
+    bundle: str
+    """Identity of the bundle: digest of its manifest, which has the digest of every file in it."""
+    created: str
+    """When it was written there: UTC, ISO 8601."""
+    device: str
+    """Product names of what could be measured there."""
+    environment: dict[str, str]
+    """Python, libraries, driver, processor, system: whatever that machine told."""
+
+    @property
+    def line(self) -> str:
+        """For people, in a few words."""
+        return f"{self.device} (another machine, bundle {self.bundle[:8]})"

@@ -9,9 +9,9 @@ from pipeline.performance.metrics import ColumnType
 from pipeline.performance.metrics.variant_identity import author
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
-from pipeline.records.results.aggregated import Cell, Compared, NotMeasured, Winner
+from pipeline.records.results.aggregated import BaselineComparison, Cell, NotMeasured, Winner
 from pipeline.records.results.collection import Result
-from pipeline.records.results.profiled import Interval, Profiled
+from pipeline.records.results.profiled import ConfidenceInterval, Profiled
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _rate(amount: float | None, profiled: Profiled) -> float | None:
     return None if amount is None else amount / profiled.timing.median.value
 
 
-def costs_of(measured: Sequence[Profiled]) -> list[Interval]:
+def costs_of(measured: Sequence[Profiled]) -> list[ConfidenceInterval]:
     """What variants are ranked by: time relative to a baseline that was timed in turn with each of them.
 
     A slow phase of the machine cancels in that ratio. Where they have no baseline in common: the median time.
@@ -134,16 +134,16 @@ def costs_of(measured: Sequence[Profiled]) -> list[Interval]:
     return [inverse(each[common[0]]) for each in speedups]
 
 
-def inverse(ratio: Interval) -> Interval:
+def inverse(ratio: ConfidenceInterval) -> ConfidenceInterval:
     """One over it."""
-    return Interval(
+    return ConfidenceInterval(
         value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, confidence=ratio.confidence
     )
 
 
-def _compared(profiled: Profiled) -> tuple[Compared, ...]:
+def _compared(profiled: Profiled) -> tuple[BaselineComparison, ...]:
     return tuple(
-        Compared(
+        BaselineComparison(
             baseline=entry.baseline, seconds=entry.timing.median, speedup=entry.speedup, verdict=entry.verdict
         )
         for entry in profiled.comparisons
@@ -155,7 +155,7 @@ def room_between(one: Profiled, other: Profiled) -> float:
     return 1 + (NEAR if one.timing.in_one_process or other.timing.in_one_process else RESOLUTION)
 
 
-def _overlap(one: Interval, other: Interval, room: float) -> bool:
+def _overlap(one: ConfidenceInterval, other: ConfidenceInterval, room: float) -> bool:
     """Whether they leave that much room."""
     return one.low <= other.high * room and other.low <= one.high * room
 

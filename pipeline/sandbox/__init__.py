@@ -1,0 +1,10 @@
+"""Runs untrusted or fragile code in processes with limits, and observes what it does to its process.
+
+`processes` forks, limits and supervises; `confinement` takes rights away from a process (Landlock, seccomp,
+mounts, capabilities); `observation` compares a process with its state before a candidate ran.
+
+Doors: confinement.confine, confinement.system_calls, observation.background_activity,
+observation.module_copy, observation.process_state, processes.channel, processes.fork_server,
+processes.fork_service, processes.machine_resources, processes.scheduling_delay, processes.supervisor,
+processes.worker_client, stage_command, untrusted_compilation
+"""

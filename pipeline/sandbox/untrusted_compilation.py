@@ -28,7 +28,7 @@ _OUT = "out"
 _PLAIN = re.compile(r"[A-Za-z0-9_][\w.+,@=-]*(?:/[A-Za-z0-9_][\w.+,@=-]*)*", re.ASCII)
 
 
-class Answer(Record, frozen=True, kw_only=True):
+class CompilerReply(Record, frozen=True, kw_only=True):
     """What the confined process says."""
 
     result: Compiled | Failure
@@ -56,7 +56,7 @@ class UntrustedCompiler:
         child = self._server.start(self._target, limits=limits, log=log, scratch=work)
         try:
             child.send(request)
-            answer: Answer = child.receive(TIME_LIMIT, Answer)
+            answer: CompilerReply = child.receive(TIME_LIMIT, CompilerReply)
         except ChildEnded as ended:
             shutil.copyfile(log, folder / LOG) if log.is_file() else (folder / LOG).touch()
             return _unfinished(ended.exit)
@@ -71,7 +71,7 @@ def answer(channel: Channel, compile_into: Callable[[Path], Compiled | Failure])
     confine(Path.cwd())
     folder = Path.cwd() / _OUT
     folder.mkdir()
-    send(Answer(result=compile_into(folder)))
+    send(CompilerReply(result=compile_into(folder)))
 
 
 def _unfinished(ended: Exit) -> Failure:

@@ -13,7 +13,7 @@ from pipeline.records.configuration.search_settings import Search, Stop
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.records.search.search_trial import Trial
@@ -127,13 +127,15 @@ def best_by_variant(trials: Sequence[Trial]) -> tuple[float | None, ...]:
     return tuple(curve)
 
 
-def _interval(found: RecordedResult | None, share: float) -> Interval | None:
+def _interval(found: RecordedResult | None, share: float) -> ConfidenceInterval | None:
     """Of the recorded samples; its ends are the extremes: a bootstrap of thousands of points takes hours."""
     if found is None or found.outcome is not Outcome.PASSED or found.median_seconds is None:
         return None
     samples = sorted(found.samples[: max(1, round(len(found.samples) * share))]) or [found.median_seconds]
     middle = found.median_seconds if share >= 1 else samples[len(samples) // 2]
-    return Interval(value=middle, low=min(samples[0], middle), high=max(samples[-1], middle), confidence=1.0)
+    return ConfidenceInterval(
+        value=middle, low=min(samples[0], middle), high=max(samples[-1], middle), confidence=1.0
+    )
 
 
 def _spent(found: RecordedResult | None, share: float) -> float:

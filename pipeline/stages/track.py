@@ -18,7 +18,7 @@ from pipeline.performance.quantities import counted
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
 from pipeline.records.results.aggregated import Summary
-from pipeline.records.results.tracked import Counts, NotTracked, Tracked, TrackOutput
+from pipeline.records.results.tracked import NotTracked, Tracked, TrackedCounts, TrackOutput
 from pipeline.report.page import rendering
 from pipeline.sandbox import stage_command
 from pipeline.store.integrity import write_sealed
@@ -121,7 +121,7 @@ def _print_line(spec: AggregateSpec, result: Tracked | NotTracked) -> None:
     )
 
 
-def _counts(counts: Counts) -> str:
+def _counts(counts: TrackedCounts) -> str:
     parts = {"new": counts.new, "same": counts.same, "replaced": counts.replaced}
     return " + ".join(f"{count} {name}" for name, count in parts.items() if count) or "0"
 

@@ -1,1 +1,5 @@
-"""The artifact store: where files lie, and how they are written so that a kill cannot break them."""
+"""The artifact store: content-addressed files, written so that a killed process cannot damage them.
+
+Doors: archive, atomic, current_provenance, entries, integrity, local_cache, location, outputs, privacy,
+run_lock, shared_store, stored_sources, temporary
+"""

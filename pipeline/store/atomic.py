@@ -5,6 +5,7 @@ permissions, whatever the umask of whoever makes it. Elsewhere the owner writes 
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import stat
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from pipeline.records.errors import REMEDIES, StoreError, explained
 from pipeline.store.temporary import prefix
+
+_NUMBERS = itertools.count()
 
 
 def write_atomic(path: Path, content: bytes | memoryview) -> None:
@@ -43,6 +46,63 @@ def write_atomic(path: Path, content: bytes | memoryview) -> None:
 def unwritable(path: Path, error: OSError) -> StoreError:
     """The error for a path that cannot be written."""
     return StoreError(f"{path}: cannot be written: {explained(error)}")
+
+
+class FolderWriter:
+    """Writes many small files to one folder, each whole or absent; asks for the folder's permissions once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mode: int | None = None
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file unless an equal one is there, which is not touched.
+
+        Raises
+        ------
+        StoreError
+            No space, no permission: the target is untouched.
+        """
+        path = os.path.join(self._folder, name)  # noqa: PTH118  (pathlib costs more than the writing)
+        if not _holds(path, content):
+            try:
+                self._write(path, name, content)
+            except OSError as error:
+                raise unwritable(Path(path), error) from error
+
+    def _write(self, path: str, name: str, content: bytes) -> None:
+        if self._mode is None:
+            make_folder(self._folder)
+            self._mode = file_mode(self._folder)
+        temporary, descriptor = self._open(name)
+        try:
+            try:
+                os.fchmod(descriptor, self._mode)
+                left = memoryview(content)
+                while left:
+                    left = left[os.write(descriptor, left) :]
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, path)  # noqa: PTH105
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108
+            raise
+
+    def _open(self, name: str) -> tuple[str, int]:
+        """A neighbour that nobody has: one of a dead process with our number may lie there."""
+        while True:
+            temporary = os.path.join(self._folder, f"{prefix(name)}{next(_NUMBERS)}")  # noqa: PTH118
+            with contextlib.suppress(FileExistsError):
+                return temporary, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _holds(path: str, content: bytes) -> bool:
+    try:
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
+            return stream.read() == content
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl
 """Protocols that show an object when it was sent whole; all others are written under another name first."""
 
 
-class Place:
+class Location:
     """A folder on this machine, on a shared file system, or somewhere else."""
 
     def __init__(self, url: str) -> None:

@@ -8,7 +8,7 @@ from pipeline.records.layout import STAGES, output_path
 from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import digest_bytes, to_json
 from pipeline.store.integrity import write_sealed
-from pipeline.store.shared_store import Shared, shared_store
+from pipeline.store.shared_store import SharedStore, shared_store
 
 
 class Output(Protocol):
@@ -34,7 +34,7 @@ def put_output(path: Path, stage: str, output: Output, *, spec: Path) -> None:
         shared.put_output(path, stage, output.key, output.round)
 
 
-def bring_outputs(shared: Shared, tasks: Sequence[TaskRow], root: Path) -> int:
+def bring_outputs(shared: SharedStore, tasks: Sequence[TaskRow], root: Path) -> int:
     """Copy what a shared store has of these tasks; how many stage outputs that were.
 
     In the order of the flow, and only behind what is there: a file that is older than what it was made from

@@ -23,7 +23,7 @@ from pipeline.records.record import from_json
 from pipeline.store.archive import SUFFIX, pack, unpack
 from pipeline.store.atomic import new_folder
 from pipeline.store.integrity import write_sealed
-from pipeline.store.location import Place, shown
+from pipeline.store.location import Location, shown
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -71,10 +71,10 @@ class _Output(msgspec.Struct):
     records: list[_Ended] = []
 
 
-class Shared:
+class SharedStore:
     """A shared store as one process uses it."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Location) -> None:
         self.place = place
         self._given_up: set[str] = set()
 
@@ -172,7 +172,7 @@ class Shared:
             print(f"going on without the shared store: {error}", file=sys.stderr)
 
 
-def shared_store() -> Shared | None:
+def shared_store() -> SharedStore | None:
     """The one that the user names; None where there is none.
 
     Raises
@@ -185,8 +185,8 @@ def shared_store() -> Shared | None:
 
 
 @functools.cache
-def _opened(url: str) -> Shared:
-    return Shared(Place(url))
+def _opened(url: str) -> SharedStore:
+    return SharedStore(Location(url))
 
 
 def entry_name(stage: str, entry: str) -> str:

@@ -10,7 +10,7 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, digest, to_json
 from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.collection import Result
-from pipeline.records.results.tracked import Champion, Counts, Links
+from pipeline.records.results.tracked import ChampionModel, TrackedCounts, TrackingLinks
 from pipeline.track import registered_models
 from pipeline.track.charts import chart_pages, ui_links
 from pipeline.track.charts.chart_pages import Placed, TaskRuns
@@ -49,10 +49,10 @@ class Ingested(Record, frozen=True, kw_only=True):
 
     experiments: dict[str, str]
     sweep: str
-    measured: Counts
-    compiled: Counts
-    champions: tuple[Champion, ...]
-    links: Links
+    measured: TrackedCounts
+    compiled: TrackedCounts
+    champions: tuple[ChampionModel, ...]
+    links: TrackingLinks
 
 
 def ingest(
@@ -88,7 +88,7 @@ def ingest(
     others = log(compiled, COMPILED)
     ledger.check()
     champions = registered_models.register(store, _found(source.summary, placed))
-    found = Links(
+    found = TrackingLinks(
         charts=chart_pages.winners(store, experiments[MEASURED], measured),
         compiled=chart_pages.compiled(store, experiments[COMPILED], compiled),
         sweep=ui_links.run(ui_links.base(store.uri), experiments[SWEEPS], sweep_run),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Winner
-from pipeline.records.results.tracked import Champion
+from pipeline.records.results.tracked import ChampionModel
 from pipeline.track.charts import ui_links
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.run_writing import WINNER, tag_run
@@ -25,7 +25,7 @@ class WinningRun(Record, frozen=True, kw_only=True):
     """What the alias names, where that is not the hardware target: the `cpu` of another machine."""
 
 
-def register(store: MlflowStore, found: Sequence[WinningRun]) -> tuple[Champion, ...]:
+def register(store: MlflowStore, found: Sequence[WinningRun]) -> tuple[ChampionModel, ...]:
     """Give each winner's run a version and the alias of its target; what is so already stays."""
     known = known_champions(store, [model_name(entry.winner) for entry in found])
     return tuple(_register(store, entry, known) for entry in found)
@@ -43,14 +43,14 @@ def alias(hardware: str) -> str:
     return f"target-{safe}" if RESERVED.fullmatch(safe) else safe
 
 
-def _register(store: MlflowStore, found: WinningRun, known: Known) -> Champion:
+def _register(store: MlflowStore, found: WinningRun, known: Known) -> ChampionModel:
     name, target = model_name(found.winner), alias(found.target or found.winner.cell.hardware)
     champion = known.get((name, target))
     if champion is not None and champion.run == found.run:
         version = champion.version
     else:
         version = _crown(store, found, name, target)
-    return Champion(
+    return ChampionModel(
         model=name,
         version=version,
         alias=target,

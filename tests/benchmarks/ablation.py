@@ -22,7 +22,7 @@ from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.compiled import CompileOutput, CompileRecord
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks.figures import ROOT
 from tests.benchmarks.machine import where
@@ -73,7 +73,7 @@ def main() -> None:
     print(text)
 
 
-def side_by_side(checkout: Checkout, rows: Sequence[Row]) -> dict[str, Interval]:
+def side_by_side(checkout: Checkout, rows: Sequence[Row]) -> dict[str, ConfidenceInterval]:
     """Variant -> its speed over that of the best one."""
     store = checkout.folder / "artifacts"
     (key,) = [each.name for each in (store / "profile").iterdir()]
@@ -86,7 +86,10 @@ def side_by_side(checkout: Checkout, rows: Sequence[Row]) -> dict[str, Interval]
 
 
 def page(
-    rows: Sequence[Row], rounds: Sequence[Row], pairs: Mapping[str, Interval], commands: tuple[str, str]
+    rows: Sequence[Row],
+    rounds: Sequence[Row],
+    pairs: Mapping[str, ConfidenceInterval],
+    commands: tuple[str, str],
 ) -> Iterator[str]:
     """Its lines."""
     best, last = rows[0], rounds[-1]
@@ -108,7 +111,7 @@ def page(
     yield _method()
 
 
-def _cells(row: Row, speed: Interval | None) -> list[str]:
+def _cells(row: Row, speed: ConfidenceInterval | None) -> list[str]:
     named = [
         row["technique"].replace("_", " "),
         f"`{row['changed']}`",

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.measure import statistics
 from pipeline.measure.comparison import verdicts
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from tests.benchmarks.all_resamples import chance
 from tests.benchmarks.pairs import CONFIDENCE, Pairs
 
@@ -78,7 +78,7 @@ def longer(row: Row, more: Row) -> Row:
     return msgspec.structs.replace(row, ours=row.ours + more.ours, theirs=row.theirs + more.theirs)
 
 
-def verdict(ratio: Interval) -> Verdict:
+def verdict(ratio: ConfidenceInterval) -> Verdict:
     """Whether the pipeline would call them indistinguishable; too wide an interval shows no agreement."""
     if verdicts.verdict(ratio) != "indistinguishable":
         return "differs"
@@ -136,7 +136,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         yield f"All ratios together: median {np.median(ratios):.3f}."
 
 
-def _wide(ratio: Interval) -> bool:
+def _wide(ratio: ConfidenceInterval) -> bool:
     return ratio.high / ratio.low > 1 + TOO_WIDE
 
 

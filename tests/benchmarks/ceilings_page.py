@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from tests.benchmarks.pairs import Pairs
 
 TOLERANCE = 0.10
@@ -51,7 +51,7 @@ class Row(Pairs, frozen=True, kw_only=True):
         return abs(self.ratio.value - 1) <= TOLERANCE
 
 
-def verdict(ratio: Interval) -> Verdict:
+def verdict(ratio: ConfidenceInterval) -> Verdict:
     """Where an interval lies: within the tolerance, beyond it, or across its bound."""
     low, high = 1 - TOLERANCE, 1 + TOLERANCE
     if low <= ratio.low and ratio.high <= high:
@@ -90,7 +90,7 @@ def gains(rows: Sequence[Row]) -> Iterator[str]:
         yield f"- {row.name}: {more} against {less} {row.tool}, {_ratio(row.ratio)} times as much."
 
 
-def _ratio(ratio: Interval) -> str:
+def _ratio(ratio: ConfidenceInterval) -> str:
     return f"{ratio.value:.2f} ({ratio.low:.2f} – {ratio.high:.2f})"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pipeline.records.configuration.search_settings import Search
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 from pipeline.report.tables.search_columns import configuration
 from pipeline.search.simulated_search import Recording, simulate
@@ -123,7 +123,7 @@ def _with(search: Search, strategy: str, seed: int) -> Search:
     return msgspec.structs.replace(search, strategy=strategy, settings={}, seed=seed)
 
 
-def _share(search: "Sweep", study: "Study") -> Interval | None:
+def _share(search: "Sweep", study: "Study") -> ConfidenceInterval | None:
     return None if search.winner is None else study.shares.get(search.winner.variant.id)
 
 
@@ -171,7 +171,7 @@ def _grid(study: "Study") -> str:
     return "\n".join(lines)
 
 
-def _searches(study: "Study", shares: Sequence[Interval | None]) -> str:
+def _searches(study: "Study", shares: Sequence[ConfidenceInterval | None]) -> str:
     lines = [
         f"Each is `kernelmill run … {' '.join(study.searches[0].overrides[:-1])} search.seed=N`, a separate run that "
         "finds the binaries and verdicts of the grid in the store, but no times.",
@@ -229,7 +229,7 @@ def _method(study: "Study") -> str:
 - **The settings** of `optuna` are those of `conf/search/optuna.yaml`; nothing was tuned for this space."""
 
 
-def _percent(share: Interval | None) -> str:
+def _percent(share: ConfidenceInterval | None) -> str:
     if share is None:
         return "–"
     if share.low == share.high:
@@ -237,7 +237,7 @@ def _percent(share: Interval | None) -> str:
     return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 
-def _ratio(found: Interval | None, *, first: bool) -> str:
+def _ratio(found: ConfidenceInterval | None, *, first: bool) -> str:
     if first:
         return "1"
     return "not measured" if found is None else f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

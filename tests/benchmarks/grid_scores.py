@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipeline.measure.statistics import proportion
 from pipeline.records.record import Record
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 WANTED = 0.95
 """Share of the grid's best speed that a search should reach."""
@@ -37,14 +37,14 @@ def allowed(measured: int) -> int:
     return measured // PART
 
 
-def verdict(share: Interval) -> Verdict:
+def verdict(share: ConfidenceInterval) -> Verdict:
     """Whether 95 % were reached, where the interval says so."""
     if share.low >= WANTED:
         return "reached"
     return "missed" if share.high < WANTED else "undecided"
 
 
-def score(shares: Sequence[Interval | None]) -> Score:
+def score(shares: Sequence[ConfidenceInterval | None]) -> Score:
     """Of the searches' winners; None: a search without one.
 
     Raises

@@ -2,7 +2,7 @@
 
 from pipeline.measure import statistics
 from pipeline.records.record import Record
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 CONFIDENCE = 0.95
 
@@ -19,6 +19,6 @@ class Pairs(Record, frozen=True, kw_only=True):
         return tuple(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
 
     @property
-    def ratio(self) -> Interval:
+    def ratio(self) -> ConfidenceInterval:
         """Median of the rounds' ratios, ours over theirs."""
         return statistics.median(self.ratios, CONFIDENCE)

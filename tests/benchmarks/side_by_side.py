@@ -16,7 +16,7 @@ from pipeline.measure.hosting.process_handle import MemberGone
 from pipeline.records.layout import entry_path
 from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.results.compiled import Compiled, CompileRecord
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from tests.benchmarks.figures import ROOT
 
 TIMES = 3
@@ -46,13 +46,13 @@ class SideBySide:
         )
         self._compiled: Mapping[str, CompileRecord] = {each.variant.id: each for each in compiled}
 
-    def speeds(self, variants: Iterable[str], reference: str) -> dict[str, Interval]:
+    def speeds(self, variants: Iterable[str], reference: str) -> dict[str, ConfidenceInterval]:
         """Speed of each variant over the reference's; that of the reference over itself is 1 by definition.
 
         One that cannot be measured so often is left out.
         """
         others = [each for each in dict.fromkeys(variants) if each != reference]
-        found = {reference: Interval(value=1.0, low=1.0, high=1.0, confidence=1.0)}
+        found = {reference: ConfidenceInterval(value=1.0, low=1.0, high=1.0, confidence=1.0)}
         with (
             tempfile.TemporaryDirectory(prefix="km-") as logs,
             Bench(self._spec, work_of(self._spec), self._store, Path(logs), {}) as bench,
@@ -63,9 +63,9 @@ class SideBySide:
                     found[variant] = widest(repeats)
         return found
 
-    def _repeats(self, bench: Bench, variant: str, reference: str, logs: Path) -> list[Interval]:
+    def _repeats(self, bench: Bench, variant: str, reference: str, logs: Path) -> list[ConfidenceInterval]:
         pair = self._candidate(variant), self._candidate(reference)
-        repeats: list[Interval] = []
+        repeats: list[ConfidenceInterval] = []
         for _ in range(TIMES + SPARE):
             try:
                 repeats.append(bench.against(*pair, logs).comparisons[0].speedup)
@@ -88,7 +88,7 @@ class SideBySide:
         return Candidate(job=job, compiled=record.result, root=str(ROOT), folder=str(folder))
 
 
-def widest(repeats: list[Interval]) -> Interval:
+def widest(repeats: list[ConfidenceInterval]) -> ConfidenceInterval:
     """The median of repeated comparisons, and an interval that holds all of theirs."""
     middle = sorted(repeats, key=lambda each: each.value)[len(repeats) // 2]
     return msgspec.structs.replace(

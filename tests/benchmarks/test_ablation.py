@@ -1,6 +1,6 @@
 """The page of the ablation: what the pipeline found, and the pairs side by side."""
 
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from tests.benchmarks.ablation import overrides, page
 
 BEST = {
@@ -40,7 +40,7 @@ ROUNDS = ({"round": 3, "variants": 29},)
 
 def test_the_page() -> None:
     """Both ratios of what has a time, the outcome of what has none; the commands to repeat it."""
-    pairs = {"v1": Interval(value=0.25, low=0.2, high=0.5, confidence=0.95)}
+    pairs = {"v1": ConfidenceInterval(value=0.25, low=0.2, high=0.5, confidence=0.95)}
     text = "\n".join(page(ROWS, ROUNDS, pairs, (overrides("bert_base", 4), "python -m x")))
     assert (
         "| register blocking | `MICRO_ROWS=14 -> 1` |  | 9.00 ms | 4.500 (4.400 to 4.600) | pays "

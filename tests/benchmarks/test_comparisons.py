@@ -8,16 +8,16 @@ import pytest
 
 from pipeline.measure.comparison.rounds import Round
 from pipeline.measure.hosting.timed_batch import Batch
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from tests.benchmarks import agreement
 from tests.benchmarks.agreement import kernels_in_cpp, paired
 from tests.benchmarks.agreement_page import FEWEST, Row, by_chance, family_wise, longer, summary, verdict
 from tests.benchmarks.all_resamples import chance, share_up_to
 
 
-def ratio(low: float, high: float) -> Interval:
+def ratio(low: float, high: float) -> ConfidenceInterval:
     """Ours over theirs."""
-    return Interval(value=(low + high) / 2, low=low, high=high, confidence=0.95)
+    return ConfidenceInterval(value=(low + high) / 2, low=low, high=high, confidence=0.95)
 
 
 def test_agreement() -> None:

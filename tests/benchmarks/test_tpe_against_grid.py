@@ -12,7 +12,7 @@ from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import from_plain, read_record, to_json
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.search_space import Space, Subspace
@@ -24,9 +24,9 @@ from tests.benchmarks.side_by_side import widest
 from tests.benchmarks.tpe_against_grid import Study, Sweep
 
 
-def share(low: float, value: float, high: float) -> Interval:
+def share(low: float, value: float, high: float) -> ConfidenceInterval:
     """Speed of a winner over the grid's best."""
-    return Interval(value=value, low=low, high=high, confidence=0.95)
+    return ConfidenceInterval(value=value, low=low, high=high, confidence=0.95)
 
 
 def test_a_quarter_is_at_most_a_quarter() -> None:

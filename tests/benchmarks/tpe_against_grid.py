@@ -22,7 +22,7 @@ from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.planning.specs import GenerateSpec, ProfileSpec
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.compiled import CompileOutput, CompileRecord
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.trial_history import read_history
 from pipeline.search.trial_losses import best
@@ -82,9 +82,9 @@ class Study(Record, frozen=True, kw_only=True):
     searches: tuple[Sweep, ...]
     reference: str
     """Variant: the fastest of the grid's contenders, measured again."""
-    contenders: dict[str, Interval]
+    contenders: dict[str, ConfidenceInterval]
     """Variant -> its speed over that of the grid's first."""
-    shares: dict[str, Interval]
+    shares: dict[str, ConfidenceInterval]
     """Variant that won a search -> its speed over the reference's."""
     space: GenerateSpec
     """Of the first search."""

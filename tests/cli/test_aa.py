@@ -8,13 +8,13 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.execution import aa_test as aa
-from pipeline.records.results.profiled import Comparison, Interval, Timing, Verdict
+from pipeline.records.results.profiled import Comparison, ConfidenceInterval, Timing, Verdict
 from tests.end_to_end.checkout import Checkout
 
 
-def interval(value: float) -> Interval:
+def interval(value: float) -> ConfidenceInterval:
     """Of one per cent on either side."""
-    return Interval(value=value, low=value - 0.01, high=value + 0.01, confidence=0.95)
+    return ConfidenceInterval(value=value, low=value - 0.01, high=value + 0.01, confidence=0.95)
 
 
 def comparison(verdict: Verdict) -> Comparison:

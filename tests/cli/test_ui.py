@@ -7,7 +7,14 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.records.record import to_json
-from pipeline.records.results.tracked import Counts, Links, NotTracked, TaskLinks, Tracked, TrackOutput
+from pipeline.records.results.tracked import (
+    NotTracked,
+    TaskLinks,
+    Tracked,
+    TrackedCounts,
+    TrackingLinks,
+    TrackOutput,
+)
 from pipeline.store.atomic import write_atomic
 from pipeline.track import ui_server as ui
 from pipeline.track.charts import ui_links
@@ -19,10 +26,10 @@ def _tracked(uri: str = "sqlite:////x/mlflow.db", tasks: int = 2) -> Tracked:
         uri=uri,
         experiments={"kernelmill": "1"},
         sweep="s",
-        measured=Counts(new=1),
-        compiled=Counts(),
+        measured=TrackedCounts(new=1),
+        compiled=TrackedCounts(),
         champions=(),
-        links=Links(
+        links=TrackingLinks(
             charts=f"{base}/#/charts",
             compiled=None,
             sweep=f"{base}/#/sweep",

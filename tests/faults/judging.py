@@ -14,7 +14,9 @@ from tests.faults.fault import Injected, Kind
 from tests.faults.scene import Scene
 from tests.faults.state import aggregate_key, measurements, state_of
 
-PATIENCE = 8.0  # seconds for what was killed to be gone: keepers notice at once, Snakemake may finish a job
+PATIENCE = (
+    8.0  # seconds for what was killed to be gone: supervisors notice at once, Snakemake may finish a job
+)
 TEMPORARY = (re.compile(r"kernelmill-\d+$"), re.compile(r"kernelmill-locks$"), re.compile(r"snakemake\w{8}$"))
 """What may lie in the folder for temporary files: the warm worker's socket and log, the devices' locks,
 and what a killed Snakemake leaves of its own."""

@@ -9,7 +9,7 @@ from tests.faults.moments import begin
 from tests.faults.processes import send
 from tests.faults.scene import Run, Scene
 
-WORKERS = ("fork server", "child keeper", "child", "grandchild")
+WORKERS = ("fork server", "child supervisor", "child", "grandchild")
 WORKING = (
     "a compiler runs",
     "an entry of compile is being made",
@@ -59,7 +59,7 @@ def kill_a_compiler(scene: Scene, numbers: random.Random) -> Injected:
 @kind("kill a stage")
 def kill_a_stage(scene: Scene, numbers: random.Random) -> Injected:
     """The process of a job, or what supervises it."""
-    return _one(scene, numbers, ("job", "job keeper"), JOBS)
+    return _one(scene, numbers, ("job", "job supervisor"), JOBS)
 
 
 @kind("kill the warm worker")
@@ -118,7 +118,7 @@ def stop_a_worker(scene: Scene, numbers: random.Random) -> Injected:
     """As a suspended machine or a debugger does; it goes on later."""
     when, run = begin(scene, numbers, only=WORKING)
     seconds = numbers.uniform(0.2, 3.0)
-    roles = (*WORKERS, "job", "job keeper")
+    roles = (*WORKERS, "job", "job supervisor")
     found = [member for member in scene.members() if member.role in roles]
     if not found:
         run.end()

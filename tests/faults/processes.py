@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-ROLES = ("zygote", "job keeper", "job", "fork server", "child keeper", "child", "grandchild")
+ROLES = ("zygote", "job supervisor", "job", "fork server", "child supervisor", "child", "grandchild")
 """Of the warm worker's forks, by depth."""
 
 
@@ -104,7 +104,7 @@ def _role(pid: int, seen: dict[int, _Seen]) -> str:
 
 
 def _depth(pid: int, seen: dict[int, _Seen]) -> int:
-    """How many forks below a warm worker; a branch of it, which leads a session as no keeper does, is one."""
+    """How many forks below a warm worker; a branch of it, which leads a session, is one."""
     parent = seen[pid].parent
     if parent not in seen or "pipeline.execution.workers.zygote" not in seen[parent].command:
         return 0

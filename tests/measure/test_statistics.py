@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.measure import statistics
 from pipeline.measure.comparison.verdicts import RESOLUTION, verdict
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 TRIALS = 200
 
@@ -81,7 +81,7 @@ def test_unpaired_samples_are_refused() -> None:
 )
 def test_verdict_follows_the_interval(low: float, high: float, expected: str) -> None:
     """The interval decides, beyond what two equal processes differ by."""
-    assert verdict(Interval(value=1.0, low=low, high=high, confidence=0.95)) == expected
+    assert verdict(ConfidenceInterval(value=1.0, low=low, high=high, confidence=0.95)) == expected
 
 
 def test_intervals_can_be_recomputed() -> None:

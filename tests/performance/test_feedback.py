@@ -3,7 +3,7 @@
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.outcome import Outcome
-from pipeline.records.results.profiled import Interval, Profiled, Timing
+from pipeline.records.results.profiled import ConfidenceInterval, Profiled, Timing
 from pipeline.records.results.verified import Verified
 from tests.execution.gym.made_up import judged, measured, result
 
@@ -33,7 +33,9 @@ def test_findings_say_what_they_rest_on():
 def test_what_was_recorded_elsewhere_is_told_as_such():
     """Nobody saw its errors here, and its time is no measurement of ours."""
     line = "Some GPU, recorded in toy.json (123)"
-    timing = Timing(samples=(1e-5,), median=Interval(value=1e-5, low=1e-5, high=1e-5, confidence=0.95))
+    timing = Timing(
+        samples=(1e-5,), median=ConfidenceInterval(value=1e-5, low=1e-5, high=1e-5, confidence=0.95)
+    )
     timed = Profiled(timing=timing, comparisons=(), recorded=line, device={"name": "Some GPU"})
     told = feedback(result(verify=Verified(), profile=timed))
     assert "verify: passed, as recorded: the errors were not seen" in told

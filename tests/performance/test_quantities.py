@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.performance import quantities
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,6 @@ def test_rates_and_shares():
 
 def test_interval_of_a_duration():
     """The unit stands once where both ends share it."""
-    same = Interval(value=3.35e-4, low=3.33e-4, high=3.37e-4, confidence=0.95)
-    other = Interval(value=1e-3, low=9.9e-4, high=1.01e-3, confidence=0.95)
+    same = ConfidenceInterval(value=3.35e-4, low=3.33e-4, high=3.37e-4, confidence=0.95)
+    other = ConfidenceInterval(value=1e-3, low=9.9e-4, high=1.01e-3, confidence=0.95)
     assert (quantities.span(same), quantities.span(other)) == ("333 – 337 µs", "990 µs – 1.01 ms")

@@ -10,7 +10,7 @@ from pipeline.plan.memoize import Memoized
 from pipeline.plan.tasks import resolution, stage_specs, task_maker
 from pipeline.records import record
 from pipeline.search.spaces.search_space import Subspace
-from pipeline.store.many import Files
+from pipeline.store.atomic import FolderWriter
 from tests.plan.project import Project
 
 JOBS = 60
@@ -41,7 +41,7 @@ def test_a_task_more(project: Project, monkeypatch: pytest.MonkeyPatch, line: st
     counts: Counter[str] = Counter()
     counted(monkeypatch, counts, record.msgspec.json, "encode")
     counted(monkeypatch, counts, stage_specs, "spec_file")
-    counted(monkeypatch, counts, Files, "_write")
+    counted(monkeypatch, counts, FolderWriter, "_write")
     counted(monkeypatch, counts, Subspace, "points")
     counted(monkeypatch, counts, StageBuilds, "_of_backend")
     counted(monkeypatch, counts, task_maker, "fingerprint")

@@ -12,8 +12,8 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import from_json, to_json
 from pipeline.records.results.aggregated import Cell, Winner
 from pipeline.records.results.profiled import (
+    ConfidenceInterval,
     Energy,
-    Interval,
     Profiled,
     ProfileOutput,
     ProfileRecord,
@@ -25,7 +25,7 @@ from tests.execution.gym.made_up import profiled
 from tests.records.test_record import VARIANT
 
 REAL = profiled(low=1.1, value=1.2, high=1.3, seconds=1e-5)
-ONLY = Interval(value=1e-5, low=1e-5, high=1e-5, confidence=0.95)
+ONLY = ConfidenceInterval(value=1e-5, low=1e-5, high=1e-5, confidence=0.95)
 ELSEWHERE = "A100, recorded in a.json (0)"
 RECORDED = Profiled(
     timing=Timing(samples=(1e-5,), median=ONLY), comparisons=(), recorded=ELSEWHERE, device={"name": "A100"}

@@ -19,7 +19,7 @@ from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
 from pipeline.records.results.profiled import (
     AbsentBaseline,
     Comparison,
-    Interval,
+    ConfidenceInterval,
     Profiled,
     ProfileOutput,
     ProfileRecord,
@@ -504,7 +504,7 @@ def _timing(seconds: float, random: np.random.Generator) -> Timing:
     samples = seconds * random.normal(1, 0.015, 40)
     median = float(np.median(samples))
     half = median * 0.006
-    interval = Interval(value=median, low=median - half, high=median + half, confidence=0.95)
+    interval = ConfidenceInterval(value=median, low=median - half, high=median + half, confidence=0.95)
     return Timing(
         samples=tuple(samples.tolist()),
         median=interval,
@@ -516,6 +516,6 @@ def _timing(seconds: float, random: np.random.Generator) -> Timing:
 
 def _comparison(baseline: str, timing: Timing, other: Timing) -> Comparison:
     ratio = other.median.value / timing.median.value
-    speedup = Interval(value=ratio, low=ratio * 0.985, high=ratio * 1.015, confidence=0.95)
+    speedup = ConfidenceInterval(value=ratio, low=ratio * 0.985, high=ratio * 1.015, confidence=0.95)
     verdict = "faster" if speedup.low > 1 else "slower" if speedup.high < 1 else "indistinguishable"
     return Comparison(baseline=baseline, timing=other, speedup=speedup, verdict=verdict)

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pipeline.records.origin import Origin
+from pipeline.records.provenance import Origin
 from pipeline.records.results.aggregated import NotMeasured
 from pipeline.report.summarize import summarize, tally
 from pipeline.report.summary_text import summary_text

@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.records.configuration.kernel import Constraint
 from pipeline.records.outcome import Outcome
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.search_trial import Trial
 from pipeline.search import strategy_registry
@@ -88,7 +88,7 @@ def trial(point: Point, judge: Judge, round_number: int, share: float = 1.0) -> 
         outcome = Outcome.SCREENED
     median = None
     if not isinstance(found, Outcome):
-        median = Interval(value=found, low=found, high=found, confidence=0.95)
+        median = ConfidenceInterval(value=found, low=found, high=found, confidence=0.95)
     full = outcome is Outcome.PASSED
     return Trial(
         variant=variant,

@@ -10,14 +10,14 @@ from pipeline.records.configuration.kernel import Constraint
 from pipeline.records.configuration.search_settings import Search, SuccessiveHalving
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.search import strategy_registry
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategies.optuna import SamplerName
 from pipeline.search.strategy import Budget, identity
 from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
 
-LIE = Interval(value=1e-9, low=1e-9, high=1e-9, confidence=0.95)
+LIE = ConfidenceInterval(value=1e-9, low=1e-9, high=1e-9, confidence=0.95)
 REPEATING = ("successive_halving",)
 """Strategies that have a point measured again, longer."""
 PARTIAL = ("ablation",)

@@ -8,7 +8,7 @@ import pytest
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.results.tracked import Counts, NotTracked, Tracked, TrackOutput
+from pipeline.records.results.tracked import NotTracked, Tracked, TrackedCounts, TrackOutput
 from pipeline.stages import track
 from pipeline.track.stores.mlflow_store import open_store
 from tests.track.small_run import TRACKING, measured, write_source
@@ -39,7 +39,7 @@ def test_results_arrive_in_a_store_that_is_made(root: Path, capsys: pytest.Captu
     assert track.main(_arguments(root)) == 0
     result = read_record(root / "tracked.json", TrackOutput).result
     assert isinstance(result, Tracked)
-    assert result.measured == Counts(new=5)
+    assert result.measured == TrackedCounts(new=5)
     assert result.champions[0].alias == "cpu"
     line = capsys.readouterr().err.splitlines()
     assert len(line) == 1
@@ -48,7 +48,7 @@ def test_results_arrive_in_a_store_that_is_made(root: Path, capsys: pytest.Captu
     assert track.main(_arguments(root)) == 0
     again = read_record(root / "tracked.json", TrackOutput).result
     assert isinstance(again, Tracked)
-    assert again.measured == Counts(same=5)
+    assert again.measured == TrackedCounts(same=5)
 
     report = root / "report.html"
     report.write_text("<p>the report</p>")

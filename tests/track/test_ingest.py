@@ -9,7 +9,7 @@ from mlflow.entities import Run as MlflowRun
 
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
-from pipeline.records.results.tracked import Counts
+from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.ingest import Ingested, ingest
 from pipeline.track.stores.mlflow_store import MlflowStore, open_store
 from tests.track.small_run import (
@@ -50,7 +50,7 @@ def _runs(store: MlflowStore, done: Ingested, suffix: str) -> list[MlflowRun]:
 def test_measured_runs_stand_alone(store: MlflowStore, done: Ingested) -> None:
     """Each run of the experiment was measured; the wrong variant is none of them."""
     runs = _runs(store, done, "")
-    assert done.measured == Counts(new=5)
+    assert done.measured == TrackedCounts(new=5)
     assert {run.data.tags["status"] for run in runs} == {"measured"}
     assert all("time/median_us" in run.data.metrics for run in runs)
 
@@ -63,7 +63,7 @@ def test_runs_are_flat(store: MlflowStore, done: Ingested) -> None:
 def test_what_was_only_compiled_has_its_own_experiment(store: MlflowStore, done: Ingested) -> None:
     """Registers can be compared across targets there, and never be taken for a measurement."""
     runs = _runs(store, done, "-compiled")
-    assert done.compiled == Counts(new=8)
+    assert done.compiled == TrackedCounts(new=8)
     assert {run.data.tags["hardware"] for run in runs} == {"h200", "mi300x"}
     assert not any("time/" in name or "speedup/" in name for run in runs for name in run.data.metrics)
 
@@ -97,7 +97,7 @@ def test_the_sweeps_geometric_mean_is_that_of_its_winners(store: MlflowStore, do
 def test_again_changes_nothing(root: Path, store: MlflowStore, done: Ingested) -> None:
     """Neither runs nor sweeps nor versions are added, and the links stay."""
     again = ingest(store, source(root), None)
-    assert (again.measured, again.compiled) == (Counts(same=5), Counts(same=8))
+    assert (again.measured, again.compiled) == (TrackedCounts(same=5), TrackedCounts(same=8))
     assert again.sweep == done.sweep
     assert again.champions == done.champions
     assert again.links == done.links
@@ -183,6 +183,6 @@ def test_one_task_more_is_a_new_sweep_with_the_old_runs(tmp_path: Path, template
     store = open_store(TRACKING, tmp_path)
     first = ingest(store, write_source(tmp_path, [measured()]), None)
     second = ingest(store, write_source(tmp_path, [measured(), measured("awkward")]), None)
-    assert second.measured == Counts(new=5, same=5)
+    assert second.measured == TrackedCounts(new=5, same=5)
     assert second.sweep != first.sweep
     assert len(_runs(store, second, "-sweeps")) == 2

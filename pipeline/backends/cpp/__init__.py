@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
-from pipeline.backends.cpp import compiler, facts, precompiled_headers, torch_headers
+from pipeline.backends.cpp import compiler, facts, precompiled_headers
 from pipeline.backends.machine_code.binary_digest import binary_digest
 from pipeline.records.configuration.hardware import BackendKind, Target
 from pipeline.records.configuration.kernel import Implementation
@@ -90,7 +90,7 @@ def _compile(job: CompileJob, source: Path, folder: Path) -> Failure | None:
     So what is said of a wrong source never depends on them.
     """
     where, log = folder / SOURCES, folder / LOG
-    others = torch_headers.arguments((where / source).read_text(errors="replace"))
+    others = compiler.torch_arguments((where / source).read_text(errors="replace"))
     arguments = [*definitions(job), "-o", f"../{ARTIFACT}", str(source), *others]
     shared = None if others else job.shared  # compiled ahead with other flags, GCC would refuse it
     header = precompiled_headers.find(where / source, Path(shared)) if shared is not None else None

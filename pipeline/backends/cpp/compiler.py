@@ -1,6 +1,7 @@
-"""The system's C++ compiler and disassembler: found, asked for their versions, and run."""
+"""The system's C++ compiler and disassembler: finds them, reads their versions, and runs them."""
 
 import functools
+import importlib.util
 import os
 import platform
 import re
@@ -25,6 +26,10 @@ FLAGS = (
 )  # fmt: skip
 
 _LINKING = ("-shared", "-Wl,-z,defs")  # of these flags
+
+_TORCH_INCLUDE = re.compile(r"^\s*#\s*include\s*<torch/csrc/inductor/", re.MULTILINE)
+# The flags of torch/_inductor/cpp_builder.py that decide what code computes.
+_TORCH_FLAGS = ("-std=c++20", "-DNDEBUG", "-ffp-contract=off", "-fno-tree-loop-vectorize")
 
 _LOG_BYTES = 1 << 20  # of a log that is searched for the reason
 _REASONS = (
@@ -159,3 +164,27 @@ def _failure(log: Path, code: int) -> Failure:
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
     reason = f"the compiler ended with code {code}: {last}"
     return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason, log=log.name)
+
+
+def torch_arguments(source: str) -> tuple[str, ...]:
+    """Arguments for a source that PyTorch generated, which includes a header of PyTorch; none for any other.
+
+    The header brings vectors (`at::vec`), whose exponentials are in libtorch_cpu.
+
+    Raises
+    ------
+    ToolchainError
+        PyTorch is not installed with its headers.
+    """
+    if not _TORCH_INCLUDE.search(source):
+        return ()
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        raise ToolchainError("a source includes PyTorch's headers: python -m pip install torch")
+    folder = Path(found.origin).parent
+    includes = (folder / "include", folder / "include/torch/csrc/api/include")
+    return (
+        *_TORCH_FLAGS,
+        *(f"-I{include}" for include in includes),
+        *(f"-L{folder / 'lib'}", "-Wl,--as-needed", "-ltorch_cpu", "-lc10"),
+    )

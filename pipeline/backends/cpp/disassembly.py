@@ -11,7 +11,7 @@ _FRAME_POINTER = re.compile(r"\(%rbp")
 _SETS_FRAME_POINTER = "mov", "%rsp,%rbp"
 
 
-class Line(Record, frozen=True, kw_only=True):
+class DisassemblyLine(Record, frozen=True, kw_only=True):
     """One instruction."""
 
     function: str
@@ -23,7 +23,7 @@ class Line(Record, frozen=True, kw_only=True):
     pointer where the function sets one up; elsewhere that is a register like any other."""
 
 
-def read_lines(text: str, functions: set[str]) -> tuple[Line, ...]:
+def read_lines(text: str, functions: set[str]) -> tuple[DisassemblyLine, ...]:
     """Every instruction of the given functions, in their order."""
     found: list[tuple[str, int, str, str]] = []
     current = ""
@@ -34,7 +34,7 @@ def read_lines(text: str, functions: set[str]) -> tuple[Line, ...]:
             found.append((current, int(code[1], 16), code[2], code[3].strip()))
     framed = {function for function, _, *code in found if tuple(code) == _SETS_FRAME_POINTER}
     return tuple(
-        Line(
+        DisassemblyLine(
             function=function,
             address=address,
             mnemonic=mnemonic,

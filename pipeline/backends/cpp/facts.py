@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pipeline.backends.cpp.disassembly import Line, read_lines
+from pipeline.backends.cpp.disassembly import DisassemblyLine, read_lines
 from pipeline.backends.cpp.instruction_extensions import extension
 from pipeline.records.errors import ToolchainError
 from pipeline.records.results.compiled import StaticFacts
@@ -86,7 +86,7 @@ def static_facts(functions: dict[str, int], disassembly: str | None) -> StaticFa
     )
 
 
-def instruction_mix(lines: Iterable[Line]) -> dict[str, int]:
+def instruction_mix(lines: Iterable[DisassemblyLine]) -> dict[str, int]:
     """Class -> static count."""
     mix: Counter[str] = Counter()
     for line in lines:
@@ -94,7 +94,7 @@ def instruction_mix(lines: Iterable[Line]) -> dict[str, int]:
     return dict(sorted(mix.items()))
 
 
-def stack_frame(lines: Iterable[Line]) -> int:
+def stack_frame(lines: Iterable[DisassemblyLine]) -> int:
     """Bytes of the largest frame of a function; padding for alignment is not in it."""
     frames: Counter[str] = Counter()
     for line in lines:
@@ -122,7 +122,7 @@ def _symbol_sections(data: bytes) -> Iterator[tuple[int, int, int, int]]:
         yield kind, offset, length, headers[link][4] if link < count else 0
 
 
-def classes_of(line: Line) -> Iterator[str]:
+def classes_of(line: DisassemblyLine) -> Iterator[str]:
     """Classes of one instruction; they overlap."""
     mnemonic, operands = line.mnemonic, line.operands
     yield "all"

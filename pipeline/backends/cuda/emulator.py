@@ -19,7 +19,7 @@ from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cuda.compilation import SOURCES
 from pipeline.backends.cuda.inline_ptx import NotEmulatedError, rewrite
-from pipeline.backends.cuda.launch_geometry import Geometry, geometry_of
+from pipeline.backends.cuda.launch_geometry import LaunchGeometry, geometry_of
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
@@ -99,7 +99,7 @@ class EmulatedLaunch:
         return [kind(value) for kind, value in zip(kinds, self._abi.values(tensors), strict=True)]
 
 
-def _plain(geometry: Geometry) -> _Geometry:
+def _plain(geometry: LaunchGeometry) -> _Geometry:
     if geometry.cluster is not None:
         raise LaunchError("not emulated: clusters")
     axes = ctypes.c_uint * 3

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pipeline.backends.backend import CompileJob
-from pipeline.backends.cuda.launch_geometry import Geometry
+from pipeline.backends.cuda.launch_geometry import LaunchGeometry
 from pipeline.backends.machine_code import sass
 from pipeline.backends.machine_code.cubin_resources import KernelResources
 from pipeline.backends.machine_code.elf import code_sections
@@ -25,7 +25,7 @@ class Binary(Record, frozen=True, kw_only=True):
     """With what ptxas says of each kernel (-v)."""
 
 
-def static_facts(binary: Binary, geometry: Geometry, job: CompileJob) -> StaticFacts:
+def static_facts(binary: Binary, geometry: LaunchGeometry, job: CompileJob) -> StaticFacts:
     """Resources of the entry with the geometry of the workload's launch, size and mix of all code."""
     need = binary.need
     shared = _shared(need) + geometry.shared_memory
@@ -51,7 +51,7 @@ def static_facts(binary: Binary, geometry: Geometry, job: CompileJob) -> StaticF
     )
 
 
-def beyond_limits(geometry: Geometry, need: KernelResources, target: Target) -> str | None:
+def beyond_limits(geometry: LaunchGeometry, need: KernelResources, target: Target) -> str | None:
     """Why the driver of the target would refuse the launch, told without it; None where it would not."""
     shared = _shared(need) + geometry.shared_memory
     for what, got, limit in (

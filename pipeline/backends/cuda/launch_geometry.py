@@ -3,7 +3,7 @@
 import math
 
 from pipeline.backends.backend import CompileJob
-from pipeline.records.configuration.kernel import Launch
+from pipeline.records.configuration.kernel import LaunchFormulas
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number, names_in
 from pipeline.records.record import Record
@@ -11,7 +11,7 @@ from pipeline.records.record import Record
 AXES = 3
 
 
-class Geometry(Record, frozen=True, kw_only=True):
+class LaunchGeometry(Record, frozen=True, kw_only=True):
     """Of one launch."""
 
     grid: tuple[int, ...]
@@ -33,7 +33,7 @@ class Geometry(Record, frozen=True, kw_only=True):
         return 0 in self.grid
 
 
-def geometry_of(job: CompileJob, dimensions: dict[str, int]) -> Geometry:
+def geometry_of(job: CompileJob, dimensions: dict[str, int]) -> LaunchGeometry:
     """Evaluate the implementation's `launch` for the dimensions of a call.
 
     Raises
@@ -60,7 +60,7 @@ def geometry_of(job: CompileJob, dimensions: dict[str, int]) -> Geometry:
     def axes(formulas: tuple[int | str, ...]) -> tuple[int, ...]:
         return (*map(number, formulas), *[1] * (AXES - len(formulas)))
 
-    return Geometry(
+    return LaunchGeometry(
         grid=axes(launch.grid),
         block=axes(launch.block),
         shared_memory=number(launch.shared_memory),
@@ -68,14 +68,14 @@ def geometry_of(job: CompileJob, dimensions: dict[str, int]) -> Geometry:
     )
 
 
-def limits_read(launch: Launch, limits: dict[str, int]) -> dict[str, int]:
+def limits_read(launch: LaunchFormulas, limits: dict[str, int]) -> dict[str, int]:
     """The target's limits that the formulas name: with others the same source starts other threads."""
     texts = [formula for formula in formulas(launch).values() if isinstance(formula, str)]
     names = {name for text in texts for name in names_in(text)}
     return {name: limit for name, limit in limits.items() if name in names}
 
 
-def formulas(launch: Launch) -> dict[str, int | str]:
+def formulas(launch: LaunchFormulas) -> dict[str, int | str]:
     """Every formula by its key: `grid[0]`, …, for whoever checks them before they are used."""
     found: dict[str, int | str] = {"shared_memory": launch.shared_memory}
     for key in ("grid", "block", "cluster"):

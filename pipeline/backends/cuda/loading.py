@@ -7,7 +7,7 @@ import torch
 
 from pipeline.backends.abi import Abi
 from pipeline.backends.backend import CompileJob, LaunchError
-from pipeline.backends.cuda.launch_geometry import Geometry, geometry_of
+from pipeline.backends.cuda.launch_geometry import LaunchGeometry, geometry_of
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
@@ -73,7 +73,7 @@ class DeviceLaunch:
             self._last = (handle, self._core.Stream.from_handle(handle))
         return self._last[1]
 
-    def _configure(self, geometry: Geometry) -> Any:
+    def _configure(self, geometry: LaunchGeometry) -> Any:
         """cuda-core's configuration, None where there is nothing to do; it counts the grid in clusters."""
         if geometry.is_empty:
             return None

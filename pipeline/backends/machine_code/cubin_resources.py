@@ -8,7 +8,7 @@ and meanings are those that `cuobjdump -elf` prints; the tests compare with `--d
 import struct
 from collections.abc import Iterator
 
-from pipeline.backends.machine_code.elf import Section, read_sections, symbols
+from pipeline.backends.machine_code.elf import ElfSection, read_sections, symbols
 from pipeline.records.record import Record
 
 _STRUCTURED = 4  # EIFMT_SVAL: the two bytes after the attribute are the length of its value
@@ -75,7 +75,7 @@ def kernel_resources(content: bytes) -> dict[str, KernelResources]:
     return found
 
 
-def _barriers(code: Section, info: Section | None) -> int:
+def _barriers(code: ElfSection, info: ElfSection | None) -> int:
     for attribute, short, _ in _attributes(info.content if info else b""):
         if attribute == _BARRIERS:
             return short & 0xFF
@@ -83,7 +83,7 @@ def _barriers(code: Section, info: Section | None) -> int:
     return code.flags >> shift & mask
 
 
-def _parameters(info: Section | None) -> tuple[int, ...]:
+def _parameters(info: ElfSection | None) -> tuple[int, ...]:
     """Index, ordinal, offset; the size stands in the upper bits of the last word."""
     fields = [
         struct.unpack("<IHHI", value)

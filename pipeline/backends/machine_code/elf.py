@@ -14,7 +14,7 @@ _SYMBOL_TABLE = 2  # SHT_SYMTAB
 _FUNCTION = 2  # STT_FUNC
 
 
-class Section(Record, frozen=True, kw_only=True):
+class ElfSection(Record, frozen=True, kw_only=True):
     """One section header and what it names (System V ABI, chapter 4)."""
 
     name: str
@@ -35,7 +35,7 @@ class Symbol(Record, frozen=True, kw_only=True):
     size: int
 
 
-def read_sections(content: bytes) -> tuple[Section, ...]:
+def read_sections(content: bytes) -> tuple[ElfSection, ...]:
     """All sections, in the order of their headers.
 
     Raises
@@ -50,7 +50,7 @@ def read_sections(content: bytes) -> tuple[Section, ...]:
     headers = [_SECTION.unpack_from(content, start + number * _SECTION.size) for number in range(count)]
     names = headers[names_index][4]
     return tuple(
-        Section(
+        ElfSection(
             name=_text(content, names + name),
             kind=kind,
             flags=flags,
@@ -69,7 +69,7 @@ def code_sections(content: bytes) -> dict[str, bytes]:
     }
 
 
-def symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
+def symbols(sections: tuple[ElfSection, ...]) -> tuple[Symbol, ...]:
     """The symbol table, in its order: other sections name symbols by their place in it."""
     return tuple(
         Symbol(
@@ -84,7 +84,7 @@ def symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
     )
 
 
-def _entries(table: Section) -> Iterator[tuple[int, ...]]:
+def _entries(table: ElfSection) -> Iterator[tuple[int, ...]]:
     yield from _SYMBOL.iter_unpack(table.content)
 
 

@@ -16,7 +16,7 @@ _CDNA3 = "AMD Instinct MI300 Instruction Set Architecture (2024), section 'Matri
 _CDNA4 = "AMD Instinct CDNA4 Instruction Set Architecture (2025), section 'Matrix Arithmetic Instructions'"
 
 
-class Family(Record, frozen=True, kw_only=True):
+class MatrixFamily(Record, frozen=True, kw_only=True):
     """Matrix instructions of one element type on one architecture."""
 
     meant: str
@@ -26,8 +26,8 @@ class Family(Record, frozen=True, kw_only=True):
     source: str
 
 
-def _family(meant: str, source: str, called: str | None = None) -> Family:
-    return Family(meant=meant, called=called or meant, source=source)
+def _family(meant: str, source: str, called: str | None = None) -> MatrixFamily:
+    return MatrixFamily(meant=meant, called=called or meant, source=source)
 
 
 _AMPERE = {
@@ -41,7 +41,7 @@ _MFMA_16_WIDE = _family(r"v_s?mfma\w*_f32_(32x32x16|16x16x32)_b?f16", _CDNA4, "v
 
 # Architecture -> element type -> what is meant for it. An element type that is missing has no matrix unit
 # there: NVIDIA multiplies float32 by its vector units, as tf32 would be another precision.
-FAMILIES: dict[str, dict[str, Family]] = {
+FAMILIES: dict[str, dict[str, MatrixFamily]] = {
     "sm_80": _AMPERE,
     "sm_89": {
         **{name: _AMPERE[name] for name in ("float16", "bfloat16", "int8")},
@@ -79,7 +79,7 @@ FAMILIES: dict[str, dict[str, Family]] = {
 }
 
 
-def family_of(architecture: str, dtype: str) -> Family | None:
+def family_of(architecture: str, dtype: str) -> MatrixFamily | None:
     """What is meant for an element type, `sm_90a` being sm_90; None where there is no matrix unit for it."""
     return FAMILIES.get(re.sub(r"^(sm_\d+)[af]$", r"\1", architecture), {}).get(dtype)
 

@@ -96,7 +96,7 @@ class _UnknownOperation(Exception):
     """The table does not know an instruction."""
 
 
-class Counts(Record, frozen=True, kw_only=True):
+class InstructionCounts(Record, frozen=True, kw_only=True):
     """Static counts."""
 
     classes: dict[str, int]
@@ -105,7 +105,7 @@ class Counts(Record, frozen=True, kw_only=True):
     """Matrix instructions by name, without modifiers."""
 
 
-def count(cubin: Path) -> Counts:
+def count(cubin: Path) -> InstructionCounts:
     """Count from the machine code, or from its disassembly where the table ends; raises ToolchainError."""
     try:
         return read_binary(cubin.read_bytes())
@@ -118,7 +118,7 @@ def instruction_mix(cubin: Path) -> dict[str, int]:
     return count(cubin).classes
 
 
-def read_binary(content: bytes) -> Counts:
+def read_binary(content: bytes) -> InstructionCounts:
     """Count from the machine code; raises _UnknownOperation where the table ends."""
     counts: Counter[tuple[int, int, int]] = Counter()
     for code in code_sections(content).values():
@@ -146,7 +146,7 @@ def _matrix_name(operation: int, form: int) -> str:
     return name
 
 
-def read_text(text: str) -> Counts:
+def read_text(text: str) -> InstructionCounts:
     """Count from nvdisasm's output; what it names and we do not know is `other`."""
     mix: Counter[str] = Counter()
     matrix: Counter[str] = Counter()
@@ -191,6 +191,6 @@ def _width(modifiers: str) -> int:
     return next((int(bits) for bits in re.findall(r"\b[US]?(8|16|64|128|256)\b", " ".join(parts))), 32)
 
 
-def _counts(mix: Counter[str], matrix: Counter[str]) -> Counts:
+def _counts(mix: Counter[str], matrix: Counter[str]) -> InstructionCounts:
     del mix[""]
-    return Counts(classes=dict(sorted(mix.items())), matrix=dict(sorted(matrix.items())))
+    return InstructionCounts(classes=dict(sorted(mix.items())), matrix=dict(sorted(matrix.items())))

@@ -6,20 +6,22 @@ even. Here such operations run on float32 and round once. 3.6 also fails on loop
 each call of a device function searches Triton's modules for built-ins anew, which takes a third of the time:
 here their names are remembered. A floating-point argument, which a compiled kernel gets as float32, stays a
 Python number, without the methods of a scalar; sums of bfloat16 add up the bits as integers; the device
-library has no bodies (`libdevice`); and reductions by a function of the kernel take seconds (`reductions`).
+library has no bodies (`libdevice`); and reductions by a function of the kernel take seconds
+(they are computed on whole rows).
 """
 
+import contextvars
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from pipeline.backends.triton import libdevice, reductions
+from pipeline.backends.triton import libdevice
 
 _METHODS = (
     "binary_op", "unary_op", "ternary_op", "create_fma", "create_erf", "create_rsqrt", "create_dot",
@@ -28,6 +30,8 @@ _OPERATORS = (
     "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__and__", "__or__", "__xor__",
     "__lshift__", "__rshift__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
 )  # fmt: skip
+_FOLDING = contextvars.ContextVar("folding", default=False)
+"""Whether a function for single values is at work on many."""
 _MENDED = "_kernelmill_mended"
 
 
@@ -41,7 +45,7 @@ def mend() -> None:
     builder.cast_impl = _cast(builder.cast_impl)
     builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
     interpreter.ReduceOps.sum = _sum(interpreter.ReduceOps.sum)
-    interpreter.ReduceOps.generic_reduce = reductions.by_rows(interpreter.ReduceOps.generic_reduce)
+    interpreter.ReduceOps.generic_reduce = _by_rows(interpreter.ReduceOps.generic_reduce)
     interpreter._patch_lang_tensor = _scalars(interpreter._patch_lang_tensor)
     interpreter._patch_builtin = _patch_builtin
     interpreter._implicit_cvt = _argument(interpreter._implicit_cvt)
@@ -165,7 +169,7 @@ def _scalars(patch: Callable[..., None]) -> Callable[..., None]:
     def patched(tensor: Any, scope: Any) -> None:
         patch(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
-        scope.set_attr(tensor, "__bool__", reductions.truth)
+        scope.set_attr(tensor, "__bool__", _truth)
 
     return patched
 
@@ -180,3 +184,89 @@ def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
 @functools.cache
 def _builtin_names(package: Any) -> tuple[str, ...]:
     return tuple(name for name, member in inspect.getmembers(package) if tl.core.is_builtin(member))
+
+
+class _OneByOne(Exception):
+    """The function asks for single values."""
+
+
+def _by_rows(one_by_one: Callable[..., Any]) -> Callable[..., Any]:
+    """Whole rows at once: the interpreter calls a combining function on one element after the other.
+
+    A row of 2048 takes half a second there. Compiled, the function combines neighbors until one value is
+    left, and so it does here, on all pairs of all rows at once; the result is the same for a function that
+    is written element by element. One that is not (an `if` on a value) is called as before.
+
+    Of `ReduceOps.generic_reduce`, which stays for functions that ask for single values."""
+
+    def reduced(self: Any, operands: Sequence[Any]) -> Any:
+        token = _FOLDING.set(True)
+        try:
+            return _reduced(self, operands)
+        except Exception:  # whatever it is: if it is the kernel's own, the slow way meets it again
+            pass
+        finally:
+            _FOLDING.reset(token)
+        return one_by_one(self, operands)
+
+    return reduced
+
+
+def _truth(tensor: Any) -> bool:
+    """Of a tensor in an `if`: as the interpreter has it, but many values have none where one is meant.
+
+    Raises
+    ------
+    _OneByOne
+        To `_by_rows`: the function that it folds with looks at a value.
+    """
+    values = tensor.handle.data
+    if values.size == 1:
+        return bool(values)
+    if _FOLDING.get():
+        raise _OneByOne
+    return True
+
+
+def _reduced(self: Any, operands: Sequence[Any]) -> list[Any]:
+    shape = operands[0].handle.data.shape
+    axis = None if self.axis is None else operator.index(self.axis) % len(shape)
+    rows = [_rows(operand.handle.data, axis) for operand in operands]
+    dtypes = [operand.dtype for operand in operands]
+    while rows[0].shape[1] > 1:
+        rows = _folded(self, rows, dtypes)
+    outer = () if axis is None else shape[:axis] + shape[axis + 1 :]
+    kept = tuple(1 if axis is None or each == axis else size for each, size in enumerate(shape))
+    values = [row.reshape(kept if self.keep_dims else outer) for row in rows]
+    return [self.to_tensor(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
+
+
+def _rows(values: np.ndarray, axis: int | None) -> np.ndarray:
+    """Two dimensions: what is combined lies along the second."""
+    if axis is None:
+        return values.reshape(1, -1)
+    return np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
+
+
+def _folded(self: Any, rows: Sequence[np.ndarray], dtypes: Sequence[Any]) -> list[np.ndarray]:
+    """Neighbours combined, in their order; the last one of an odd number waits."""
+    count, length = rows[0].shape
+    pairs = length // 2
+    left = [_flat(self, row[:, 0 : 2 * pairs : 2], dtype) for row, dtype in zip(rows, dtypes, strict=True)]
+    right = [_flat(self, row[:, 1 : 2 * pairs : 2], dtype) for row, dtype in zip(rows, dtypes, strict=True)]
+    found = self.combine_fn.fn(*left, *right)
+    several = found if isinstance(found, tuple) else (found,)
+    made = [_values(each, dtype, (count, pairs)) for each, dtype in zip(several, dtypes, strict=True)]
+    return [np.concatenate([each, row[:, 2 * pairs :]], axis=1) for each, row in zip(made, rows, strict=True)]
+
+
+def _flat(self: Any, values: np.ndarray, dtype: Any) -> Any:
+    return self.to_tensor(values.reshape(-1), dtype)
+
+
+def _values(found: Any, dtype: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Of a tensor that has a value for each pair, in the type that went in."""
+    if not isinstance(found, tl.tensor) or found.dtype != dtype:
+        raise _OneByOne
+    values: np.ndarray = found.handle.data.reshape(shape)
+    return values

@@ -12,7 +12,7 @@ from pipeline.performance.quantities import counted
 from pipeline.records.layout import STAGES
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
-from pipeline.records.results.tracked import Counts, Tracked, TrackOutput
+from pipeline.records.results.tracked import Tracked, TrackedCounts, TrackOutput
 from pipeline.report.summary_text import summary_text
 
 MIB = 1 << 20
@@ -53,7 +53,7 @@ def print_unfinished(manifest: BundleManifest) -> bool:
     return bool(unfinished)
 
 
-def _runs(counts: Counts) -> str:
+def _runs(counts: TrackedCounts) -> str:
     named = {"new": counts.new, "there already": counts.same, "replaced": counts.replaced}
     return " + ".join(f"{count} {name}" for name, count in named.items() if count) or "none"
 

@@ -3,7 +3,7 @@
 import hashlib
 
 from pipeline.execution.chain.stage_processes import FinishedStage
-from pipeline.records.origin import Origin
+from pipeline.records.provenance import Origin
 from pipeline.records.record import Record, digest_bytes, to_json
 
 SCHEMA = 1

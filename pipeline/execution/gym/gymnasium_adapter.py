@@ -12,7 +12,7 @@ import msgspec
 from pipeline.execution.gym.kernel_environment import Info, KernelEnvironment
 from pipeline.execution.gym.observation import Action, Observation, TunableAxis
 from pipeline.records.errors import ConfigError
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 
 TEXT_AT_MOST = 1 << 20  # characters of what is observed
 SOURCE_AT_MOST = 1 << 16  # characters of an action's source
@@ -137,6 +137,6 @@ def _told(info: Info) -> dict[str, Any]:
         "verdict": info.verdict,
     }
     for name, interval in (("seconds", info.seconds), ("speedup", info.speedup)):
-        if isinstance(interval, Interval):
+        if isinstance(interval, ConfidenceInterval):
             found[name] = msgspec.to_builtins(interval)
     return {name: value for name, value in found.items() if value is not None}

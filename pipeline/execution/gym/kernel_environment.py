@@ -24,7 +24,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Result
-from pipeline.records.results.profiled import Interval, Verdict
+from pipeline.records.results.profiled import ConfidenceInterval, Verdict
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.written_source import Author, Proposal, WrittenSource
 from pipeline.search.agents.answer_parsing import foreign_file
@@ -46,9 +46,9 @@ class Info(Record, frozen=True, kw_only=True):
     reason: str | None = None
     variant: str | None = None
     """Its id; None for what is no variant at all."""
-    seconds: Interval | None = None
+    seconds: ConfidenceInterval | None = None
     """Median of a call; exists only for what verified and was measured."""
-    speedup: Interval | None = None
+    speedup: ConfidenceInterval | None = None
     """Against the environment's baseline."""
     verdict: Verdict | None = None
     result: Result | None = None

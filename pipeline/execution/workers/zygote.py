@@ -32,7 +32,7 @@ from pipeline.backends.registry import backend
 from pipeline.records.environment import forget_compiler_settings, is_job_of
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_service import serve_forks
-from pipeline.sandbox.processes.supervisor import keep, renew_streams
+from pipeline.sandbox.processes.supervisor import renew_streams, supervise
 from pipeline.stages.table import preload
 
 IDLE_SECONDS = 60.0
@@ -181,7 +181,7 @@ def _keep_job(job: StageJob, descriptors: list[int], connection: socket.socket, 
         sys.argv = [f"pipeline.stages.{job.stage}", *job.arguments]
         sys.exit(importlib.import_module(f"pipeline.stages.{job.stage}").main(list(job.arguments)))
 
-    keep(run, connection, None, None)
+    supervise(run, connection, None, None)
 
 
 def _replace_environment(environment: dict[str, str]) -> None:

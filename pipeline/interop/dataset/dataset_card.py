@@ -4,7 +4,7 @@ import collections
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipeline.interop.dataset.row_schema import SCHEMA_VERSION, Row, Source
+from pipeline.interop.dataset.row_schema import SCHEMA_VERSION, DatasetRow, DatasetSource
 from pipeline.records.record import Record
 
 NONE = "none known"
@@ -43,7 +43,7 @@ class RowCounts:
         self.verified = 0
         self.measured = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: DatasetRow) -> None:
         """One row."""
         measured = row.measurement is not None
         self.verified += row.verification is not None
@@ -60,7 +60,7 @@ class RowCounts:
             for fact in made.versions:
                 self._versions[fact.name].add(fact.value)
 
-    def _count(self, what: str, source: Source) -> None:
+    def _count(self, what: str, source: DatasetSource) -> None:
         text = "yes" if source.text is not None else "no"
         self._licences[what, source.licence or NONE, source.origin or "unknown", text] += 1
         if source.absent is not None:

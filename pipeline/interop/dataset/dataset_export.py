@@ -10,7 +10,7 @@ from pipeline.interop.dataset.dataset_card import ExportCounts, RowCounts
 from pipeline.interop.dataset.dataset_rows import RowMaker, is_verified
 from pipeline.interop.dataset.platform_pairs import PairCollector
 from pipeline.interop.dataset.redaction import Redactor
-from pipeline.interop.dataset.row_schema import File, Pair, Row
+from pipeline.interop.dataset.row_schema import DatasetRow, File, PlatformPair
 from pipeline.interop.dataset.source_texts import Licensing, SourceTextReader
 from pipeline.interop.dataset.table_files import Format, TableWriter, writer
 from pipeline.records.configuration.kernel import Kernel
@@ -53,14 +53,14 @@ def export(wanted: ExportSelection, kernels: Mapping[str, Kernel], folder: Path)
     with new_folder(target) as scratch:
         run = _Export(wanted, kernels, cleaner, folder)
         with (
-            writer(scratch, "rows", Row, wanted.form, cleaner) as rows,
+            writer(scratch, "rows", DatasetRow, wanted.form, cleaner) as rows,
             writer(scratch, "files", File, wanted.form, cleaner) as files,
         ):
             for read in tasks(specs, root):
                 run.add(read, rows, files)
         if rows.rows == 0:
             raise StoreError(f"{root}: nothing to export: {run.why_nothing()}")
-        with writer(scratch, "pairs", Pair, wanted.form, cleaner) as pairs:
+        with writer(scratch, "pairs", PlatformPair, wanted.form, cleaner) as pairs:
             for pair in run.pairs.pairs():
                 pairs.write(pair)
         tables = run.tables(rows=rows.rows, pairs=pairs.rows, files=files.rows)
@@ -72,7 +72,9 @@ def export(wanted: ExportSelection, kernels: Mapping[str, Kernel], folder: Path)
 
 def schema() -> bytes:
     """JSON Schema of the three tables' rows."""
-    parts, components = msgspec.json.schema_components((Row, Pair, File), ref_template="#/$defs/{name}")
+    parts, components = msgspec.json.schema_components(
+        (DatasetRow, PlatformPair, File), ref_template="#/$defs/{name}"
+    )
     named = dict(zip(("rows", "pairs", "files"), parts, strict=True))
     found = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -8,26 +8,27 @@ from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import (
     AbsentComparison,
     Advice,
-    Compared,
+    DatasetRow,
+    DatasetSource,
     Diagnosed,
+    ExportedComparison,
     Fact,
-    Made,
     Measurement,
-    Row,
+    ModelTrace,
+    Question,
+    Said,
     Setting,
     Size,
-    Source,
     StageEnd,
     StageName,
+    StageProvenance,
     StaticFact,
-    Trace,
     Verification,
 )
 from pipeline.interop.dataset.source_texts import SourceTextReader
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.configuration.kernel import Kernel, TunableValue
-from pipeline.records.conversation import Question, Said
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Failure, Outcome
@@ -37,7 +38,7 @@ from pipeline.records.results.compiled import CompileRecord, StaticFacts
 from pipeline.records.results.diagnosed import Finding
 from pipeline.records.results.profiled import ProfileRecord
 from pipeline.records.results.verified import Verified, VerifyRecord
-from pipeline.records.search.model_attempt import Answer, Asked, Attempt
+from pipeline.records.search.model_attempt import Attempt, ModelAnswer, ModelCall
 from pipeline.search.agents.answer_cache import STAGE
 from pipeline.store.entries import RECORD
 
@@ -63,7 +64,7 @@ class RowMaker:
         self._cleaner = cleaner
         self._root = root
 
-    def row(self, result: Result, told: TaskContext) -> Row:
+    def row(self, result: Result, told: TaskContext) -> DatasetRow:
         """One variant. Long, because the record has so many fields: each stands here once."""
         task, variant = result.task, result.variant
         kernel = self._kernels.get(task.kernel)
@@ -71,7 +72,7 @@ class RowMaker:
         entry = result.compile.entry if result.compile else None
         source = self._texts.source(variant, result.source, entry)
         author = result.source.author if result.source else None
-        return Row(
+        return DatasetRow(
             id=row_id(result),
             group=group_id(result),
             experiment=told.experiment,
@@ -142,7 +143,7 @@ class RowMaker:
             roofline_share=found.roofline_share,
             bound=found.bound,
             compared=tuple(
-                Compared(
+                ExportedComparison(
                     baseline=each.baseline,
                     seconds=each.timing.median,
                     speedup=each.speedup,
@@ -176,7 +177,7 @@ class RowMaker:
             ),
         )
 
-    def _trace(self, attempt: Attempt | None, source: Source) -> Trace | None:
+    def _trace(self, attempt: Attempt | None, source: DatasetSource) -> ModelTrace | None:
         return None if attempt is None else trace_of(attempt, self._root, self._cleaner, source.absent)
 
 
@@ -206,10 +207,10 @@ def _verification(record: VerifyRecord | None) -> Verification | None:
     )
 
 
-def _made(result: Result) -> tuple[Made, ...]:
+def _made(result: Result) -> tuple[StageProvenance, ...]:
     """Without the digest of the machine's name, which could be guessed from it."""
     return tuple(
-        Made(
+        StageProvenance(
             stage=stage,
             created=record.provenance.created,
             code=record.provenance.code,
@@ -264,16 +265,16 @@ def static_fact(found: StaticFacts) -> StaticFact:
     )
 
 
-def trace_of(attempt: Attempt, root: Path, cleaner: Redactor, withheld: str | None) -> Trace:
+def trace_of(attempt: Attempt, root: Path, cleaner: Redactor, withheld: str | None) -> ModelTrace:
     """Questions in their order. `withheld`: why the source has no text, which answers would hold."""
     change = None if attempt.change is None else cleaner.text(attempt.change)
     if withheld is not None:
-        return Trace(change=change, questions=(), absent=withheld)
+        return ModelTrace(change=change, questions=(), absent=withheld)
     questions = tuple(_question(asked, root, cleaner) for asked in attempt.asked)
-    return Trace(change=change, questions=questions, absent=None)
+    return ModelTrace(change=change, questions=questions, absent=None)
 
 
-def _question(asked: Asked, root: Path, cleaner: Redactor) -> Question:
+def _question(asked: ModelCall, root: Path, cleaner: Redactor) -> Question:
     """The endpoint's address is left out: it may be a machine's name."""
     answer = _answer(asked.entry, root)
     return Question(
@@ -296,15 +297,15 @@ def _question(asked: Asked, root: Path, cleaner: Redactor) -> Question:
     )
 
 
-def _messages(answer: Answer | None, cleaner: Redactor) -> tuple[Said, ...]:
+def _messages(answer: ModelAnswer | None, cleaner: Redactor) -> tuple[Said, ...]:
     if answer is None:
         return ()
     return tuple(Said(role=each.role, content=cleaner.text(each.content)) for each in answer.request.messages)
 
 
-def _answer(entry: str, root: Path) -> Answer | None:
+def _answer(entry: str, root: Path) -> ModelAnswer | None:
     """None where nothing was answered, or the store lost it."""
     try:
-        return read_record(entry_path(root, STAGE, entry) / RECORD, Answer)
+        return read_record(entry_path(root, STAGE, entry) / RECORD, ModelAnswer)
     except StoreError:
         return None

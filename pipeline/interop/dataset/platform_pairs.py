@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipeline.interop.dataset.row_schema import Pair, Row
+from pipeline.interop.dataset.row_schema import DatasetRow, PlatformPair
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import digest
 
@@ -31,7 +31,7 @@ class PairCollector:
     def __init__(self) -> None:
         self._best: dict[str, dict[str, _Best]] = {}
 
-    def add(self, row: Row, *, default: bool) -> None:
+    def add(self, row: DatasetRow, *, default: bool) -> None:
         """Look at a verified row."""
         platforms = self._best.setdefault(row.group, {})
         name = f"{row.backend}/{row.kind}"
@@ -41,12 +41,12 @@ class PairCollector:
         if known is None or found[:2] < known[:2]:
             platforms[name] = found
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[PlatformPair]:
         """Each two platforms of a problem once, in the order of their names."""
         for group, platforms in self._best.items():
             for left, right in itertools.combinations(sorted(platforms), 2):
                 one, other = platforms[left], platforms[right]
-                yield Pair(
+                yield PlatformPair(
                     id=digest([one.id, other.id]),
                     group=group,
                     kernel=one.kernel,
@@ -59,7 +59,7 @@ class PairCollector:
                 )
 
 
-def _best(row: Row, *, default: bool) -> _Best:
+def _best(row: DatasetRow, *, default: bool) -> _Best:
     if row.measurement is not None and row.outcome is Outcome.PASSED:
         return _Best(rank=0, seconds=row.measurement.seconds.value, id=row.id, kernel=row.kernel)
     return _Best(rank=1 if default else 2, seconds=0.0, id=row.id, kernel=row.kernel)

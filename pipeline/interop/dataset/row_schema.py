@@ -7,16 +7,15 @@ that begins with `estimate_`.
 from typing import Literal
 
 from pipeline.records.configuration.hardware import BackendKind
-from pipeline.records.conversation import Question
 from pipeline.records.outcome import Outcome
-from pipeline.records.presence import require_all, require_none
 from pipeline.records.record import Record
 from pipeline.records.results.diagnosed import Basis, Evidence
-from pipeline.records.results.profiled import Bound, Interval, Verdict
+from pipeline.records.results.profiled import Bound, ConfidenceInterval, Verdict
 from pipeline.records.results.verified import WhereRun
+from pipeline.records.validation import require_all, require_none
 
 SCHEMA_VERSION = 1
-"""Of `Row`, `Pair` and `File`: raised where a field changes its meaning or goes."""
+"""Of `DatasetRow`, `PlatformPair` and `File`: raised where a field changes its meaning or goes."""
 
 SettingKind = Literal["boolean", "integer", "number", "text"]
 Language = Literal["Python", "Triton", "C++", "CUDA C++"]
@@ -44,14 +43,14 @@ class Fact(Record, frozen=True, kw_only=True):
     value: str
 
 
-class Part(Record, frozen=True, kw_only=True):
+class SourcePart(Record, frozen=True, kw_only=True):
     """A file that a source includes or imports; its text is in the table `files`."""
 
     path: str
     digest: str
 
 
-class Source(Record, frozen=True, kw_only=True):
+class DatasetSource(Record, frozen=True, kw_only=True):
     """A source with where it comes from; either its text or the reason why that is absent."""
 
     text: str | None
@@ -61,7 +60,7 @@ class Source(Record, frozen=True, kw_only=True):
     language: Language
     origin: str | None
     licence: str | None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SourcePart, ...] = ()
 
     def __post_init__(self) -> None:
         """Nothing is absent without a reason."""
@@ -123,13 +122,13 @@ class StaticFact(Record, frozen=True, kw_only=True):
     estimate_resident_blocks: int | None
 
 
-class Compared(Record, frozen=True, kw_only=True):
+class ExportedComparison(Record, frozen=True, kw_only=True):
     """The variant against a baseline that was measured with it."""
 
     baseline: str
-    seconds: Interval
+    seconds: ConfidenceInterval
     """Of the baseline."""
-    speedup: Interval
+    speedup: ConfidenceInterval
     """Baseline over variant: above 1 is faster."""
     verdict: Verdict
 
@@ -144,7 +143,7 @@ class AbsentComparison(Record, frozen=True, kw_only=True):
 class Measurement(Record, frozen=True, kw_only=True):
     """What profile measured; exists only for what verified."""
 
-    seconds: Interval
+    seconds: ConfidenceInterval
     """Median of a call."""
     batches: int
     processes: int
@@ -153,7 +152,7 @@ class Measurement(Record, frozen=True, kw_only=True):
     joules: float | None
     roofline_share: float | None
     bound: Bound | None
-    compared: tuple[Compared, ...]
+    compared: tuple[ExportedComparison, ...]
     absent: tuple[AbsentComparison, ...]
     device: tuple[Fact, ...]
     notes: tuple[str, ...]
@@ -183,7 +182,36 @@ class Diagnosed(Record, frozen=True, kw_only=True):
     advice: tuple[Advice, ...]
 
 
-class Trace(Record, frozen=True, kw_only=True):
+class Said(Record, frozen=True, kw_only=True):
+    """One message of a conversation."""
+
+    role: str
+    content: str
+
+
+class Question(Record, frozen=True, kw_only=True):
+    """What a language model was asked and what it answered."""
+
+    role: str
+    """`judge` or `coder`."""
+    template: str
+    version: str
+    model: str
+    outcome: str
+    reason: str | None
+    messages: tuple[Said, ...]
+    answer: str | None
+    refusal: str | None
+    finish: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+    currency: str | None
+    seconds: float | None
+    tries: int
+
+
+class ModelTrace(Record, frozen=True, kw_only=True):
     """How a language model came to write the source."""
 
     change: str | None
@@ -193,7 +221,7 @@ class Trace(Record, frozen=True, kw_only=True):
     """Why the questions are left out."""
 
 
-class Made(Record, frozen=True, kw_only=True):
+class StageProvenance(Record, frozen=True, kw_only=True):
     """When and with what a stage's record was made."""
 
     stage: str
@@ -205,7 +233,7 @@ class Made(Record, frozen=True, kw_only=True):
     versions: tuple[Fact, ...]
 
 
-class Row(Record, frozen=True, kw_only=True):
+class DatasetRow(Record, frozen=True, kw_only=True):
     """One variant of one problem on one target."""
 
     schema_version: int = SCHEMA_VERSION
@@ -231,10 +259,10 @@ class Row(Record, frozen=True, kw_only=True):
     implementation: str
     backend: str
     tunables: tuple[Setting, ...]
-    reference: Source
+    reference: DatasetSource
     differentiated: bool
     """Whether the kernel returns gradients of the reference."""
-    source: Source
+    source: DatasetSource
     source_digest: str
     written: bool
     """Whether a search wrote the source."""
@@ -251,14 +279,14 @@ class Row(Record, frozen=True, kw_only=True):
     diagnosis: tuple[Diagnosed, ...]
     feedback: str
     """The same in words: what one would tell the writer."""
-    trace: Trace | None
+    trace: ModelTrace | None
     """Where a language model wrote the source."""
-    made: tuple[Made, ...]
+    made: tuple[StageProvenance, ...]
     origin: str | None
     """The other machine that made it, in a few words; None where this checkout did."""
 
 
-class Pair(Record, frozen=True, kw_only=True):
+class PlatformPair(Record, frozen=True, kw_only=True):
     """The same problem on two platforms, each by its best verified variant; the rows have the sources."""
 
     schema_version: int = SCHEMA_VERSION

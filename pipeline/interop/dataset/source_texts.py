@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipeline.backends.source_digests import Sources
 from pipeline.interop.dataset.redaction import Redactor
-from pipeline.interop.dataset.row_schema import File, Language, Part, Source
+from pipeline.interop.dataset.row_schema import DatasetSource, File, Language, SourcePart
 from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.errors import ConfigError, StoreError, ToolchainError
 from pipeline.records.layout import entry_path
@@ -65,7 +65,7 @@ class SourceTextReader:
         self._licensing = licensing
         self._cleaner = cleaner
         self._sources = Sources(folder)
-        self._known: collections.OrderedDict[str, Source] = collections.OrderedDict()
+        self._known: collections.OrderedDict[str, DatasetSource] = collections.OrderedDict()
         self._new: list[File] = []
         self._seen: set[str] = set()
         self._licence = project_licence(folder)
@@ -75,13 +75,13 @@ class SourceTextReader:
         new, self._new = self._new, []
         yield from new
 
-    def reference(self, kernel: str, named: str | None, digest: str | None) -> Source:
+    def reference(self, kernel: str, named: str | None, digest: str | None) -> DatasetSource:
         """The reference's module, if it still is what was judged against; `named` is `module:function`."""
         declared = self._kernels.get(kernel)
         key = f"reference {named} {digest}"
         return self._once(key, lambda: self._module(declared, named, digest))
 
-    def _once(self, key: str, read: Callable[[], Source]) -> Source:
+    def _once(self, key: str, read: Callable[[], DatasetSource]) -> DatasetSource:
         """What was read lately is not read again; all of it would not fit into memory."""
         if key not in self._known:
             self._known[key] = read()
@@ -90,10 +90,10 @@ class SourceTextReader:
         self._known.move_to_end(key)
         return self._known[key]
 
-    def _module(self, kernel: Kernel | None, named: str | None, digest: str | None) -> Source:
+    def _module(self, kernel: Kernel | None, named: str | None, digest: str | None) -> DatasetSource:
         absent = self._why_no_reference(kernel, named, digest)
         path = None if named is None else "/".join(named.partition(":")[0].split(".")) + ".py"
-        return Source(
+        return DatasetSource(
             text=None if absent or path is None else (self._folder / path).read_text(),
             absent=absent,
             path=path,
@@ -118,12 +118,12 @@ class SourceTextReader:
         module = self._folder.joinpath(*named.partition(":")[0].split(".")).with_suffix(".py")
         return None if module.is_file() else "it is a part of an installed package"
 
-    def source(self, variant: Variant, written: SourceRecord | None, entry: str | None) -> Source:
+    def source(self, variant: Variant, written: SourceRecord | None, entry: str | None) -> DatasetSource:
         """The variant's source; `entry` is that of the stage compile."""
         key = f"{variant.kernel} {variant.implementation} {variant.source_digest}"
         return self._once(key, lambda: self._read(variant, written, entry))
 
-    def _read(self, variant: Variant, written: SourceRecord | None, entry: str | None) -> Source:
+    def _read(self, variant: Variant, written: SourceRecord | None, entry: str | None) -> DatasetSource:
         implementation = self._implementation(variant)
         origin, licence = self._origin(implementation, variant, written)
         found = self._found(variant, implementation, entry)
@@ -131,7 +131,7 @@ class SourceTextReader:
         absent = found.absent or withheld
         own = implementation.licence if implementation else None  # they are the repository's
         parts = () if absent else tuple(self._part(found.folder, name, own) for name in found.names[1:])
-        return Source(
+        return DatasetSource(
             text=None if absent else self._text(found.folder / found.names[0], clean=variant.written),
             absent=absent,
             path=found.names[0] if found.names else None,
@@ -219,9 +219,9 @@ class SourceTextReader:
             return ()
         return (main, *(name for name in digests if name != main))
 
-    def _part(self, folder: Path, name: str, licence: str | None) -> Part:
+    def _part(self, folder: Path, name: str, licence: str | None) -> SourcePart:
         text = self._text(folder / name, clean=False)
-        part = Part(path=name, digest=digest_bytes(text.encode()))
+        part = SourcePart(path=name, digest=digest_bytes(text.encode()))
         if part.digest not in self._seen and (licence is not None or self._licensing.unlicensed):
             self._seen.add(part.digest)
             self._new.append(File(digest=part.digest, path=name, text=text, licence=licence))

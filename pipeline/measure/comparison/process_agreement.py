@@ -17,7 +17,7 @@ import msgspec
 from pipeline.measure import statistics
 from pipeline.measure.comparison.verdicts import NEAR, RESOLUTION, near, verdict
 from pipeline.records.configuration.stage_settings import Profile
-from pipeline.records.results.profiled import Interval, Verdict
+from pipeline.records.results.profiled import ConfidenceInterval, Verdict
 
 FEWEST_BATCHES = 6
 """In one process: fewer have no interval of 95 % for a median."""
@@ -38,19 +38,19 @@ def of_one(settings: Profile) -> Profile:
     )
 
 
-def wanted(speedups: Sequence[Interval], settings: Profile) -> int:
+def wanted(speedups: Sequence[ConfidenceInterval], settings: Profile) -> int:
     """How many processes a measurement has to be made in, after what the first ones of them said."""
     small = any(verdict(each) != "indistinguishable" and near(each) for each in speedups)
     return settings.processes_at_most if small else settings.processes_at_least
 
 
-def called(several: Sequence[Interval]) -> Verdict:
+def called(several: Sequence[ConfidenceInterval]) -> Verdict:
     """What speed-ups from independent processes allow to say; of one process no small difference."""
     ratio = combined(several)
     return "indistinguishable" if len(several) == 1 and near(ratio) else verdict(ratio)
 
 
-def combined(several: Sequence[Interval]) -> Interval:
+def combined(several: Sequence[ConfidenceInterval]) -> ConfidenceInterval:
     """Of equal quantities from independent processes: their geometric mean."""
     if len(several) == 1:
         return several[0]
@@ -60,7 +60,7 @@ def combined(several: Sequence[Interval]) -> Interval:
     between = statistics.student(confidence, len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
     below = math.hypot(*(math.log(each.value / each.low) for each in several)) / len(logs)
     above = math.hypot(*(math.log(each.high / each.value) for each in several)) / len(logs)
-    return Interval(
+    return ConfidenceInterval(
         value=math.exp(centre),
         low=math.exp(centre - max(between, below)),
         high=math.exp(centre + max(between, above)),
@@ -68,7 +68,7 @@ def combined(several: Sequence[Interval]) -> Interval:
     )
 
 
-def detectable(several: Sequence[float], speedups: Sequence[Interval], settings: Profile) -> float:
+def detectable(several: Sequence[float], speedups: Sequence[ConfidenceInterval], settings: Profile) -> float:
     """The relative difference that would have been seen with a probability of 80 %.
 
     Where further processes would have been asked, that is what the batches of one could have seen.

@@ -28,7 +28,7 @@ from pipeline.records.results.profiled import (
     AbsentBaseline,
     Comparison,
     Conditions,
-    Interval,
+    ConfidenceInterval,
     Peak,
     Timing,
     Unmeasured,
@@ -228,7 +228,9 @@ def _compare(name: str, candidate: Timing, baseline: Timing, settings: Profile) 
 def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Profile) -> tuple[str, ...]:
     """What a reader of the figures has to know about their precision."""
     notes = []
-    statements: list[tuple[str, Interval]] = [(f"speed-up over {c.baseline}", c.speedup) for c in comparisons]
+    statements: list[tuple[str, ConfidenceInterval]] = [
+        (f"speed-up over {c.baseline}", c.speedup) for c in comparisons
+    ]
     wished = settings.relative_half_width
     for name, interval in statements or [("median", timing.median)]:
         width = statistics.relative_half_width(interval)

@@ -1,6 +1,6 @@
 """What the interval of a ratio allows to say. In: an interval. Out: a word."""
 
-from pipeline.records.results.profiled import Interval, Verdict
+from pipeline.records.results.profiled import ConfidenceInterval, Verdict
 
 RESOLUTION = 0.01
 """Relative difference below which nothing is called faster or slower: two processes that run the same code
@@ -11,12 +11,12 @@ NEAR = 0.10
 seen of torch's calls of some microseconds."""
 
 
-def near(ratio: Interval) -> bool:
+def near(ratio: ConfidenceInterval) -> bool:
     """Whether the interval reaches to where a difference may be one of places alone."""
     return ratio.low < 1 + NEAR and ratio.high > 1 / (1 + NEAR)
 
 
-def verdict(ratio: Interval) -> Verdict:
+def verdict(ratio: ConfidenceInterval) -> Verdict:
     """What the interval of a speed-up allows to say."""
     if ratio.low > 1 + RESOLUTION:
         return "faster"

@@ -8,7 +8,7 @@ account of its CPU time still shows (`pipeline.measure.hosting.clock_check`).
 import time
 
 from pipeline.measure.timers.timer import Timer
-from pipeline.sandbox.observation.module_copy import private
+from pipeline.sandbox.observation.module_copy import module_copy
 
 MODULES = (
     "builtins",
@@ -35,7 +35,7 @@ class Clockwork:
     """Made before the candidate's code is loaded: some milliseconds."""
 
     def __init__(self, timer: Timer) -> None:
-        self._surroundings = private("pipeline.sandbox.observation.process_state")
+        self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
         self._before = self._surroundings.snapshot(MODULES, CLASSES, ())
         self._timer = timer
         self._attributes = frozenset(vars(timer))

@@ -99,7 +99,7 @@ class Call(Record, frozen=True, kw_only=True):
     """The extra of this project that installs it."""
 
 
-class Launch(Record, frozen=True, kw_only=True):
+class LaunchFormulas(Record, frozen=True, kw_only=True):
     """Launch geometry of a CUDA C++ source: formulas over the same names as constraints."""
 
     grid: tuple[int | str, ...]
@@ -123,7 +123,7 @@ class Implementation(Record, frozen=True, kw_only=True):
     """The function to call in it."""
     call: Call | None = None
     """A function of an installed package, instead of `source` and `entry`."""
-    launch: Launch | None = None
+    launch: LaunchFormulas | None = None
     """Launch geometry, for the backend `cuda`."""
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that compute a part of it (`aten::sum`); any other one is `tampered`."""
@@ -137,7 +137,7 @@ class Implementation(Record, frozen=True, kw_only=True):
     """SPDX identifier."""
 
     @property
-    def called(self) -> str | Call | tuple[str, Launch]:
+    def called(self) -> str | Call | tuple[str, LaunchFormulas]:
         """What is called, for the identity of an artifact: its content is in the variant's source digest."""
         if self.launch is not None:
             return self.entry, self.launch

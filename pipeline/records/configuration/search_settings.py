@@ -6,8 +6,8 @@ from typing import Literal
 from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.pruning import Prune
-from pipeline.records.limits import at_least
 from pipeline.records.record import Record
+from pipeline.records.validation import at_least
 
 ObjectiveName = Literal["seconds", "joules", "error"]
 PlainSetting = bool | int | float | str | None

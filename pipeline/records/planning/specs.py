@@ -10,8 +10,8 @@ from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.pruning import Bounded, Prune
 from pipeline.records.configuration.search_settings import Search, Start
 from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
-from pipeline.records.origin import Origin
 from pipeline.records.planning.problem import Problem
+from pipeline.records.provenance import Origin
 from pipeline.records.record import Record, digest
 from pipeline.records.results.mutated import Mutation
 from pipeline.records.search.brief import Brief

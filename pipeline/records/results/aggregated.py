@@ -2,13 +2,12 @@
 
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.configuration.kernel import TunableValue
-from pipeline.records.origin import Origin
 from pipeline.records.outcome import Outcome
-from pipeline.records.presence import require_all, require_none
-from pipeline.records.provenance import Provenance
+from pipeline.records.provenance import Origin, Provenance
 from pipeline.records.record import Record
-from pipeline.records.results.profiled import AbsentBaseline, Bound, Interval, Verdict
+from pipeline.records.results.profiled import AbsentBaseline, Bound, ConfidenceInterval, Verdict
 from pipeline.records.results.verified import WhereRun
+from pipeline.records.validation import require_all, require_none
 
 
 class Cell(Record, frozen=True, kw_only=True):
@@ -20,13 +19,13 @@ class Cell(Record, frozen=True, kw_only=True):
     dtype: str
 
 
-class Compared(Record, frozen=True, kw_only=True):
+class BaselineComparison(Record, frozen=True, kw_only=True):
     """The winner against one baseline."""
 
     baseline: str
-    seconds: Interval
+    seconds: ConfidenceInterval
     """Of the baseline."""
-    speedup: Interval
+    speedup: ConfidenceInterval
     verdict: Verdict
 
 
@@ -40,8 +39,8 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     tunables: dict[str, TunableValue]
     written_by: str | None = None
     """Strategy and author of a source that a search wrote; None for the declared one."""
-    seconds: Interval
-    compared: tuple[Compared, ...]
+    seconds: ConfidenceInterval
+    compared: tuple[BaselineComparison, ...]
     absent: tuple[AbsentBaseline, ...]
     flops_per_second: float | None
     bytes_per_second: float | None

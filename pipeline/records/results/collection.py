@@ -8,9 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from pipeline.records.layout import STAGES, entry_name, output_path, spec_path
-from pipeline.records.origin import Origin
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import AggregateSpec, CompileSpec, GenerateSpec, TaskRow
+from pipeline.records.provenance import Origin
 from pipeline.records.record import Record, parse_record, read_record
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord

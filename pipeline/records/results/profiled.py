@@ -3,11 +3,11 @@
 from typing import Literal
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.presence import lacking, require_all, require_none
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.results.measured_ceilings import Ceilings
 from pipeline.records.results.variant import Variant
+from pipeline.records.validation import lacking, require_all, require_none
 
 Verdict = Literal["faster", "slower", "indistinguishable"]
 Bound = Literal["memory", "compute", "latency"]
@@ -21,7 +21,7 @@ _OF_AN_ENERGY = ("watts", "seconds", "calls", "updates")
 _OF_A_ROOFLINE = ("ceilings", "roofline_share", "bound")
 
 
-class Interval(Record, frozen=True, kw_only=True):
+class ConfidenceInterval(Record, frozen=True, kw_only=True):
     """An estimate with its confidence interval (`pipeline.measure.statistics`, `.processes`)."""
 
     value: float
@@ -36,7 +36,7 @@ class Timing(Record, frozen=True, kw_only=True):
     samples: tuple[float, ...]
     processes: tuple[int, ...] = ()
     """How many of the samples each process gave, one process after the other; none where it was one."""
-    median: Interval
+    median: ConfidenceInterval
     """Of several processes the geometric mean of their medians."""
     calls_per_batch: int | None = None
     """This and the next two are absent where the measurement was recorded elsewhere, and only there."""
@@ -177,7 +177,7 @@ class Comparison(Record, frozen=True, kw_only=True):
 
     baseline: str
     timing: Timing
-    speedup: Interval
+    speedup: ConfidenceInterval
     """Baseline time over candidate time: above 1 is faster. Of several processes their geometric mean."""
     verdict: Verdict
     minimum_detectable: float | None = None

@@ -3,7 +3,7 @@
 from pipeline.records.record import Record
 
 
-class Counts(Record, frozen=True, kw_only=True):
+class TrackedCounts(Record, frozen=True, kw_only=True):
     """Runs of one MLflow experiment, as this ingestion found them."""
 
     new: int = 0
@@ -29,7 +29,7 @@ class TaskLinks(Record, frozen=True, kw_only=True):
     """Whether a tunable differs, so that the chart page tells which of them matter."""
 
 
-class Champion(Record, frozen=True, kw_only=True):
+class ChampionModel(Record, frozen=True, kw_only=True):
     """A winner in the model registry."""
 
     model: str
@@ -40,7 +40,7 @@ class Champion(Record, frozen=True, kw_only=True):
     link: str
 
 
-class Links(Record, frozen=True, kw_only=True):
+class TrackingLinks(Record, frozen=True, kw_only=True):
     """Pages of the UI for the whole experiment."""
 
     charts: str
@@ -62,10 +62,10 @@ class Tracked(Record, frozen=True, kw_only=True, tag="tracked"):
     """MLflow experiment -> its id."""
     sweep: str
     """Run id of the sweep."""
-    measured: Counts
-    compiled: Counts
-    champions: tuple[Champion, ...]
-    links: Links
+    measured: TrackedCounts
+    compiled: TrackedCounts
+    champions: tuple[ChampionModel, ...]
+    links: TrackingLinks
     seconds: float
 
 

@@ -3,10 +3,10 @@
 from typing import Literal
 
 from pipeline.records.outcome import Failure
-from pipeline.records.presence import require_all, require_none
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.results.variant import Variant
+from pipeline.records.validation import require_all, require_none
 
 WhereRun = Literal["cpu", "cuda", "hip", "interpreter", "emulator", "recorded"]
 

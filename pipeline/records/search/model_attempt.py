@@ -53,7 +53,7 @@ class Template(Record, frozen=True, kw_only=True):
     digest: str
 
 
-class Request(Record, frozen=True, kw_only=True):
+class ModelRequest(Record, frozen=True, kw_only=True):
     """All that decides an answer; equal requests are asked once."""
 
     base_url: str
@@ -71,10 +71,10 @@ class Request(Record, frozen=True, kw_only=True):
         return digest(self)
 
 
-class Answer(Record, frozen=True, kw_only=True):
+class ModelAnswer(Record, frozen=True, kw_only=True):
     """What the endpoint said, kept as it came."""
 
-    request: Request
+    request: ModelRequest
     model: str | None
     """As the endpoint names it."""
     text: str
@@ -91,7 +91,7 @@ class Answer(Record, frozen=True, kw_only=True):
     """UTC, ISO 8601."""
 
 
-class Asked(Record, frozen=True, kw_only=True):
+class ModelCall(Record, frozen=True, kw_only=True):
     """One question of an attempt."""
 
     role: Role
@@ -130,7 +130,7 @@ class Attempt(Record, frozen=True, kw_only=True):
     """Digest of the text that was written; None where there is none."""
     variant: str | None = None
     """Id of the variant that it became."""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[ModelCall, ...] = ()
 
     @property
     def model(self) -> str | None:
@@ -143,7 +143,7 @@ class Attempt(Record, frozen=True, kw_only=True):
         return f"{self._coder.template.name} {self._coder.template.version}" if self._coder else None
 
     @property
-    def answered(self) -> tuple[Asked, ...]:
+    def answered(self) -> tuple[ModelCall, ...]:
         """Questions that were answered, usably or not: what was paid for."""
         return tuple(asked for asked in self.asked if asked.seconds is not None)
 
@@ -173,7 +173,7 @@ class Attempt(Record, frozen=True, kw_only=True):
         return total(asked.seconds for asked in self.answered)
 
     @property
-    def _coder(self) -> Asked | None:
+    def _coder(self) -> ModelCall | None:
         return next((asked for asked in reversed(self.asked) if asked.role == "coder"), None)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.compiled import StaticFacts
 from pipeline.records.results.diagnosed import Finding
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.results.variant import Variant
 
 StageOfTrial = Literal["generate", "compile", "verify", "profile"]
@@ -29,11 +29,11 @@ class Trial(Record, frozen=True, kw_only=True):
     outcome: Outcome
     reason: str | None = None
     """One line; None where it passed."""
-    seconds: Interval | None = None
+    seconds: ConfidenceInterval | None = None
     """Median seconds per call of the full measurement."""
     samples: tuple[float, ...] = ()
     """Seconds per call, one per batch, of the full measurement."""
-    screened: Interval | None = None
+    screened: ConfidenceInterval | None = None
     """Median seconds per call of a brief measurement: a hint for the search, never a result."""
     screened_on: dict[str, int] | None = None
     """Dimensions of the smaller shape of that brief measurement: such times compare among themselves only."""

@@ -20,7 +20,7 @@ from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Collected, Result
-from pipeline.records.results.profiled import Interval, Profiled
+from pipeline.records.results.profiled import ConfidenceInterval, Profiled
 from pipeline.report.tables.search_columns import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables.variants_table import row_table
 from pipeline.report.winner_selection import costs_of, inverse
@@ -63,7 +63,7 @@ class Ablation(Record, frozen=True, kw_only=True):
     """`vectorize=True -> False`"""
     along: tuple[str, ...]
     """The same of what the rules made change with it; empty where all else is equal."""
-    ratio: Interval | None
+    ratio: ConfidenceInterval | None
     """Time without over time with it: beyond 1 the technique pays; None: without it there is no time."""
     beside: str | None = None
     """The baseline that ran beside both, by which their times were divided."""
@@ -161,10 +161,10 @@ def _common(one: Profiled, other: Profiled) -> str | None:
     return next((each.baseline for each in one.comparisons if each.baseline in theirs), None)
 
 
-def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> Interval:
+def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> ConfidenceInterval:
     """Of the medians, each over that of the baseline which ran beside it; two independent measurements."""
     (time, slower, faster), (least, up, down) = _logs(one, baseline), _logs(other, baseline)
-    return Interval(
+    return ConfidenceInterval(
         value=math.exp(time - least),
         low=math.exp(time - least - math.hypot(faster, up)),
         high=math.exp(time - least + math.hypot(slower, down)),

@@ -6,7 +6,7 @@ import sys
 from pipeline.records.record import Record
 
 
-class Running(Record, frozen=True, kw_only=True):
+class BackgroundActivity(Record, frozen=True, kw_only=True):
     """What runs beside the main thread."""
 
     threads: int
@@ -17,19 +17,19 @@ class Running(Record, frozen=True, kw_only=True):
     """Processes."""
 
 
-def running() -> Running:
+def running() -> BackgroundActivity:
     """Count now; compare with an earlier count."""
-    return Running(
+    return BackgroundActivity(
         threads=len(sys._current_frames()) - 1,
         native=_count("/proc/self/task") - 1,
         children=len(_children()),
     )
 
 
-def left_running(before: Running) -> Running:
+def left_running(before: BackgroundActivity) -> BackgroundActivity:
     """What runs now and did not before; a pool that shrank counts as nothing."""
     now = running()
-    return Running(
+    return BackgroundActivity(
         threads=max(now.threads - before.threads, 0),
         native=max(now.native - before.native, 0),
         children=max(now.children - before.children, 0),

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 
-def private(name: str) -> Any:
+def module_copy(name: str) -> Any:
     """A copy of a module that no other code knows by name: replacing its functions is not easily done."""
     found = importlib.util.find_spec(name)
     assert found is not None

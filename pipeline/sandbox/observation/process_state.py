@@ -23,7 +23,99 @@ from typing import Any, NamedTuple
 import torch
 
 from pipeline.records.record import Record
-from pipeline.sandbox.watched import CLASSES, CLASSES_OF, MODULES
+
+MODULES = (
+    "builtins",
+    "_thread",
+    "copy",
+    "ctypes",
+    "gc",
+    "inspect",
+    "io",
+    "math",
+    "mmap",
+    "multiprocessing.connection",
+    "os",
+    "posix",
+    "random",
+    "resource",
+    "select",
+    "signal",
+    "socket",
+    "struct",
+    "subprocess",
+    "sys",
+    "threading",
+    "time",
+    "numpy",
+    "numpy.random",
+    "numpy.testing",
+    "msgspec",
+    "msgspec.json",
+    "msgspec.msgpack",
+    "torch",
+    "torch._C._linalg",
+    "torch._C._nn",
+    "torch._C._fft",
+    "torch._C._special",
+    "torch.autograd",
+    "torch.autograd.grad_mode",
+    "torch.autograd.gradcheck",
+    "torch.cuda",
+    "torch.cuda.random",
+    "torch.cuda.streams",
+    "torch.fft",
+    "torch.functional",
+    "torch.library",
+    "torch.linalg",
+    "torch.nn.functional",
+    "torch.nn.init",
+    "torch.random",
+    "torch.special",
+    "torch.testing",
+    "torch.utils.benchmark",
+    "torch.utils.cpp_extension",
+    "torch.utils.dlpack",
+    "triton",
+    "triton.compiler",
+    "triton.language",
+    "triton.language.core",
+    "triton.language.math",
+    "triton.language.standard",
+    "triton.runtime",
+    "triton.runtime.autotuner",
+    "triton.runtime.driver",
+    "triton.runtime.jit",
+    "triton.testing",
+)
+"""Modules whose functions stay what they are."""
+
+CLASSES = (
+    "torch.Tensor",
+    "torch._C.TensorBase",
+    "torch.Generator",
+    "torch.autograd.Function",
+    "torch.cuda.Event",
+    "torch.cuda.Stream",
+    "torch.nn.modules.module.Module",
+    "torch.utils._python_dispatch.TorchDispatchMode",
+    "threading.Thread",
+    "ctypes.CDLL",
+    "multiprocessing.connection.Connection",
+    "multiprocessing.connection._ConnectionBase",
+    "subprocess.Popen",
+    "triton.language.core.tensor",
+    "triton.runtime.autotuner.Autotuner",
+    "triton.runtime.autotuner.Heuristics",
+    "triton.runtime.interpreter.GridExecutor",
+    "triton.runtime.interpreter.InterpretedFunction",
+    "triton.runtime.jit.JITFunction",
+    "triton.runtime.jit.KernelInterface",
+)
+"""Classes whose methods stay what they are."""
+
+CLASSES_OF = ("torch.nn",)
+"""Modules all of whose classes are watched."""
 
 _LAZY = "__annotations__"  # made when first asked for
 _CODE = (attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__kwdefaults__"))
@@ -37,7 +129,7 @@ _WRAPPERS = ("torch/_compile.py", "torch/_dynamo/mutation_guard.py")  # wrap som
 _COMPUTING_KEYS = ("CPU", "CUDA", "Autograd", "Composite")
 
 
-class Surroundings(Record, frozen=True, kw_only=True, eq=False):
+class ProcessState(Record, frozen=True, kw_only=True, eq=False):
     """What was there: holds the objects themselves, so that no other one takes their identity."""
 
     modules: Mapping[str, Any]
@@ -58,7 +150,7 @@ class Surroundings(Record, frozen=True, kw_only=True, eq=False):
 
 def snapshot(
     modules: Sequence[str] = MODULES, classes: Sequence[str] = CLASSES, classes_of: Sequence[str] = CLASSES_OF
-) -> Surroundings:
+) -> ProcessState:
     """Remember these surroundings, and always this package's; all that is watched takes some ten ms."""
     collecting = gc.isenabled()
     gc.disable()  # thousands of new references would set off a search through everything else
@@ -69,10 +161,10 @@ def snapshot(
             gc.enable()
 
 
-def _snapshot(watched: "_Watched", *, collecting: bool) -> Surroundings:
+def _snapshot(watched: "_Watched", *, collecting: bool) -> ProcessState:
     names = {label: (owner, dict(vars(owner))) for label, owner in _owners(watched)}
     labels, functions = zip(*_functions(names), strict=True)
-    return Surroundings(
+    return ProcessState(
         modules={name: sys.modules[name] for name in watched.modules if name in sys.modules},
         names=names,
         inherited=_inherited(names),
@@ -85,7 +177,7 @@ def _snapshot(watched: "_Watched", *, collecting: bool) -> Surroundings:
     )
 
 
-def changes(before: Surroundings) -> tuple[str, ...]:
+def changes(before: ProcessState) -> tuple[str, ...]:
     """What was replaced, one line each: `time.perf_counter was replaced`; empty where nothing was.
 
     Some thousand names are compared several times for each variant, without a loop in Python where nothing
@@ -140,7 +232,7 @@ HARMLESS = frozenset({
 """Settings that a right candidate may well change for itself."""
 
 
-def changed_settings(before: Surroundings) -> tuple[str, ...]:
+def changed_settings(before: ProcessState) -> tuple[str, ...]:
     """Names of the global settings that have another value than before."""
     now = settings()
     return tuple(name for name, value in before.settings.items() if now[name] != value)
@@ -216,7 +308,7 @@ def _function(value: Any) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def _recoded(before: Surroundings) -> Iterator[str]:
+def _recoded(before: ProcessState) -> Iterator[str]:
     """Functions that have other code or defaults than before."""
     labels, functions = before.functions
     if all(all(map(is_, map(part, functions), then)) for part, then in zip(_CODE, before.code, strict=True)):

@@ -1,0 +1,1 @@
+"""Forks, limits and supervises processes, and talks to them."""

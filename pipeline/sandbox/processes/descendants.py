@@ -5,11 +5,11 @@ import os
 import signal
 from pathlib import Path
 
-_ROUNDS = 100  # bounded: processes that multiply must not hold the keeper for ever
+_ROUNDS = 100  # bounded: processes that multiply must not hold the supervisor for ever
 
 
 def count(process: int) -> int:
-    """How many processes live below one; those that lost their parent are its keeper's now."""
+    """How many processes live below one; those that lost their parent are its supervisor's now."""
     return len(_below(process)) + sum(other != process for other in children(os.getpid()))
 
 

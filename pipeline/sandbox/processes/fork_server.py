@@ -23,7 +23,7 @@ from pipeline.records.record import from_json, to_json
 from pipeline.sandbox.confinement import system_calls
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.sandbox.processes.fork_service import (
-    Request,
+    ForkRequest,
     import_all,
     serve_forks,
     shared_descriptor,
@@ -33,7 +33,7 @@ from pipeline.sandbox.processes.supervisor import KILL, Exit, Limits
 __all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits", "shared_path"]
 
 UNEXPECTED = "unexpected answer"  # how the detail of an Exit begins where a child broke the protocol
-_GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a keeper to report
+_GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a supervisor to report
 
 
 def shared_path(number: int) -> str:
@@ -55,9 +55,9 @@ class ChildEnded(Exception):
 class Child:
     """A running child, seen from its owner."""
 
-    def __init__(self, channel: Channel, keeper: socket.socket) -> None:
+    def __init__(self, channel: Channel, supervisor: socket.socket) -> None:
         self._channel = channel
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._exit: Exit | None = None
 
     def send(self, value: object) -> None:
@@ -99,19 +99,19 @@ class Child:
         """Kill the child and all that it started."""
         if self._exit is None:
             with contextlib.suppress(OSError):
-                self._keeper.sendall(KILL)
+                self._supervisor.sendall(KILL)
         return self._wait(_GRACE_SECONDS)
 
     def _wait(self, seconds: float) -> Exit:
-        """The keeper's report; a child that does not end in time is killed first."""
+        """The supervisor's report; a child that does not end in time is killed first."""
         if self._exit is not None:
             return self._exit
-        self._keeper.settimeout(seconds)
+        self._supervisor.settimeout(seconds)
         try:
-            report = self._keeper.recv(65536)
+            report = self._supervisor.recv(65536)
         except TimeoutError:
             with contextlib.suppress(OSError):
-                self._keeper.sendall(KILL)
+                self._supervisor.sendall(KILL)
             report = self._last_report()
         except OSError:
             report = b""
@@ -121,13 +121,13 @@ class Child:
             self._exit = Exit(kind="crashed", code=-9, detail="its supervisor was killed")
         with contextlib.suppress(OSError):
             self._channel.close()
-        self._keeper.close()
+        self._supervisor.close()
         return self._exit
 
     def _last_report(self) -> bytes:
         with contextlib.suppress(OSError):
-            self._keeper.settimeout(_GRACE_SECONDS)
-            return self._keeper.recv(65536)
+            self._supervisor.settimeout(_GRACE_SECONDS)
+            return self._supervisor.recv(65536)
         return b""
 
 
@@ -187,7 +187,7 @@ class ForkServer:
         working directory; the child finds the descriptors `shared`, in order, at `shared_path(0)` and so on.
         Raises WorkerError where the server is gone.
         """
-        request = Request(
+        request = ForkRequest(
             target=target,
             limits=limits,
             log=str(log.absolute()),
@@ -195,7 +195,7 @@ class ForkServer:
             scratch=None if scratch is None else str(scratch.absolute()),
         )
         ours, theirs = socket.socketpair()
-        keeper, kept = socket.socketpair()
+        supervisor, kept = socket.socketpair()
         try:
             with self._lock:
                 descriptors = [theirs.fileno(), kept.fileno(), *shared]
@@ -205,10 +205,10 @@ class ForkServer:
         finally:
             theirs.close()
             kept.close()
-        return Child(Channel(ours.detach()), keeper)
+        return Child(Channel(ours.detach()), supervisor)
 
     def close(self) -> None:
-        """End the server; children that still run are killed by their keepers as their owners let go."""
+        """End the server; children that still run are killed by their supervisors as their owners let go."""
         self._control.close()
         if self._process is None:  # another's child, which ends as this one would
             return

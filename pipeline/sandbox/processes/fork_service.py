@@ -1,4 +1,4 @@
-"""The process that forks children. In: requests through a socket. Out: a child with its keeper for each.
+"""The process that forks children. In: requests through a socket. Out: a child with its supervisor for each.
 
 It was forked from its owner before that computed anything: see `pipeline.sandbox.processes.fork_server`.
 """
@@ -20,13 +20,13 @@ import msgspec
 from pipeline.records.record import Record
 from pipeline.sandbox.confinement import system_calls
 from pipeline.sandbox.processes.channel import Channel
-from pipeline.sandbox.processes.supervisor import Limits, die_with_parent, keep
+from pipeline.sandbox.processes.supervisor import Limits, die_with_parent, supervise
 
 DESCRIPTORS_AT_MOST = 16
 """Of one request."""
 
 
-class Request(Record, frozen=True, kw_only=True):
+class ForkRequest(Record, frozen=True, kw_only=True):
     """A child that is wanted."""
 
     target: str
@@ -69,7 +69,7 @@ def serve_forks(control: socket.socket) -> NoReturn:
 
 
 def _fork_on_request(control: socket.socket) -> NoReturn:
-    """The server's loop: one keeper per request."""
+    """The server's loop: one supervisor per request."""
     while True:
         try:
             message, descriptors, _, _ = socket.recv_fds(control, 1 << 20, DESCRIPTORS_AT_MOST)
@@ -83,14 +83,14 @@ def _fork_on_request(control: socket.socket) -> NoReturn:
         if process == 0:
             try:
                 control.close()
-                _start_child(msgspec.json.decode(message, type=Request), *descriptors)
+                _start_child(msgspec.json.decode(message, type=ForkRequest), *descriptors)
             finally:  # whatever goes wrong: never back into the code of the owner, of which this is a copy
                 os._exit(1)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _start_child(request: Request, channel: int, owner: int, *shared: int) -> NoReturn:
+def _start_child(request: ForkRequest, channel: int, owner: int, *shared: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     places = [shared_descriptor(number) for number in range(len(shared))]
     for descriptor, place in zip(shared, places, strict=True):
@@ -105,7 +105,7 @@ def _start_child(request: Request, channel: int, owner: int, *shared: int) -> No
         getattr(importlib.import_module(module), function)(Channel(channel))
 
     connection = socket.socket(fileno=owner)
-    keep(run, connection, request.limits, Path(request.log))
+    supervise(run, connection, request.limits, Path(request.log))
 
 
 def _disconnect(kept: set[int]) -> None:

@@ -1,6 +1,6 @@
 """Supervise one forked child: limits, a kill when its owner goes away, and how it ended.
 
-The keeper is a process of its own between the owner and the child. It holds the owner's socket: when that
+The supervisor is a process of its own between the owner and the child. It holds the owner's socket: when that
 closes, for whatever reason, the child and everything it started are killed. When the child ends, its `Exit`
 goes back over the socket. So no process outlives the run that wanted it, also after `kill -9`.
 """
@@ -68,19 +68,21 @@ def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, by)
 
 
-def keep(run: Callable[[], None], owner: socket.socket, limits: Limits | None, log: Path | None) -> NoReturn:
+def supervise(
+    run: Callable[[], None], owner: socket.socket, limits: Limits | None, log: Path | None
+) -> NoReturn:
     """Fork, run `run` in the child, supervise it, report its `Exit` on `owner`, and end this process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     system_calls.conceal()
-    keeper = os.getpid()
+    supervisor = os.getpid()
     started = time.monotonic()
     child = os.fork()
     if child == 0:
         owner.close()
         die_with_parent()
-        if os.getppid() != keeper:
+        if os.getppid() != supervisor:
             os._exit(1)
         _become_child(run, limits, log)
     outcome = _supervise(child, owner, limits, started)
@@ -146,7 +148,7 @@ def _set_limits(limits: Limits) -> None:
     output = limits.output if allowed == resource.RLIM_INFINITY else min(limits.output, allowed)
     resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
     if limits.memory is not None:
-        # C code that ignores a failed allocation crashes like any other: the keeper should be first.
+        # C code that ignores a failed allocation crashes like any other: the supervisor should be first.
         ceiling = _address_space("self") + limits.memory + _OVERSHOOT
         resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling + _REPORT_MEMORY))
 

@@ -14,12 +14,12 @@ from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.model_attempt import (
-    Answer,
     AnswerOutcome,
-    Asked,
     Attempt,
     Message,
-    Request,
+    ModelAnswer,
+    ModelCall,
+    ModelRequest,
     Role,
 )
 from pipeline.records.search.search_trial import Trial
@@ -56,7 +56,7 @@ class Draft(Record, frozen=True, kw_only=True):
 class _Advice(Record, frozen=True, kw_only=True):
     """What the judge said of a variant."""
 
-    asked: Asked
+    asked: ModelCall
     change: str | None
 
 
@@ -66,7 +66,7 @@ class _Plan(Record, frozen=True, kw_only=True):
     number: int
     parent: Trial
     change: str | None
-    judged: Asked | None
+    judged: ModelCall | None
     """By the first attempt that its advice was asked for."""
 
 
@@ -140,7 +140,7 @@ class _Writer:
         prompt = render("judge", self._scene.values(item[1]))
         request = self._request(prompt, prompt.messages, 0)
         answer = self._answers.of(request)
-        found = read_change(answer) if isinstance(answer, Answer) else answer
+        found = read_change(answer) if isinstance(answer, ModelAnswer) else answer
         asked = _asked(self._scene.agent, "judge", request, answer, found)
         return _Advice(asked=asked, change=found if isinstance(found, str) else None)
 
@@ -165,7 +165,7 @@ class _Writer:
         return _draft(plan, found, tuple(asked))
 
     def _read(
-        self, answer: Answer | NoAnswer, plan: _Plan, includes: Sequence[str]
+        self, answer: ModelAnswer | NoAnswer, plan: _Plan, includes: Sequence[str]
     ) -> str | Unusable | NoAnswer:
         if isinstance(answer, NoAnswer):
             return answer
@@ -195,9 +195,9 @@ class _Writer:
         )
         return _draft(plan, spent, (plan.judged,) if plan.judged is not None else ())
 
-    def _request(self, prompt: Prompt, messages: tuple[Message, ...], number: int) -> Request:
+    def _request(self, prompt: Prompt, messages: tuple[Message, ...], number: int) -> ModelRequest:
         agent = self._scene.agent
-        return Request(
+        return ModelRequest(
             base_url=agent.base_url,
             model=agent.model,
             temperature=agent.temperature,
@@ -213,7 +213,7 @@ def _has_source(scene: Scene, trial: Trial) -> bool:
     return implementation is not None and implementation.call is None
 
 
-def _draft(plan: _Plan, found: str | Unusable | NoAnswer, asked: tuple[Asked, ...]) -> Draft:
+def _draft(plan: _Plan, found: str | Unusable | NoAnswer, asked: tuple[ModelCall, ...]) -> Draft:
     attempt = Attempt(
         number=plan.number,
         parent=plan.parent.variant.id,
@@ -227,11 +227,15 @@ def _draft(plan: _Plan, found: str | Unusable | NoAnswer, asked: tuple[Asked, ..
 
 
 def _asked(
-    agent: Agent, role: Role, request: Request, answer: Answer | NoAnswer, found: str | Unusable | NoAnswer
-) -> Asked:
+    agent: Agent,
+    role: Role,
+    request: ModelRequest,
+    answer: ModelAnswer | NoAnswer,
+    found: str | Unusable | NoAnswer,
+) -> ModelCall:
     """What is recorded of a question."""
-    known = answer if isinstance(answer, Answer) else None
-    return Asked(
+    known = answer if isinstance(answer, ModelAnswer) else None
+    return ModelCall(
         role=role,
         template=request.template,
         model=(known.model if known is not None else None) or agent.model,
@@ -247,7 +251,7 @@ def _asked(
     )
 
 
-def _cost(agent: Agent, answer: Answer | None) -> float | None:
+def _cost(agent: Agent, answer: ModelAnswer | None) -> float | None:
     if agent.price is None or answer is None:
         return None
     if answer.prompt_tokens is None or answer.completion_tokens is None:

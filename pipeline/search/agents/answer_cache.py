@@ -7,7 +7,7 @@ to read. A round that is run again asks only what was not answered before.
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.records.search.model_attempt import Answer, Request
+from pipeline.records.search.model_attempt import ModelAnswer, ModelRequest
 from pipeline.search.agents.chat_client import Client, NoAnswer
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 
@@ -26,7 +26,7 @@ class Answers:
         """How many were there already."""
         self.received = 0
 
-    def of(self, request: Request) -> Answer | NoAnswer:
+    def of(self, request: ModelRequest) -> ModelAnswer | NoAnswer:
         """The answer to a request.
 
         Raises
@@ -38,17 +38,17 @@ class Answers:
         """
         entry = request.entry
         bring_entries(self._root, STAGE, [entry])
-        kept = find_entry(self._root, STAGE, entry, Answer)
+        kept = find_entry(self._root, STAGE, entry, ModelAnswer)
         if kept is not None:
             self.kept += 1
             return kept
         answer = self._client().ask(request)
-        if isinstance(answer, Answer):
+        if isinstance(answer, ModelAnswer):
             self.received += 1
             self._keep(answer)
         return answer
 
-    def _keep(self, answer: Answer) -> None:
+    def _keep(self, answer: ModelAnswer) -> None:
         parts = [f"# {message.role}\n\n{message.content}\n" for message in answer.request.messages]
         with new_entry(self._root, STAGE, answer.request.entry) as folder:
             (folder / PROMPT).write_text("\n".join(parts))

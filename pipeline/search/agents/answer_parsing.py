@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from pipeline.records.record import Record
-from pipeline.records.search.model_attempt import Answer, AnswerOutcome
+from pipeline.records.search.model_attempt import AnswerOutcome, ModelAnswer
 
 LANGUAGES = {
     "cpp": frozenset({"cpp", "c++", "cc", "cxx", "c"}),
@@ -41,7 +41,7 @@ class Unusable(Record, frozen=True, kw_only=True):
     reason: str
 
 
-def read_source(answer: Answer, backend: str, includes: Collection[str]) -> str | Unusable:
+def read_source(answer: ModelAnswer, backend: str, includes: Collection[str]) -> str | Unusable:
     """The source in an answer of the coder; `includes` are the files in quotes that it may include."""
     text = _without_thought(answer)
     if isinstance(text, Unusable):
@@ -76,7 +76,7 @@ def _problem(language: str, source: str, backend: str, includes: Collection[str]
     return None
 
 
-def read_change(answer: Answer) -> str | Unusable:
+def read_change(answer: ModelAnswer) -> str | Unusable:
     """The one change in an answer of the judge."""
     text = _without_thought(answer)
     if isinstance(text, Unusable):
@@ -90,7 +90,7 @@ def read_change(answer: Answer) -> str | Unusable:
     return Unusable(outcome=AnswerOutcome.NO_CHANGE, reason="no line that begins with CHANGE:")
 
 
-def _without_thought(answer: Answer) -> str | Unusable:
+def _without_thought(answer: ModelAnswer) -> str | Unusable:
     """What was said, without what a reasoning model thought aloud."""
     if answer.refusal is not None or answer.finish == "content_filter":
         said = " ".join((answer.refusal or "its content filter").split())[:200]

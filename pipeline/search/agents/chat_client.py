@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record
-from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Request
+from pipeline.records.search.model_attempt import AnswerOutcome, ModelAnswer, ModelRequest
 from pipeline.search.agents.api_key import Key
 from pipeline.search.agents.chat_protocol import Completion, read_completion
 
@@ -72,7 +72,7 @@ class Client:
         """Close its connections."""
         self._client.close()
 
-    def ask(self, request: Request) -> Answer | NoAnswer:
+    def ask(self, request: ModelRequest) -> ModelAnswer | NoAnswer:
         """Ask, and again where it may help.
 
         Raises
@@ -101,7 +101,7 @@ class Client:
             raise AgentError(f"{agent.base_url}: {reason}")
         return NoAnswer(outcome=last.outcome, reason=reason, tries=number)
 
-    def _try(self, request: Request) -> Completion:
+    def _try(self, request: ModelRequest) -> Completion:
         with self._told():
             content = self._send(request)
         found = read_completion(content)
@@ -117,7 +117,7 @@ class Client:
             completion_tokens=found.completion_tokens,
         )
 
-    def _send(self, request: Request) -> bytes:
+    def _send(self, request: ModelRequest) -> bytes:
         """The response's bytes; read piece by piece, because one that drips would never time out."""
         deadline = time.monotonic() + self._agent.seconds_at_most
         parameters = _parameters(request, self._agent)
@@ -218,7 +218,7 @@ def _open(agent: Agent, key: Key) -> "openai.OpenAI":
     )
 
 
-def _parameters(request: Request, agent: Agent) -> dict[str, Any]:
+def _parameters(request: ModelRequest, agent: Agent) -> dict[str, Any]:
     """What the protocol calls them."""
     parameters: dict[str, Any] = {
         "model": request.model,
@@ -231,8 +231,8 @@ def _parameters(request: Request, agent: Agent) -> dict[str, Any]:
     return parameters
 
 
-def _answer(request: Request, found: Completion, seconds: float, tries: int) -> Answer:
-    return Answer(
+def _answer(request: ModelRequest, found: Completion, seconds: float, tries: int) -> ModelAnswer:
+    return ModelAnswer(
         request=request,
         model=found.model,
         text=found.text,

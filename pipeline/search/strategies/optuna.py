@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pipeline.records.configuration.search_settings import ObjectiveName
-from pipeline.records.limits import at_least
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
+from pipeline.records.validation import at_least
 from pipeline.search.sampling.lattice_study import Judge, Plan, Values, ask
 from pipeline.search.sampling.samplers import Sampler, Setting
 from pipeline.search.spaces.lattice import Field

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.record import Record
-from pipeline.records.results.tracked import Counts
+from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.runs.run_writing import (
     RESULT,
     SLOT,
@@ -45,7 +45,7 @@ class LoggedRuns(Record, frozen=True, kw_only=True):
 
     runs: dict[str, str]
     """Slot -> run id."""
-    counts: Counts
+    counts: TrackedCounts
 
 
 class IngestLedger:
@@ -85,7 +85,7 @@ def log_runs(
 def log_wanted(store: MlflowStore, wanted: WantedRuns, place: RunContext, ledger: IngestLedger) -> LoggedRuns:
     """The same, without laying out runs of which all are there."""
     if not wanted.lines:
-        return LoggedRuns(runs={}, counts=Counts())
+        return LoggedRuns(runs={}, counts=TrackedCounts())
     ledger.check()
     known = _known_runs(store, place) if wanted.known is None else wanted.known
     missing = [line for line in wanted.lines if _same(line, known.get(line.slot, [])) is None]
@@ -111,7 +111,7 @@ def log_wanted(store: MlflowStore, wanted: WantedRuns, place: RunContext, ledger
     kinds = [kind for _, kind in done]
     if kinds.count("same") < len(kinds):
         _clear_away(store, place)
-    counts = Counts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
+    counts = TrackedCounts(new=kinds.count("new"), same=kinds.count("same"), replaced=kinds.count("replaced"))
     logged = {line.slot: identity for line, (identity, _) in zip(wanted.lines, done, strict=True)}
     return LoggedRuns(runs=logged, counts=counts)
 
@@ -122,9 +122,9 @@ def _can_insert(store: MlflowStore, place: RunContext) -> bool:
     return local_folder(location) is not None and mlflow_database.is_supported(store)
 
 
-def add_up(parts: Sequence[Counts]) -> Counts:
+def add_up(parts: Sequence[TrackedCounts]) -> TrackedCounts:
     """The sum of several tasks' counts."""
-    return Counts(
+    return TrackedCounts(
         new=sum(part.new for part in parts),
         same=sum(part.same for part in parts),
         replaced=sum(part.replaced for part in parts),

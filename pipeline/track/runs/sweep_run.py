@@ -9,7 +9,7 @@ from pipeline.performance import quantities
 from pipeline.records.layout import entry_path
 from pipeline.records.record import Record, to_json
 from pipeline.records.results.aggregated import Summary, Winner
-from pipeline.records.results.tracked import Links, TaskLinks
+from pipeline.records.results.tracked import TaskLinks, TrackingLinks
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.run_writing import put_artifacts, tag_run
 from pipeline.track.stores.mlflow_store import MlflowStore
@@ -32,7 +32,7 @@ class SweepRun(Record, frozen=True, kw_only=True):
     """The tables that aggregate wrote."""
     root: Path
     """The artifact store."""
-    links: Links | None = None
+    links: TrackingLinks | None = None
 
 
 def open_sweep(store: MlflowStore, sweep: SweepRun) -> str:

@@ -6,7 +6,7 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, source_files
 from pipeline.backends.cuda.compilation import SOURCES
 from pipeline.backends.cuda.emulator import load_emulated
-from pipeline.records.configuration.kernel import Implementation, Launch, Tensor
+from pipeline.records.configuration.kernel import Implementation, LaunchFormulas, Tensor
 from pipeline.records.planning.problem import Problem
 from pipeline.records.results.variant import Variant
 from tests.backends.triton.triton_jobs import ROOT, declared_problem, kernel, target
@@ -40,7 +40,7 @@ def written_job(folder, source, *, hardware="h200", launch=None, size=64, entry=
         backend="cuda",
         source="written.cu",
         entry=entry,
-        launch=launch or Launch(grid=("ceil_div(n, 64)",), block=(64,)),
+        launch=launch or LaunchFormulas(grid=("ceil_div(n, 64)",), block=(64,)),
         origin="this test",
         licence="Apache-2.0",
     )

@@ -17,7 +17,7 @@ from pipeline.backends.machine_code import sass
 from pipeline.backends.machine_code.cubin_resources import kernel_resources
 from pipeline.backends.machine_code.nvidia_tools import tools
 from pipeline.plan.config.semantics import check
-from pipeline.records.configuration.kernel import Launch
+from pipeline.records.configuration.kernel import LaunchFormulas
 from pipeline.records.errors import ConfigError, FormulaError, ToolchainError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest
@@ -58,7 +58,7 @@ def dumped(cubin: Path, kernel: str) -> dict[str, int]:
 @pytest.mark.parametrize("hardware", ["a100", "rtx4090", "h100", "b200"])
 def test_facts_are_those_of_cuobjdump(tmp_path: Path, hardware: str):
     """Registers, stack and shared memory; the latter without what the system reserves from sm_90 on."""
-    launch = Launch(grid=(1,), block=(64,), shared_memory="4 * n")
+    launch = LaunchFormulas(grid=(1,), block=(64,), shared_memory="4 * n")
     result = compiled(tmp_path, hardware=hardware, launch=launch)
     assert isinstance(result, Compiled), result
     cubin = tmp_path / "out" / result.artifact
@@ -163,12 +163,15 @@ def test_errors_of_the_source(tmp_path: Path, source: str, text: str):
 @pytest.mark.parametrize(
     ("launch", "text"),
     [
-        (Launch(grid=(1,), block=(2048,)), "threads of a block: got 2048, sm_90 has 1024"),
-        (Launch(grid=(1,), block=(64,), shared_memory=240000), "shared memory: got 240144, sm_90 has 232448"),
-        (Launch(grid=(1,), block=("n - 64",)), "threads of a block: got 0, expected at least 1"),
+        (LaunchFormulas(grid=(1,), block=(2048,)), "threads of a block: got 2048, sm_90 has 1024"),
+        (
+            LaunchFormulas(grid=(1,), block=(64,), shared_memory=240000),
+            "shared memory: got 240144, sm_90 has 232448",
+        ),
+        (LaunchFormulas(grid=(1,), block=("n - 64",)), "threads of a block: got 0, expected at least 1"),
     ],
 )
-def test_launches_that_the_driver_would_refuse(tmp_path: Path, launch: Launch, text: str):
+def test_launches_that_the_driver_would_refuse(tmp_path: Path, launch: LaunchFormulas, text: str):
     """Known without a driver."""
     result = compiled(tmp_path, launch=launch)
     assert isinstance(result, Failure)
@@ -212,7 +215,7 @@ def test_geometry_on_other_dimensions():
 )
 def test_wrong_formulas(tmp_path: Path, shared: str, text: str):
     """A line that names the formula."""
-    job = written_job(tmp_path, PLAIN, launch=Launch(grid=(1,), block=(64,), shared_memory=shared))
+    job = written_job(tmp_path, PLAIN, launch=LaunchFormulas(grid=(1,), block=(64,), shared_memory=shared))
     with pytest.raises(FormulaError, match=text):
         geometry_of(job, {"n": 64})
 
@@ -222,8 +225,11 @@ def test_wrong_formulas(tmp_path: Path, shared: str, text: str):
     [
         ({"launch": None}, r"implementations.cuda: missing key 'launch' with backend: cuda"),
         ({"backend": "triton"}, r"implementations.cuda: 'launch' stands only with backend: cuda"),
-        ({"launch": Launch(grid=(), block=(1,))}, r"cuda.launch.grid: expected 1 to 3 axes, got 0"),
-        ({"launch": Launch(grid=(1,), block=("n (",))}, r"cuda.launch.block\[0\]: `n \(`: not an expression"),
+        ({"launch": LaunchFormulas(grid=(), block=(1,))}, r"cuda.launch.grid: expected 1 to 3 axes, got 0"),
+        (
+            {"launch": LaunchFormulas(grid=(1,), block=("n (",))},
+            r"cuda.launch.block\[0\]: `n \(`: not an expression",
+        ),
     ],
 )
 def test_wrong_declarations(changes: dict, text: str):

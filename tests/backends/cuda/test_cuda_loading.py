@@ -14,7 +14,7 @@ from pipeline.backends.abi import Abi
 from pipeline.backends.backend import LaunchError
 from pipeline.backends.cuda import loading
 from pipeline.backends.registry import backend
-from pipeline.records.configuration.kernel import Launch
+from pipeline.records.configuration.kernel import LaunchFormulas
 from tests.backends.cuda.cuda_jobs import declared_job, written_job
 from tests.paths import ROOT
 
@@ -142,7 +142,7 @@ def test_much_shared_memory_is_asked_for(driver, cubin):
 
 def test_clusters(driver, cubin, tmp_path):
     """Formulas count the grid in blocks, cuda-core in clusters."""
-    formulas = Launch(grid=("ceil_div(n, 16)",), block=(16,), cluster=(2,))
+    formulas = LaunchFormulas(grid=("ceil_div(n, 16)",), block=(16,), cluster=(2,))
     launch = loading.load_on_device(written_job(tmp_path, "", launch=formulas), cubin)
     launch({"x": torch.zeros(64), "y": torch.zeros(64)})
     ((_, configuration, _, _),) = driver.launches()

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from pipeline.backends.backend import LaunchError
-from pipeline.records.configuration.kernel import Launch
+from pipeline.records.configuration.kernel import LaunchFormulas
 from tests.backends.cuda.cuda_jobs import ROOT, emulated, written_job
 
-SHARED = Launch(grid=(1,), block=(64,), shared_memory="4 * n")
+SHARED = LaunchFormulas(grid=(1,), block=(64,), shared_memory="4 * n")
 PRELUDE = 'extern "C" __global__ void kernel(const float* x, float* y, long long n)'
 
 
@@ -84,7 +84,7 @@ def test_shared_memory_is_not_zero(tmp_path):
     y[i] = still[threadIdx.x] + 0 * moving[threadIdx.x];
     still[threadIdx.x] = moving[threadIdx.x] = 0;
     """
-    launch = Launch(grid=(2,), block=(64,), shared_memory=256)
+    launch = LaunchFormulas(grid=(2,), block=(64,), shared_memory=256)
     assert run(launch_of(tmp_path, body, launch=launch, size=128), 128).isnan().all()
 
 
@@ -163,7 +163,7 @@ def test_matrix_instruction_by_elements(tmp_path, name):
     for (int e = 0; e < 4; ++e) y[(e < 2 ? group : group + 8) * 8 + in_group * 2 + (e & 1)] = d[e];
     """
     before = MATRIX.replace("TYPE", f'"{name}"')
-    launch = launch_of(tmp_path, body, before=before, launch=Launch(grid=(1,), block=(32,)), size=320)
+    launch = launch_of(tmp_path, body, before=before, launch=LaunchFormulas(grid=(1,), block=(32,)), size=320)
     y = torch.full((320,), -1.0)
     bits = torch.cat([a.flatten(), b.flatten()]).view(torch.float32)
     launch({"x": torch.cat([bits, c.flatten()]), "y": y})
@@ -185,7 +185,7 @@ def test_matrix_loads(tmp_path):
     y[threadIdx.x] = 100 * (plain & 0xFFFF) + (plain >> 16);
     y[32 + threadIdx.x] = 100 * (turned & 0xFFFF) + (turned >> 16);
     """
-    y = run(launch_of(tmp_path, body, launch=Launch(grid=(1,), block=(32,))))
+    y = run(launch_of(tmp_path, body, launch=LaunchFormulas(grid=(1,), block=(32,))))
     lane = torch.arange(32)
     plain = 8 * (lane // 4) + 2 * (lane % 4)
     turned = 16 * (lane % 4) + lane // 4

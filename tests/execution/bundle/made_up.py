@@ -17,7 +17,13 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Interval, Profiled, ProfileOutput, ProfileRecord, Timing
+from pipeline.records.results.profiled import (
+    ConfidenceInterval,
+    Profiled,
+    ProfileOutput,
+    ProfileRecord,
+    Timing,
+)
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages.generate import generate
@@ -130,7 +136,9 @@ class _Maker:
         return self._put("verify", record, {})
 
     def profiled(self, variant: Variant) -> ProfileRecord:
-        median = Interval(value=self._seconds, low=self._seconds, high=self._seconds, confidence=0.95)
+        median = ConfidenceInterval(
+            value=self._seconds, low=self._seconds, high=self._seconds, confidence=0.95
+        )
         timing = Timing(
             samples=(self._seconds,) * 3,
             median=median,

@@ -10,7 +10,7 @@ from pipeline.execution.bundle.archive import Bundle
 from pipeline.execution.bundle.validation import check
 from pipeline.records.errors import BundleError, StoreError
 from pipeline.records.layout import output_path
-from pipeline.records.origin import Origin
+from pipeline.records.provenance import Origin
 from pipeline.records.record import read_record
 from pipeline.records.results.compiled import CompileRecord
 from pipeline.records.results.profiled import ProfileOutput, ProfileRecord

@@ -9,7 +9,7 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.results.collection import Result
 from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Comparison, Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.profiled import Comparison, ConfidenceInterval, Profiled, ProfileRecord, Timing
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import Verified, VerifyRecord, WhereRun
 
@@ -75,12 +75,12 @@ def profiled(*, low: float, value: float, high: float, seconds: float) -> Profil
     """A measurement against eager."""
     timing = Timing(
         samples=(seconds,) * 3,
-        median=Interval(value=seconds, low=seconds, high=seconds, confidence=0.95),
+        median=ConfidenceInterval(value=seconds, low=seconds, high=seconds, confidence=0.95),
         calls_per_batch=1,
         setup_seconds=0.1,
         first_call_seconds=0.1,
     )
-    speedup = Interval(value=value, low=low, high=high, confidence=0.95)
+    speedup = ConfidenceInterval(value=value, low=low, high=high, confidence=0.95)
     return Profiled(
         timing=timing,
         comparisons=(Comparison(baseline="eager", timing=timing, speedup=speedup, verdict="faster"),),

@@ -9,7 +9,7 @@ import msgspec
 from pipeline.interop.dataset.dataset_card import ExportCounts
 from pipeline.interop.dataset.dataset_export import ExportSelection, export
 from pipeline.interop.dataset.redaction import Redactor
-from pipeline.interop.dataset.row_schema import Row
+from pipeline.interop.dataset.row_schema import DatasetRow
 from pipeline.interop.dataset.source_texts import Licensing, SourceTextReader
 from pipeline.plan.config.declared import declared_kernels
 from pipeline.records.layout import output_path, spec_path
@@ -42,9 +42,11 @@ def exported(root: Path, out: Path, **wanted: Any) -> ExportCounts:
     )
 
 
-def rows(out: Path) -> list[Row]:
+def rows(out: Path) -> list[DatasetRow]:
     """As they were written, each field checked."""
-    return [msgspec.json.decode(line, type=Row) for line in (out / "rows.jsonl").read_bytes().splitlines()]
+    return [
+        msgspec.json.decode(line, type=DatasetRow) for line in (out / "rows.jsonl").read_bytes().splitlines()
+    ]
 
 
 def plain(out: Path, table: str = "rows") -> list[dict]:

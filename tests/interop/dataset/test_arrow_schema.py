@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pipeline.interop.dataset.row_schema import File, Pair, Row
+from pipeline.interop.dataset.row_schema import DatasetRow, File, PlatformPair
 from pipeline.interop.dataset.table_files import arrow_schema
 from pipeline.records.record import Record
 
@@ -41,7 +41,7 @@ def test_types_and_what_may_be_absent() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [Row, Pair, File])
+@pytest.mark.parametrize("kind", [DatasetRow, PlatformPair, File])
 def test_the_tables_have_one(kind: type[Record]) -> None:
     """Every field of them."""
     assert arrow_schema(kind).names == list(kind.__struct_fields__)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.interop.dataset import table_files
-from pipeline.interop.dataset.row_schema import Row
+from pipeline.interop.dataset.row_schema import DatasetRow
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import output_path
 from pipeline.records.outcome import Outcome
@@ -222,4 +222,4 @@ def test_equal_results_of_two_experiments_are_one_row(tmp_path: Path) -> None:
     (path.parent / "other-1.json").write_bytes(msgspec.json.encode(other))
     exported(root, tmp_path / "two")
     assert [row.id for row in rows(tmp_path / "one")] == [row.id for row in rows(tmp_path / "two")]
-    assert isinstance(rows(tmp_path / "two")[0], Row)
+    assert isinstance(rows(tmp_path / "two")[0], DatasetRow)

@@ -6,14 +6,14 @@ import msgspec
 
 from pipeline.interop.dataset.dataset_rows import trace_of
 from pipeline.interop.dataset.redaction import Redactor
-from pipeline.records.search.model_attempt import Answer, AnswerOutcome, Asked, Attempt, Request
+from pipeline.records.search.model_attempt import AnswerOutcome, Attempt, ModelAnswer, ModelCall, ModelRequest
 from pipeline.store.entries import new_entry, put_record
 from tests.search.agents.making import NOBODY, request
 
 
-def attempt_of(asked: Request) -> Attempt:
+def attempt_of(asked: ModelRequest) -> Attempt:
     """One question, whose answer was used."""
-    question = Asked(
+    question = ModelCall(
         role="coder",
         template=asked.template,
         model="scripted",
@@ -29,9 +29,9 @@ def attempt_of(asked: Request) -> Attempt:
     )  # fmt: skip
 
 
-def keep(root: Path, asked: Request, text: str) -> None:
+def keep(root: Path, asked: ModelRequest, text: str) -> None:
     """The answer in the store."""
-    answer = Answer(
+    answer = ModelAnswer(
         request=asked, model="scripted", text=text, refusal=None, finish="stop", prompt_tokens=10,
         completion_tokens=None, seconds=0.5, tries=1, created="2026-01-01T00:00:00+00:00",
     )  # fmt: skip

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from pipeline.interop.dataset.platform_pairs import PairCollector
-from pipeline.interop.dataset.row_schema import Row
+from pipeline.interop.dataset.row_schema import DatasetRow
 from tests.interop.dataset.made_up import exported, ours, plain, rows, sample
 
 
 @pytest.fixture(scope="module")
-def row(tmp_path_factory: pytest.TempPathFactory) -> Row:
+def row(tmp_path_factory: pytest.TempPathFactory) -> DatasetRow:
     """One that was measured."""
     folder = tmp_path_factory.mktemp("pairs")
     ours(folder / "artifacts")
@@ -19,19 +19,19 @@ def row(tmp_path_factory: pytest.TempPathFactory) -> Row:
     return rows(folder / "out")[0]
 
 
-def other(row: Row, identity: str, **changes: object) -> Row:
+def other(row: DatasetRow, identity: str, **changes: object) -> DatasetRow:
     """The same problem elsewhere."""
     return msgspec.structs.replace(row, id=identity, **changes)  # type: ignore[arg-type]
 
 
-def slower(row: Row, identity: str) -> Row:
+def slower(row: DatasetRow, identity: str) -> DatasetRow:
     """Twice as slow."""
     assert row.measurement is not None
     seconds = msgspec.structs.replace(row.measurement.seconds, value=2 * row.measurement.seconds.value)
     return other(row, identity, measurement=msgspec.structs.replace(row.measurement, seconds=seconds))
 
 
-def test_the_best_of_each_platform(row: Row) -> None:
+def test_the_best_of_each_platform(row: DatasetRow) -> None:
     """The fastest that was measured; where nothing was, the default; else the first."""
     pairs = PairCollector()
     cuda = {"backend": "cuda", "kind": "cuda", "measurement": None}
@@ -55,7 +55,7 @@ def test_the_best_of_each_platform(row: Row) -> None:
     )
 
 
-def test_other_problems_are_no_pair(row: Row) -> None:
+def test_other_problems_are_no_pair(row: DatasetRow) -> None:
     """Equal names, other dimensions."""
     pairs = PairCollector()
     pairs.add(row, default=True)

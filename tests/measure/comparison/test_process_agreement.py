@@ -16,18 +16,20 @@ from pipeline.measure.comparison.process_agreement import (
     of_one,
     wanted,
 )
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from tests.measure.problems import SETTINGS, settings
 
 TRIALS = 200
 
 
-def ratio(value: float, low: float, high: float) -> Interval:
+def ratio(value: float, low: float, high: float) -> ConfidenceInterval:
     """Of a speed-up."""
-    return Interval(value=value, low=low, high=high, confidence=0.95)
+    return ConfidenceInterval(value=value, low=low, high=high, confidence=0.95)
 
 
-def measured(generator: np.random.Generator, truth: float, between: float) -> tuple[Interval, float]:
+def measured(
+    generator: np.random.Generator, truth: float, between: float
+) -> tuple[ConfidenceInterval, float]:
     """Speed-up and detectable effect of a pair of processes that differ by their places as well."""
     place = math.exp(between * generator.standard_normal())
     ours = np.exp(0.01 * generator.standard_normal(12)) / (truth * place)
@@ -35,7 +37,9 @@ def measured(generator: np.random.Generator, truth: float, between: float) -> tu
     return statistics.speedup(ours, theirs, 0.95), statistics.minimum_detectable(ours, theirs, 0.95)
 
 
-def speedups(generator: np.random.Generator, truth: float, between: float, count: int) -> list[Interval]:
+def speedups(
+    generator: np.random.Generator, truth: float, between: float, count: int
+) -> list[ConfidenceInterval]:
     """Of so many processes."""
     return [measured(generator, truth, between)[0] for _ in range(count)]
 
@@ -66,7 +70,7 @@ def test_one_process_is_told_as_it_is() -> None:
         ([ratio(1.04, 1.03, 1.05), ratio(1.0, 0.99, 1.01), ratio(0.97, 0.96, 0.98)], "indistinguishable"),
     ],
 )
-def test_one_process_calls_no_small_difference(several: list[Interval], said: str) -> None:
+def test_one_process_calls_no_small_difference(several: list[ConfidenceInterval], said: str) -> None:
     """Where it lies may be all of it; three of them know."""
     assert called(several) == said
 
@@ -146,7 +150,7 @@ def test_what_is_detectable_is_detected() -> None:
         ([], 1),
     ],
 )
-def test_small_differences_ask_for_more(found: list[Interval], asked: int) -> None:
+def test_small_differences_ask_for_more(found: list[ConfidenceInterval], asked: int) -> None:
     """Only what may be an effect of places has to be seen again."""
     assert wanted(found, settings(processes_at_least=1, processes_at_most=3)) == asked
 

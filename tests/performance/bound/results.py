@@ -7,7 +7,7 @@ from pipeline.records.planning.specs import TaskRow
 from pipeline.records.results.collection import Result
 from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Interval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.profiled import ConfidenceInterval, Profiled, ProfileRecord, Timing
 from pipeline.records.results.variant import Variant
 from tests.report.sample_run import PROVENANCE
 
@@ -63,7 +63,7 @@ def facts(**changes: Any) -> StaticFacts:
 
 def profiled(row: TaskRow, seconds: float, **changes: Any) -> Profiled:
     """A measurement under the ceilings above."""
-    interval = Interval(value=seconds, low=seconds, high=seconds, confidence=0.95)
+    interval = ConfidenceInterval(value=seconds, low=seconds, high=seconds, confidence=0.95)
     timing = Timing(
         samples=(seconds,), median=interval, calls_per_batch=1, setup_seconds=0.0, first_call_seconds=seconds
     )

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pipeline.records.outcome import Outcome
-from pipeline.records.results.tracked import Counts, Links, TaskLinks, Tracked, TrackOutput
+from pipeline.records.results.tracked import TaskLinks, Tracked, TrackedCounts, TrackingLinks, TrackOutput
 from pipeline.report.page.rendering import embedded
 from pipeline.stages import aggregate, report
 from pipeline.store.atomic import write_atomic
@@ -247,7 +247,7 @@ def test_nothing_failed(tmp_path):
 def test_links_to_the_tracking_ui(tmp_path):
     """Where results were logged before, the page links to the UI; the links load nothing."""
     charts = "http://127.0.0.1:5000/#/experiments/1/runs"
-    links = Links(
+    links = TrackingLinks(
         charts=charts,
         compiled=None,
         sweep=f"{charts}/s",
@@ -260,8 +260,8 @@ def test_links_to_the_tracking_ui(tmp_path):
         uri="sqlite",
         experiments={},
         sweep="s",
-        measured=Counts(),
-        compiled=Counts(),
+        measured=TrackedCounts(),
+        compiled=TrackedCounts(),
         champions=(),
         links=links,
         seconds=1,

@@ -9,7 +9,7 @@ from pipeline.records.configuration.kernel import Constraint, Implementation, Tu
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.collection import Collected, Result
-from pipeline.records.results.profiled import Interval, Timing
+from pipeline.records.results.profiled import ConfidenceInterval, Timing
 from pipeline.report.tables.ablation_table import Ablation, ablation_table, find_ablations
 from tests.report.sample_run import CPP
 
@@ -60,7 +60,7 @@ def slowed(result: Result, factor: float, *, keep: bool) -> Result:
     assert result.profiled is not None
 
     def timing(of: Timing) -> Timing:
-        median = Interval(
+        median = ConfidenceInterval(
             value=of.median.value * factor,
             low=of.median.low * factor,
             high=of.median.high * factor,
@@ -199,6 +199,6 @@ def test_one_process_each_tells_no_small_worth(
             technique="unrolling",
             changed=(),
             along=(),
-            ratio=Interval(value=ratio, low=ratio - 0.01, high=ratio + 0.01, confidence=0.95),
+            ratio=ConfidenceInterval(value=ratio, low=ratio - 0.01, high=ratio + 0.01, confidence=0.95),
         )
         assert found.verdict == said

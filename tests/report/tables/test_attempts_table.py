@@ -4,13 +4,13 @@ import msgspec
 
 from pipeline.records.results.collection import Collected
 from pipeline.records.results.variant import Generated
-from pipeline.records.search.model_attempt import AnswerOutcome, Asked, Attempt, Template
+from pipeline.records.search.model_attempt import AnswerOutcome, Attempt, ModelCall, Template
 from pipeline.report.tables.attempts_table import agent_uses, attempts_table, together
 from pipeline.search.trial_diagnosis import _row as row_of
 from tests.search.agents.making import agent, spec
 
 CODER = Template(name="coder", version="7", digest="d")
-ANSWERED = Asked(
+ANSWERED = ModelCall(
     role="coder",
     template=CODER,
     model="m",
@@ -23,7 +23,7 @@ ANSWERED = Asked(
     seconds=2.0,
     tries=1,
 )
-BUSY = Asked(
+BUSY = ModelCall(
     role="coder",
     template=CODER,
     model="m",

@@ -49,7 +49,7 @@ def test_confined_child(tmp_path: Path) -> None:
     elif outside.is_relative_to("/tmp"):  # there it writes to a layer of its own, which nobody else sees
         escaped -= {"write outside", "create outside", "remove", "truncate", "permissions"}
     if landlock.version() < 6:
-        escaped -= {"signal to the owner", "signal to the keeper"}
+        escaped -= {"signal to the owner", "signal to the supervisor"}
     assert escaped == set()
     assert outside.read_text() == "text"
     assert outside.stat().st_mode == mode

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from pipeline.sandbox.observation import process_state
-from pipeline.sandbox.observation.module_copy import private as copy_of
+from pipeline.sandbox.observation.module_copy import module_copy as copy_of
 from pipeline.verify.harness.in_place import process
 from tests.paths import ROOT
 

@@ -105,9 +105,10 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
 def test_few_descriptors_are_told(tmp_path: Path) -> None:
     """In a process of its own, whose limit is low."""
     code = (
-        "import resource; from pathlib import Path; from pipeline.sandbox.processes import machine_resources\n"
+        "import resource; from pathlib import Path\n"
+        "from pipeline.sandbox.processes import machine_resources\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))\n"
-        f"resources.require(Path({str(tmp_path)!r}))"
+        f"machine_resources.require(Path({str(tmp_path)!r}))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (
@@ -119,7 +120,8 @@ def test_few_descriptors_are_told(tmp_path: Path) -> None:
 def test_threads_that_look_at_once(tmp_path: Path) -> None:
     """Their processes do not wait for each other's: verify's two workers looked together and never ended."""
     code = (
-        "import threading; from pathlib import Path; from pipeline.sandbox.processes import machine_resources\n"
+        "import threading; from pathlib import Path\n"
+        "from pipeline.sandbox.processes import machine_resources\n"
         f"look = lambda: [machine_resources.require(Path({str(tmp_path)!r})) for _ in range(10)]\n"
         "threads = [threading.Thread(target=look) for _ in range(4)]\n"
         "[thread.start() for thread in threads]; [thread.join() for thread in threads]"

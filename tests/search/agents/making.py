@@ -10,10 +10,10 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.outcome import Outcome
 from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import Build, GenerateSpec
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.brief import Brief
-from pipeline.records.search.model_attempt import Attempt, Message, Request, Template
+from pipeline.records.search.model_attempt import Attempt, Message, ModelRequest, Template
 from pipeline.records.search.search_trial import StageOfTrial, Trial
 from tests.search.agents.server import SOURCES
 
@@ -40,9 +40,9 @@ def agent(base_url: str = NOBODY, **settings: object) -> Agent:
     return Agent(base_url=base_url, **{**usual, **settings})  # type: ignore[arg-type]
 
 
-def request(base_url: str = NOBODY, text: str = "Hello", seed: int = 0) -> Request:
+def request(base_url: str = NOBODY, text: str = "Hello", seed: int = 0) -> ModelRequest:
     """A question of the coder."""
-    return Request(
+    return ModelRequest(
         base_url=base_url,
         model="scripted",
         temperature=None,
@@ -79,7 +79,7 @@ def trial(
     seconds = None
     if microseconds is not None:
         value = microseconds * 1e-6
-        seconds = Interval(value=value, low=0.9 * value, high=1.1 * value, confidence=0.95)
+        seconds = ConfidenceInterval(value=value, low=0.9 * value, high=1.1 * value, confidence=0.95)
     failed = None if outcome is Outcome.PASSED else reason or "it failed"
     return Trial(
         variant=variant(source), round=number, stage=stage, outcome=outcome, reason=failed, seconds=seconds

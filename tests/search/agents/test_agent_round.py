@@ -124,9 +124,9 @@ def test_answers_are_paid_for_once(tmp_path: Path) -> None:
 def kept_url(root: Path) -> str:
     """The endpoint that the kept answers came from."""
     from pipeline.records.record import read_record
-    from pipeline.records.search.model_attempt import Answer
+    from pipeline.records.search.model_attempt import ModelAnswer
 
-    return read_record(next(root.glob("store/answers/*/*/record.json")), Answer).request.base_url
+    return read_record(next(root.glob("store/answers/*/*/record.json")), ModelAnswer).request.base_url
 
 
 def test_prompts_and_answers_are_kept_as_files(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from pipeline.records.search.model_attempt import Answer
+from pipeline.records.search.model_attempt import ModelAnswer
 from pipeline.search.agents.answer_parsing import Unusable, read_change, read_source
 from tests.search.agents.making import request
 
 
-def answer(text: str, finish: str | None = "stop", refusal: str | None = None) -> Answer:
+def answer(text: str, finish: str | None = "stop", refusal: str | None = None) -> ModelAnswer:
     """An answer with that text."""
-    return Answer(
+    return ModelAnswer(
         request=request(),
         model=None,
         text=text,
@@ -23,7 +23,7 @@ def answer(text: str, finish: str | None = "stop", refusal: str | None = None) -
     )
 
 
-def block(source: str, fence: str = "cpp") -> Answer:
+def block(source: str, fence: str = "cpp") -> ModelAnswer:
     """An answer with one block of code."""
     return answer(f"Here:\n```{fence}\n{source}\n```\nDone.")
 
@@ -56,7 +56,7 @@ def test_thoughts_do_not_count() -> None:
         (block("x" * 200_001), "too_long", "a source of 200002 characters, expected at most 200000"),
     ],
 )
-def test_unusable_answers_are_typed(given: Answer, outcome: str, reason: str) -> None:
+def test_unusable_answers_are_typed(given: ModelAnswer, outcome: str, reason: str) -> None:
     """Each with its reason."""
     found = read_source(given, "cpp", ())
     assert isinstance(found, Unusable)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.records.errors import AgentError
 from pipeline.records.record import to_json
-from pipeline.records.search.model_attempt import Answer
+from pipeline.records.search.model_attempt import ModelAnswer
 from pipeline.search.agents.api_key import Key, key_of
 from pipeline.search.agents.chat_client import MISSING, Client, NoAnswer
 from tests.search.agents.making import NOBODY, agent, request
@@ -24,7 +24,7 @@ def package(request: pytest.FixtureRequest) -> None:
         pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
 
 
-def ask(*replies: Reply, **settings: object) -> tuple[Answer | NoAnswer, Script, list[float]]:
+def ask(*replies: Reply, **settings: object) -> tuple[ModelAnswer | NoAnswer, Script, list[float]]:
     """Ask once; the answer, the script, and how long was waited between the tries."""
     waits: list[float] = []
     script = Script(coder=replies)
@@ -39,7 +39,7 @@ def ask(*replies: Reply, **settings: object) -> tuple[Answer | NoAnswer, Script,
 def test_an_answer_with_its_counts() -> None:
     """Text, model as the endpoint names it, tokens and seconds; the key goes into the header."""
     answer, script, _ = ask(Reply(text="Good morning"))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ModelAnswer)
     assert (answer.text, answer.model, answer.finish) == ("Good morning", "scripted-scripted", "stop")
     assert (answer.prompt_tokens, answer.completion_tokens, answer.tries) == (3, 3, 1)
     assert script.authorizations == [f"Bearer {CANARY}"]
@@ -57,7 +57,7 @@ def test_the_other_name_of_the_limit() -> None:
 def test_counts_that_are_not_told_are_absent() -> None:
     """No usage, no numbers."""
     answer, _, _ = ask(Reply(text="x", counts=False))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ModelAnswer)
     assert (answer.prompt_tokens, answer.completion_tokens) == (None, None)
 
 
@@ -67,7 +67,7 @@ def test_rate_limits_are_waited_for() -> None:
     date = email.utils.format_datetime(soon, usegmt=True)
     limits = [failing(429, "slow down", Retry_After="1.5"), failing(429, "slow down", Retry_After=date)]
     answer, _, waits = ask(*limits, Reply(text="x"))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ModelAnswer)
     assert answer.tries == 3
     assert waits[0] == 1.5
     assert 0.0 < waits[1] <= 2.0
@@ -163,7 +163,7 @@ def test_no_redirect_takes_the_key_along() -> None:
 def test_an_echoed_key_is_not_kept() -> None:
     """An endpoint that puts the request's headers into its answer: the record holds no key."""
     answer, _, _ = ask(Reply(text="your headers:", echo=True))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ModelAnswer)
     assert "Bearer [key]" in answer.text
     assert CANARY.encode() not in to_json(answer)
 

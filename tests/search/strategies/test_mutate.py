@@ -11,7 +11,7 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.diagnosed import Finding, FindingCode
-from pipeline.records.results.profiled import Interval
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Proposal
 from pipeline.search.proposed_variants import variants_of
@@ -70,7 +70,7 @@ def propose(
 def trials(shop: Workshop, proposals: list[Proposal], seconds: float, *codes: FindingCode) -> list[Trial]:
     """As if all of them had passed; each code with a gain, the first one with the least."""
     made = variants_of(shop.spec, proposals, repository=Path(shop.repository), store=Path(shop.store))
-    median = Interval(value=seconds, low=seconds, high=seconds, confidence=0.95)
+    median = ConfidenceInterval(value=seconds, low=seconds, high=seconds, confidence=0.95)
     findings = tuple(
         Finding(
             code=code, basis="measured", sentence=f"It is {code}.", evidence=(), gain_at_most=1.0 + number

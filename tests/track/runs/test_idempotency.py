@@ -9,7 +9,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.entities import ViewType
 
 from pipeline.records.record import to_json
-from pipeline.records.results.tracked import Counts
+from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.runs.idempotency import log_runs
 from pipeline.track.runs.run_writing import SLOT, RunContext, workload_dataset
 from pipeline.track.runs.task_specs import TrackedTask, read_task
@@ -28,7 +28,7 @@ class Setting(msgspec.Struct):
 
     def log(
         self, runs: Sequence[VariantRun] | None = None, task: str = "t1"
-    ) -> tuple[dict[str, str], Counts]:
+    ) -> tuple[dict[str, str], TrackedCounts]:
         """Ingest; slot -> run id, and the counts."""
         place = RunContext(
             experiment=self.experiment,
@@ -66,7 +66,7 @@ def _changed(run: VariantRun, result: str = "another") -> VariantRun:
 def test_a_new_result_is_a_run(setting: Setting) -> None:
     """Params, metrics, tags and the workload as a dataset arrive, and the run is finished."""
     runs, counts = setting.log()
-    assert counts == Counts(new=3)
+    assert counts == TrackedCounts(new=3)
     wanted = setting.runs[0]
     run = setting.get(runs[wanted.slot])
     assert run.info.status == "FINISHED"
@@ -88,7 +88,7 @@ def test_the_same_result_twice_is_one_run(setting: Setting) -> None:
     """The ids stay."""
     first, _ = setting.log()
     second, counts = setting.log()
-    assert counts == Counts(same=3)
+    assert counts == TrackedCounts(same=3)
     assert second == first
     assert len(setting.found(ViewType.ALL)) == 3
 
@@ -98,7 +98,7 @@ def test_a_changed_result_replaces_its_predecessor(setting: Setting) -> None:
     first, _ = setting.log()
     slot = setting.runs[0].slot
     second, counts = setting.log([_changed(setting.runs[0]), *setting.runs[1:]])
-    assert counts == Counts(same=2, replaced=1)
+    assert counts == TrackedCounts(same=2, replaced=1)
     old, new = setting.get(first[slot]), setting.get(second[slot])
     assert old.info.lifecycle_stage == "deleted"
     assert old.data.tags["superseded_by"] == new.info.run_id
@@ -113,7 +113,7 @@ def test_a_result_that_comes_back_is_the_run_it_was(setting: Setting) -> None:
     slot = setting.runs[0].slot
     second, _ = setting.log([_changed(setting.runs[0])])
     third, counts = setting.log([setting.runs[0]])
-    assert counts == Counts(replaced=1)
+    assert counts == TrackedCounts(replaced=1)
     assert third[slot] == first[slot]
     run = setting.get(third[slot])
     assert run.info.lifecycle_stage == "active"
@@ -127,7 +127,7 @@ def test_what_a_kill_left_half_is_logged_again(setting: Setting) -> None:
     slot = setting.runs[0].slot
     setting.store.client.update_run(first[slot], status="RUNNING")
     second, counts = setting.log()
-    assert counts == Counts(new=1, same=2)
+    assert counts == TrackedCounts(new=1, same=2)
     assert second[slot] != first[slot]
     assert "supersedes" not in setting.get(second[slot]).data.tags
     assert len(setting.found()) == 3
@@ -137,7 +137,7 @@ def test_a_known_run_moves_to_the_task_that_has_it_now(setting: Setting) -> None
     """The links of the new task find it."""
     runs, _ = setting.log(task="t1")
     _, counts = setting.log(task="t2")
-    assert counts == Counts(same=3)
+    assert counts == TrackedCounts(same=3)
     assert {setting.get(run).data.tags["task"] for run in runs.values()} == {"t2"}
 
 
@@ -146,7 +146,7 @@ def test_more_runs_than_a_page_are_found(setting: Setting, monkeypatch: pytest.M
     monkeypatch.setattr("pipeline.track.runs.idempotency.PAGE", 2)
     setting.log()
     _, counts = setting.log()
-    assert counts == Counts(same=3)
+    assert counts == TrackedCounts(same=3)
 
 
 def test_awkward_names_and_long_values_are_logged(setting: Setting) -> None:

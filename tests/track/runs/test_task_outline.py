@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.results.tracked import Counts
+from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.ingest import ingest
 from pipeline.track.runs import task_outline
 from pipeline.track.runs.task_specs import read_task
@@ -35,9 +35,9 @@ def test_only_a_task_that_changed_is_laid_out(logged: MlflowStore, monkeypatch: 
     monkeypatch.setattr(task_outline, "run_of", counting)
     done = ingest(logged, source(root), None)
     assert set(laid_out) == {"bert_base"}
-    assert done.measured == Counts(same=5, replaced=5)
+    assert done.measured == TrackedCounts(same=5, replaced=5)
     laid_out.clear()
-    assert ingest(logged, source(root), None).measured == Counts(same=10)
+    assert ingest(logged, source(root), None).measured == TrackedCounts(same=10)
     assert laid_out == []
 
 

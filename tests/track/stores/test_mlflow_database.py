@@ -8,7 +8,7 @@ from mlflow.entities import ViewType
 from sqlalchemy.exc import IntegrityError
 
 from pipeline.records.record import to_json
-from pipeline.records.results.tracked import Counts
+from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.ingest import ingest
 from pipeline.track.runs.run_writing import (
     RESULT,
@@ -178,8 +178,8 @@ def test_ingestion_is_the_same_without(root: Path, tmp_path: Path, monkeypatch: 
         if way == "client":
             monkeypatch.setattr(mlflow, "__version__", "4.0")
         stores[way] = open_store(TRACKING, tmp_path / way)
-        assert ingest(stores[way], given, None).measured == Counts(new=5)
-        assert ingest(stores[way], given, None).measured == Counts(same=5)
+        assert ingest(stores[way], given, None).measured == TrackedCounts(new=5)
+        assert ingest(stores[way], given, None).measured == TrackedCounts(same=5)
     found = [
         {
             run.data.tags[SLOT]: (run.info.run_name, run.data.metrics, run.data.params, run.data.tags[RESULT])

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.records.results.tracked import Counts
+from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.ingest import ingest
 from pipeline.track.stores.mlflow_store import open_store
 from tests.track.mlflow_server import serving
@@ -25,10 +25,10 @@ def test_a_server_takes_what_the_embedded_store_takes(
         store = open_store(tracking, tmp_path / "client")
         capfd.readouterr()
         done = ingest(store, written, None)
-        assert (done.measured, done.compiled) == (Counts(new=5), Counts(new=4))
+        assert (done.measured, done.compiled) == (TrackedCounts(new=5), TrackedCounts(new=4))
         assert capfd.readouterr().out == ""
         again = ingest(store, source(tmp_path / "client"), None)
-        assert (again.measured, again.compiled) == (Counts(same=5), Counts(same=4))
+        assert (again.measured, again.compiled) == (TrackedCounts(same=5), TrackedCounts(same=4))
         winner = done.champions[0]
         assert store.client.get_model_version_by_alias(winner.model, "cpu").run_id == winner.run
         paths = {entry.path for entry in store.client.list_artifacts(winner.run)}

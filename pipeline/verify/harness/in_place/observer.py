@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipeline.sandbox.observation.module_copy import private
+from pipeline.sandbox.observation.module_copy import module_copy
 from pipeline.verify.checks.call_observation import ProcessState
 from pipeline.verify.harness.thread_pools import fill_pools
 from pipeline.verify.oracle.computing_operators import is_computing
@@ -23,8 +23,8 @@ class Observer:
     def __init__(self, launches: Callable[[], int] | None, *, threads: int) -> None:
         self._launches = launches
         fill_pools(threads, interpreted=launches is not None)
-        self._surroundings = private("pipeline.sandbox.observation.process_state")
-        self._processes = private("pipeline.sandbox.observation.background_activity")
+        self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
+        self._processes = module_copy("pipeline.sandbox.observation.background_activity")
         self._before = self._surroundings.snapshot()
         self._running = self._processes.running()
         self._operations: list[str] = []

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from pipeline.sandbox.observation.background_activity import Running
-from pipeline.sandbox.observation.module_copy import private
+from pipeline.sandbox.observation.background_activity import BackgroundActivity
+from pipeline.sandbox.observation.module_copy import module_copy
 from pipeline.verify.harness.returning.messages import Observed, TorchOperation, Where
 from pipeline.verify.harness.returning.observers import native_code, tensor_access
 from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
@@ -54,8 +54,8 @@ class Observer:
         self._profile = OperatorProfile()
         self._unfilled = where == "interpreter"
         self._install(where)
-        self._surroundings = private("pipeline.sandbox.observation.process_state")
-        self._processes = private("pipeline.sandbox.observation.background_activity")
+        self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
+        self._processes = module_copy("pipeline.sandbox.observation.background_activity")
         self._before = self._surroundings.snapshot()
         self._running = self._processes.running()
         self._native = frozenset(native_code.mapped())
@@ -133,7 +133,7 @@ class Observer:
         self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
         grown = self._processes.left_running(before)
         known = self._running
-        self._running = Running(
+        self._running = BackgroundActivity(
             threads=known.threads, native=known.native + grown.native, children=known.children
         )
 

@@ -1,10 +1,26 @@
-"""Which optional fields a record must hold or lack. In: a record, names of fields. Out: a ValueError or none.
+"""Checks of the fields of a record: each function raises a ValueError that names the field.
 
-Recorded results of other people lack much of what a measurement of ours always has. So these fields are
-optional in the type, and the record that knows where it comes from says which may really be absent.
+Results that other tools recorded lack much of what a measurement made here always has. Such fields are
+optional in the type, and the record that knows its own origin says which of them may be absent.
 """
 
 from pipeline.records.record import Record
+
+
+def at_least(record: Record, **least: float) -> None:
+    """Raise ValueError for a field that is below its least value; an absent one is not."""
+    for field, value in least.items():
+        found = getattr(record, field)
+        if found is not None and found < value:
+            raise ValueError(f"{field}: expected at least {value:g}, got {found:g}")
+
+
+def share(record: Record, *fields: str) -> None:
+    """Raise ValueError for a field that is no share; an absent one is none that is wrong."""
+    for field in fields:
+        found = getattr(record, field)
+        if found is not None and not 0 <= found <= 1:
+            raise ValueError(f"{field}: expected a share from 0 to 1, got {found:g}")
 
 
 def lacking(record: Record, names: tuple[str, ...]) -> tuple[str, ...]:
