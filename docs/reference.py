@@ -225,25 +225,43 @@ Absent values are null. Columns named `estimate_…` hold estimates, all others 
 
 
 def strategies() -> str:
-    """Search strategies with the options of conf/search that use them."""
+    """Every strategy with its settings, and the options of conf/search that use it."""
+    from pipeline.search.strategy_registry import strategy, strategy_names
+
+    options: dict[str, list[str]] = {}
+    for path in sorted((CONF / "search").glob("*.yaml")):
+        options.setdefault(yaml.safe_load(path.read_text())["strategy"], []).append(path.stem)
     lines = [
         "# Search strategies",
         "",
-        "Each option of `conf/search` names a strategy and its settings. [Guide](../guide/search.md).",
+        "An option of `conf/search` names a strategy and its settings. [Guide](../guide/search.md).",
         "",
     ]
-    for path in sorted((CONF / "search").glob("*.yaml")):
-        text = path.read_text()
-        content = yaml.safe_load(text)
-        settings = re.sub(r"\A(?:#.*\n)+", "", text).rstrip()
-        lines += [
-            f"## {path.stem}",
-            "",
-            f"Strategy `{content['strategy']}`. {_cell(content['description'])}",
-            "",
-        ]
-        lines += ["```yaml", settings, "```", ""]
+    shared = {each.name: each.type for each in msgspec.structs.fields(_search())}
+    for name in strategy_names():
+        found = strategy(name)
+        lines += [f"## {name}", "", _cell(found.description), ""]
+        settings = found.settings or _struct(shared.get("agent" if name == "llm" else name))
+        if settings is not None:
+            lines += [*_describe(settings), ""]
+        for option in options.get(name, ()):
+            text = re.sub(r"\A(?:#.*\n)+", "", (CONF / "search" / f"{option}.yaml").read_text())
+            lines += [f"`conf/search/{option}.yaml`:", "", "```yaml", text.rstrip(), "```", ""]
     return "\n".join(lines)
+
+
+def _search() -> type[msgspec.Struct]:
+    from pipeline.plan.config.groups import GROUPS
+
+    return GROUPS["search"]
+
+
+def _struct(annotation: Any) -> type[msgspec.Struct] | None:
+    """The record in `Record | None`."""
+    for each in (annotation, *typing.get_args(annotation)):
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            return each
+    return None
 
 
 def backends() -> str:

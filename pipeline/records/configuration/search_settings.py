@@ -21,17 +21,17 @@ class Evolution(Record, frozen=True, kw_only=True):
     """Settings of the evolutionary search."""
 
     population: int = 8
-    """Best variants that may have offspring."""
+    """Number of best variants that may have offspring."""
     tournament: int = 3
-    """Of so many at random the best becomes a parent."""
+    """Tournament size: the best of so many random variants becomes a parent."""
     crossover: float = 1.0
     """Probability that a child has two parents."""
     niche: int = 1
-    """Of variants that differ in at most so many tunables only the best one has offspring; 0: all have."""
+    """Of variants that differ in at most this many tunables, only the best has offspring; 0: all have."""
     leap: float = 0.5
-    """Probability that a tunable which changes takes any of its values, and not the one next to it."""
+    """Probability that a mutated tunable takes any of its values instead of a neighboring one."""
     patience: int = 8
-    """Rounds without a better variant after which a new population begins at random."""
+    """Rounds without improvement after which a new random population starts."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a population that cannot breed, or a share that is none."""
@@ -42,12 +42,12 @@ class Evolution(Record, frozen=True, kw_only=True):
 
 
 class BasinHopping(Record, frozen=True, kw_only=True):
-    """Settings of the local search that jumps when it stands in a valley."""
+    """Settings of the local search that jumps out of local optima."""
 
     start: int = 8
-    """Points at random before the first descent."""
+    """Random points before the first descent."""
     jump: int = 3
-    """Tunables that change at once when no neighbour is better."""
+    """Number of tunables that change at once if no neighbor is better."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what cannot move."""
@@ -58,9 +58,9 @@ class Surrogate(Record, frozen=True, kw_only=True):
     """Settings of the Gaussian process over the valid points."""
 
     startup: int = 8
-    """Points at random before the model decides."""
+    """Random points before the model is used."""
     trials_at_most: int = 400
-    """The model sees so many of the measured points, the best ones; its cost is cubic."""
+    """Maximum number of measured points in the model, the best ones; its cost is cubic."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what leaves nothing to learn from."""
@@ -68,17 +68,17 @@ class Surrogate(Record, frozen=True, kw_only=True):
 
 
 class SuccessiveHalving(Record, frozen=True, kw_only=True):
-    """Settings of the search that measures many variants briefly and the best of them longer."""
+    """Settings of successive halving."""
 
     rungs: int = 3
-    """Rounds of one bracket; the last one measures fully. With more rounds another bracket begins."""
+    """Rounds of one bracket; the last one measures fully. With more rounds, another bracket starts."""
     keep: int = 3
-    """One of so many goes on to the next rung, where it is measured so many times as long."""
+    """One of this many variants continues to the next rung, where it is measured this many times as long."""
     sampler: str = "random"
     """The strategy that proposes the points of the first rung."""
     shrink: dict[str, int] = {}
-    """Dimension of the problem -> how many times shorter it is on each rung than on the next one; the last
-    rung has the workload's shape. Empty: all have it."""
+    """Dimension of the problem -> factor by which it is shorter on each rung than on the next one; the last
+    rung has the workload's shape. Empty: all rungs have it."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a ladder without rungs, or a dimension that would not become shorter."""
@@ -111,21 +111,21 @@ def shorter(size: int, times: int) -> int:
 
 
 class Ablation(Record, frozen=True, kw_only=True):
-    """Settings of the ablation: from one variant, one technique off at a time."""
+    """Settings of the ablation."""
 
     search: str = "surrogate"
-    """The strategy that looks for the best variant in all rounds but the last; in one round, the default."""
+    """Strategy that searches for the best variant in all rounds but the last."""
 
 
 class Transfer(Record, frozen=True, kw_only=True):
-    """Settings of the search that begins with winners from elsewhere."""
+    """Settings of the transfer from other tasks."""
 
     winners: str | None = None
-    """Winners of other devices, shapes or dtypes: the path of a `winners.csv`, or a pattern with `*`."""
+    """Winners of other devices, shapes or dtypes: path of a `winners.csv`, or a pattern with `*`."""
     at_most: int = 8
-    """So many of them are tried, those of the most similar task first."""
+    """Maximum number of winners to try, those of the most similar task first."""
     search: str = "surrogate"
-    """The strategy that goes on from there."""
+    """Strategy that continues from the winners."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for no winners at all."""
@@ -142,12 +142,12 @@ class Start(Record, frozen=True, kw_only=True):
 
 
 class Convergence(Record, frozen=True, kw_only=True):
-    """When a search has come to rest."""
+    """When a search has converged."""
 
     percent: float
-    """The best time must have fallen by more than this …"""
+    """The search ends if the best time fell by no more than this percentage …"""
     rounds: int
-    """… within so many rounds."""
+    """… within this number of rounds."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for no round to look at, or a gain below none."""
@@ -158,21 +158,27 @@ class Search(Record, frozen=True, kw_only=True):
     """A search strategy with its settings, and the budget."""
 
     name: str
+    """Name of the option, equal to the file's."""
     description: str
+    """One sentence for listings and reports."""
     strategy: str
-    """Name of a strategy (docs/reference)."""
+    """Name of the strategy."""
     rounds: int = 1
+    """Maximum number of rounds."""
     variants_per_round: int | None = None
-    """None: all that the space holds."""
+    """Maximum number of variants per round; null: the whole space."""
     seed: int = 0
+    """Seed of random choices."""
     variants: int | None = None
     """Budget: variants in all rounds together."""
     seconds: float | None = None
-    """Budget: seconds that compile, verify and profile took for the variants, one after the other."""
+    """Budget: total seconds of compile, verify and profile for the variants."""
     joules: float | None = None
-    """Budget: energy that the device's counter saw while variants were measured."""
+    """Budget: energy while variants were measured, by the device's counter."""
     convergence: Convergence | None = None
+    """When to stop early."""
     prune: Prune | None = None
+    """Rules that drop variants before they are measured."""
     evolution: Evolution | None = None
     basin_hopping: BasinHopping | None = None
     surrogate: Surrogate | None = None
@@ -180,13 +186,13 @@ class Search(Record, frozen=True, kw_only=True):
     ablation: Ablation | None = None
     transfer: Transfer | None = None
     folder: str | None = None
-    """Path from the repository to a folder of sources: all those of `candidates`, the first of `mutate`."""
+    """Folder of sources, relative to the repository: the candidates, or where `mutate` starts."""
     implementation: str | None = None
-    """Strategies that write: whose source they replace; None: that of each implementation that they can."""
+    """Strategies that write sources: which implementation's source they replace; null: each possible one."""
     agent: Agent | None = None
-    """Of the strategy `llm`."""
+    """Settings of the strategy `llm`."""
     settings: dict[str, dict[str, Setting]] = {}
-    """Of strategies that declare their own; in the yaml they stand under the strategy's name."""
+    """Settings of strategies that declare their own; in YAML they are under the strategy's name."""
 
     def screening(self) -> tuple[float, ...]:
         """Round -> share of a full measurement; empty where every round measures fully."""
