@@ -50,9 +50,9 @@ struct Process {
 };
 
 extern "C" {
-int nvmlInit_v2() {
+int nvmlInitWithFlags(unsigned) {
     int code = 0;
-    number("nvmlInit_v2", (void*)BASE, &code);
+    number("nvmlInit", (void*)BASE, &code);
     return code;
 }
 int nvmlShutdown() { return 0; }

@@ -1,12 +1,12 @@
 """A library that stands for NVML's, compiled for the test: what it answers is told it value by value."""
 
+import ctypes
 import shutil
 import subprocess
 from pathlib import Path
 
+import pynvml
 import pytest
-
-from pipeline.backends import nvml
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 H200 = {
@@ -33,6 +33,19 @@ RTX = H200 | {
 }
 
 
+def load(library: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nvidia-ml-py load this library, or find none."""
+
+    def cdll(_: str) -> ctypes.CDLL:
+        if library is None:
+            raise OSError("libnvidia-ml.so.1: cannot open shared object file")
+        return ctypes.CDLL(str(library))
+
+    monkeypatch.setattr(pynvml, "CDLL", cdll)
+    monkeypatch.setattr(pynvml, "nvmlLib", None)
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+
+
 class StandIn:
     """The library with its answers: two devices at first."""
 
@@ -46,7 +59,7 @@ class StandIn:
             ["g++", "-shared", "-fPIC", define, *options, "-o", library, SOURCE],
             check=True,
         )
-        monkeypatch.setattr(nvml, "LIBRARIES", (str(library),))
+        load(library, monkeypatch)
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self._told: dict[tuple[str, int], object] = {("nvmlDeviceGetCount_v2", 0): 2}
         self.tell(H200)

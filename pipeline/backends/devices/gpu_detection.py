@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-from pipeline.backends.nvml import Device, NotTold, Nvml
+from pipeline.backends.devices.nvml import NotAvailable, Nvml, NvmlDevice
 from pipeline.records.configuration.hardware import BackendKind
 
 _KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
@@ -32,15 +32,15 @@ def _nvidia() -> list[Gpu]:
     try:
         with Nvml() as nvml:
             return [gpu for device in nvml.devices() if (gpu := _described(device)) is not None]
-    except NotTold:
+    except NotAvailable:
         return []
 
 
-def _described(device: Device) -> Gpu | None:
+def _described(device: NvmlDevice) -> Gpu | None:
     try:
         major, minor = device.capability()
         return "cuda", f"sm_{major}{minor}", device.name()
-    except NotTold:
+    except NotAvailable:
         return None
 
 

@@ -29,7 +29,7 @@ _START = b"#!/usr/bin/env python3\n"
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: equal contents give equal files
 _SKIPPED = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 
-BROUGHT = ("click", "grimp", "hydra-core", "msgspec", "omegaconf", "simpleeval")
+BROUGHT = ("click", "grimp", "hydra-core", "msgspec", "nvidia-ml-py", "omegaconf", "simpleeval")
 """What planning and the stages import and a machine for torch and Triton does not have."""
 EXPECTED = ("numpy", "torch")
 """Modules that the machine has to have: they fit its driver."""

@@ -1,12 +1,12 @@
 """Write the bundle of a plan that ran, within a size limit, with an anonymous description of the machine."""
 
-import ctypes
 import datetime
 import importlib.metadata
 import platform
 import subprocess
 from pathlib import Path
 
+from pipeline.backends.devices.nvml import NotAvailable, Nvml
 from pipeline.execution.bundle.archive import packed, write_bundle
 from pipeline.execution.bundle.contents import BundleItem, Part, choose, items_of
 from pipeline.execution.bundle.manifest import BundleManifest
@@ -99,7 +99,6 @@ LIBRARIES = ("triton", "cuda-core", "pandas")
 """Beside those that stages compute with."""
 ABSENT = "absent"
 _TOOLS = {"g++": ("g++", "--version"), "nvcc": ("nvcc", "--version")}
-_DRIVER_BYTES = 80  # NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 _SECONDS = 20
 
 
@@ -143,17 +142,10 @@ def _version(distribution: str) -> str:
 def driver_version() -> str | None:
     """Of NVIDIA's driver, as NVML says (nvmlSystemGetDriverVersion); None where there is none."""
     try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
+        with Nvml() as nvml:
+            return nvml.driver_version()
+    except NotAvailable:
         return None
-    if nvml.nvmlInit_v2() != 0:
-        return None
-    try:
-        text = ctypes.create_string_buffer(_DRIVER_BYTES)
-        failed = nvml.nvmlSystemGetDriverVersion(text, ctypes.c_uint(_DRIVER_BYTES))
-        return None if failed else text.value.decode(errors="replace")
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _first_line(command: tuple[str, ...]) -> str | None:

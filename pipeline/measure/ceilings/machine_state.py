@@ -4,19 +4,19 @@ Part of the key under which ceilings are kept: where one of these changes they a
 """
 
 import contextlib
-import ctypes
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal
 
 from pipeline.backends.cpp import compiler
+from pipeline.backends.devices.nvml import NotAvailable, Nvml, NvmlDevice
 from pipeline.measure.ceilings.processor import usable_cores
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.environment import visible_devices
 from pipeline.records.errors import ToolchainError
 
 ROOT = Path("/")
-NVML = "libnvidia-ml.so.1"
 LIBRARIES = ("torch", "numpy", "triton")
 _FILES = {
     "boot": "proc/sys/kernel/random/boot_id",
@@ -28,7 +28,6 @@ _FILES = {
     "no_turbo": "sys/devices/system/cpu/intel_pstate/no_turbo",
 }
 _DRIVERS = {"cuda": "proc/driver/nvidia/version", "hip": "sys/module/amdgpu/version"}
-_CLOCKS = {"graphics": 0, "memory": 2}  # nvmlClockType_t
 
 
 def circumstances(kind: BackendKind, root: Path = ROOT) -> dict[str, str]:
@@ -48,38 +47,23 @@ def circumstances(kind: BackendKind, root: Path = ROOT) -> dict[str, str]:
 
 
 def _nvml_limits() -> dict[str, str]:
-    """Power limit (mW) and the highest clocks (MHz) of every NVIDIA device; empty without the library.
-
-    Functions and their types: NVML API reference, `nvmlDeviceGetEnforcedPowerLimit`,
-    `nvmlDeviceGetApplicationsClock`, `nvmlDeviceGetMaxClockInfo`.
-    """
+    """Power limit (W) and the highest clocks (MHz) of every NVIDIA device; empty without the library."""
     try:
-        nvml = ctypes.CDLL(NVML)
-    except OSError:
+        with Nvml() as nvml:
+            return {"limits": "; ".join(_device_limits(device) for device in nvml.all_devices())}
+    except NotAvailable:
         return {}
-    if nvml.nvmlInit_v2() != 0:
-        return {}
-    try:
-        count = ctypes.c_uint()
-        if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
-            return {}
-        limits = [_device_limits(nvml, index) for index in range(count.value)]
-        return {"limits": "; ".join(limits)}
-    finally:
-        nvml.nvmlShutdown()
 
 
-def _device_limits(nvml: ctypes.CDLL, index: int) -> str:
-    handle, value = ctypes.c_void_p(), ctypes.c_uint()
-    if nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)) != 0:
-        return ""
+def _device_limits(device: NvmlDevice) -> str:
     parts = []
-    if nvml.nvmlDeviceGetEnforcedPowerLimit(handle, ctypes.byref(value)) == 0:
-        parts.append(f"power {value.value}")
-    for name, clock in _CLOCKS.items():
-        for function in ("nvmlDeviceGetApplicationsClock", "nvmlDeviceGetMaxClockInfo"):
-            if getattr(nvml, function)(handle, ctypes.c_uint(clock), ctypes.byref(value)) == 0:
-                parts.append(f"{name} {value.value}")
+    with contextlib.suppress(NotAvailable):
+        parts.append(f"power {device.power_limit():g}")
+    clocks: tuple[Literal["graphics", "memory"], ...] = ("graphics", "memory")
+    for clock in clocks:
+        for read in (device.application_clock_mhz, device.highest_clock_mhz):
+            with contextlib.suppress(NotAvailable):
+                parts.append(f"{clock} {read(clock):g}")
     return " ".join(parts)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.backends.nvml import NotTold
+from pipeline.backends.devices.nvml import NotAvailable
 from pipeline.measure.conditions import disturbance
 from pipeline.measure.costs.energy import RaplMeter
 from pipeline.records.results.profiled import Conditions
@@ -103,7 +103,7 @@ class LinuxSource:
             return None
         try:
             joules, moment = self._meter.joules(), time.monotonic()
-        except NotTold:
+        except NotAvailable:
             return None
         spent, seconds = joules - self._joules, moment - self._moment
         self._joules, self._moment = joules, moment
@@ -113,7 +113,7 @@ class LinuxSource:
 def _meter() -> tuple[RaplMeter | None, str]:
     try:
         return RaplMeter(), ""
-    except NotTold as absent:
+    except NotAvailable as absent:
         return None, str(absent)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from pipeline.backends.nvml import Device, NotTold, Nvml
+from pipeline.backends.devices.nvml import NotAvailable, Nvml, NvmlDevice
 from pipeline.records.results.profiled import Conditions
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class NvmlSource:
         self._nvml.close()
 
 
-def _questions(device: Device) -> dict[str, Callable[[], str]]:
+def _questions(device: NvmlDevice) -> dict[str, Callable[[], str]]:
     return {
         "device": device.name,
         "identity": device.uuid,
@@ -67,12 +67,12 @@ def _questions(device: Device) -> dict[str, Callable[[], str]]:
     }
 
 
-def _slowdowns(device: Device) -> str:
+def _slowdowns(device: NvmlDevice) -> str:
     reasons, idle = device.slowdowns()
     return ", ".join((*reasons, *(("idle",) if idle else ()))) or "nothing"
 
 
-def _cost(device: Device) -> float:
+def _cost(device: NvmlDevice) -> float:
     start = time.perf_counter()
     device.clock_mhz("sm"), device.temperature(), device.watts(), device.slowdowns()
     return time.perf_counter() - start
@@ -81,12 +81,12 @@ def _cost(device: Device) -> float:
 def _told(ask: Callable[[], T]) -> T | None:
     try:
         return ask()
-    except NotTold:
+    except NotAvailable:
         return None
 
 
 def _line(ask: Callable[[], str]) -> str:
     try:
         return ask()
-    except NotTold as absent:
+    except NotAvailable as absent:
         return f"absent: {absent}"

@@ -7,7 +7,7 @@ import argparse
 import sys
 from typing import get_args
 
-from pipeline.backends.nvml import NotTold
+from pipeline.backends.devices.nvml import NotAvailable
 from pipeline.measure.conditions.monitor import source_for
 from pipeline.measure.counters import cpu, cuda
 from pipeline.records.configuration.hardware import BackendKind
@@ -36,7 +36,7 @@ def described(kind: BackendKind) -> dict[str, str]:
     """Every quantity -> its value now with its unit, or `absent: ` and why."""
     try:
         source = source_for(kind)
-    except NotTold as absent:
+    except NotAvailable as absent:
         return {"conditions": f"absent: {absent}"}
     try:
         lines = source.lines()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from pipeline.backends.nvml import NotTold
+from pipeline.backends.devices.nvml import NotAvailable
 from pipeline.measure.ceilings.processor import usable_cores
 from pipeline.measure.conditions.cpu import LinuxSource
 from pipeline.measure.conditions.cuda import NvmlSource
@@ -52,13 +52,13 @@ def source_for(kind: BackendKind, uuid: str | None = None) -> Source:
 
     Raises
     ------
-    NotTold
+    NotAvailable
         Nothing can be read here; the text says why.
     """
     if kind == "cpu":
         return LinuxSource(usable_cores())
     if kind == "hip":
-        raise NotTold("conditions of AMD GPUs are not read")
+        raise NotAvailable("conditions of AMD GPUs are not read")
     return NvmlSource(uuid)
 
 
@@ -66,11 +66,16 @@ class Monitor:
     """A context manager; without a source every look is empty, and `absent` says why."""
 
     def __init__(
-        self, source: Source | NotTold, period: float = PERIOD, clock: Callable[[], float] = time.monotonic
+        self,
+        source: Source | NotAvailable,
+        period: float = PERIOD,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._source = None if isinstance(source, NotTold) else source
+        self._source = None if isinstance(source, NotAvailable) else source
         self.absent = (
-            Unmeasured(quantity="conditions", reason=str(source)) if isinstance(source, NotTold) else None
+            Unmeasured(quantity="conditions", reason=str(source))
+            if isinstance(source, NotAvailable)
+            else None
         )
         self._period = period
         self._clock = clock
@@ -85,7 +90,7 @@ class Monitor:
         """Of a kind of device; of the GPU with this identity, or the first one."""
         try:
             return cls(source_for(kind, uuid))
-        except NotTold as absent:
+        except NotAvailable as absent:
             return cls(absent)
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.backends.nvml import Device, NotTold, Nvml
+from pipeline.backends.devices.nvml import NotAvailable, Nvml, NvmlDevice
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.record import Record
 from pipeline.records.results.profiled import Energy, Unmeasured
@@ -31,7 +31,7 @@ class Meter(Protocol):
 
         Raises
         ------
-        NotTold
+        NotAvailable
             The counter cannot be read any more.
         """
         ...
@@ -42,9 +42,9 @@ class NvmlMeter:
 
     source = "nvml"
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: NvmlDevice) -> None:
         if device.sliced:
-            raise NotTold("a slice of a device (MIG): the counter is the whole device's")
+            raise NotAvailable("a slice of a device (MIG): the counter is the whole device's")
         self._device = device
         self.joules()
 
@@ -84,13 +84,13 @@ def open_meter(kind: BackendKind, nvml: Nvml | None) -> Meter:
 
     Raises
     ------
-    NotTold
+    NotAvailable
         There is none, or it may not be read: the text says which and what to do.
     """
     if kind == "cpu":
         return RaplMeter()
     if kind == "hip":
-        raise NotTold("energy of AMD GPUs is not read")
+        raise NotAvailable("energy of AMD GPUs is not read")
     return NvmlMeter((nvml or Nvml()).device())
 
 
@@ -101,7 +101,7 @@ def energy_of(kind: BackendKind, batch: Callable[[], int], seconds: float = SECO
             with Nvml() as nvml:
                 return metered(open_meter(kind, nvml), batch, seconds)
         return metered(open_meter(kind, None), batch, seconds)
-    except NotTold as absent:
+    except NotAvailable as absent:
         return Unmeasured(quantity="energy", reason=str(absent))
 
 
@@ -161,11 +161,11 @@ def _energy(source: str, steps: list[_Step], watched: float) -> Energy | Unmeasu
 def _domains(powercap: Path) -> list[Path]:
     """Packages, and the memory beside them; cores are in their package, and `-mmio` repeats it."""
     if not powercap.is_dir():
-        raise NotTold(f"{powercap} is not here: a virtual machine, or no module intel_rapl_msr")
+        raise NotAvailable(f"{powercap} is not here: a virtual machine, or no module intel_rapl_msr")
     found = sorted(powercap.glob("intel-rapl:*"))
     domains = [folder for folder in found if _name(folder).startswith(("package", "dram"))]
     if not domains:
-        raise NotTold(f"{powercap} has no domain intel-rapl:* of a package")
+        raise NotAvailable(f"{powercap} has no domain intel-rapl:* of a package")
     return domains
 
 
@@ -181,13 +181,13 @@ def _microjoules(domain: Path) -> int:
     try:
         return int(path.read_text())
     except PermissionError:
-        raise NotTold(f"{path} may not be read: sudo chmod a+r {path}, until the next start") from None
+        raise NotAvailable(f"{path} may not be read: sudo chmod a+r {path}, until the next start") from None
     except (OSError, ValueError) as error:
-        raise NotTold(f"{path} cannot be read: {error}") from None
+        raise NotAvailable(f"{path} cannot be read: {error}") from None
 
 
 def _range(domain: Path) -> int:
     try:
         return int((domain / "max_energy_range_uj").read_text())
     except (OSError, ValueError) as error:
-        raise NotTold(f"{domain / 'max_energy_range_uj'} cannot be read: {error}") from None
+        raise NotAvailable(f"{domain / 'max_energy_range_uj'} cannot be read: {error}") from None

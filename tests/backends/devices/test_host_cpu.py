@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.backends.nvml
 from pipeline.backends.devices import gpu_detection, host_cpu
 from pipeline.records.record import to_json
-from tests.nvml_stand_in import StandIn
+from tests.nvml_stand_in import StandIn, load
 from tests.paths import ROOT
 
 EPYC = """\
@@ -207,7 +206,7 @@ def test_only_visible_devices_count(monkeypatch: pytest.MonkeyPatch, visible: st
 @pytest.mark.usefixtures("fresh_gpus")
 def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Processors are nodes as well, of version 0; versions are decimal, architectures hexadecimal."""
-    monkeypatch.setattr(pipeline.backends.nvml, "LIBRARIES", ("libnothing.so.0",))
+    load(None, monkeypatch)
     monkeypatch.setattr(gpu_detection, "_KFD_NODES", tmp_path)
     for node, version in (("0", 0), ("1", 90402), ("2", 90010), ("10", 110000)):
         (tmp_path / node).mkdir()
@@ -223,7 +222,7 @@ def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("fresh_gpus")
 def test_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Neither driver is here."""
-    monkeypatch.setattr(pipeline.backends.nvml, "LIBRARIES", ("libnothing.so.0",))
+    load(None, monkeypatch)
     monkeypatch.setattr(gpu_detection, "_KFD_NODES", tmp_path / "none")
     assert host_cpu.read_gpu() is None
     assert not host_cpu.gpu_present("cuda", "sm_90")

@@ -1,7 +1,5 @@
 """What ceilings depend on beside the device."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,24 +8,7 @@ from pipeline.backends.cpp import compiler
 from pipeline.measure.ceilings import machine_state as module
 from pipeline.measure.ceilings.machine_state import circumstances
 from pipeline.records.errors import ToolchainError
-
-FUNCTIONS = """
-extern "C" {
-int nvmlInit_v2() { return 0; }
-int nvmlShutdown() { return 0; }
-int nvmlDeviceGetCount_v2(unsigned* count) { *count = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
-  *handle = reinterpret_cast<void*>(index + 1ul);
-  return 0;
-}
-int nvmlDeviceGetEnforcedPowerLimit(void* handle, unsigned* value) {
-  *value = 700000 + unsigned(reinterpret_cast<unsigned long>(handle));
-  return 0;
-}
-int nvmlDeviceGetApplicationsClock(void*, unsigned, unsigned*) { return 3; }  // not supported
-int nvmlDeviceGetMaxClockInfo(void*, unsigned clock, unsigned* value) { *value = 1980 + clock; return 0; }
-}
-"""
+from tests.nvml_stand_in import StandIn, load
 
 
 def test_this_machine() -> None:
@@ -60,7 +41,7 @@ def test_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_system_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Quota, clock limits and the driver come from their files."""
-    monkeypatch.setattr(module, "NVML", "libnothing.so.0")
+    load(None, monkeypatch)
     for path, text in (
         ("sys/fs/cgroup/cpu.max", "150000 100000\n"),
         ("sys/devices/system/cpu/cpufreq/boost", "0\n"),
@@ -76,13 +57,7 @@ def test_system_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_of_nvidia_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Power and clocks as NVML tells them; what it does not support is left out."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no g++ to build a stand-in of NVML with")
-    source, library = tmp_path / "nvml.cpp", tmp_path / "libnvml.so"
-    source.write_text(FUNCTIONS)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    monkeypatch.setattr(module, "NVML", str(library))
+    """Power and clocks as NVML reports them; what it does not support is left out."""
+    StandIn(tmp_path, monkeypatch)
     found = circumstances("cuda", tmp_path)
-    assert found["limits"] == "power 700001 graphics 1980 memory 1982; power 700002 graphics 1980 memory 1982"
+    assert found["limits"] == "power 700 graphics 3202 memory 3202; power 700 graphics 3202 memory 3202"

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.backends.nvml import NotTold
+from pipeline.backends.devices.nvml import NotAvailable
 from pipeline.measure.comparison import candidate_runner, round_summary, verdicts
 from pipeline.measure.comparison.candidate_runner import ACCUSATIONS, measure
 from pipeline.measure.comparison.round_summary import Measured, Once, Unstable, once, together
@@ -26,7 +26,7 @@ from tests.measure.problems import SETTINGS, baselines, member, settings
 
 pytestmark = pytest.mark.alone
 
-NO_MONITOR = Monitor(NotTold("a test"))
+NO_MONITOR = Monitor(NotAvailable("a test"))
 
 
 class Scripted(Member):

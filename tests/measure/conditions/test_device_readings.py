@@ -126,7 +126,7 @@ def test_a_gpu_that_lacks_a_sensor(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (source.read().watts, source.read().clock_mhz_low) == (None, 1755)
     lines = source.lines()
     assert lines["clock"] == "1755 of 1980 MHz"
-    assert lines["power"] == "absent: nvmlDeviceGetPowerUsage: not supported by this device"
+    assert lines["power"] == "absent: nvmlDeviceGetPowerUsage: not supported"
     assert lines["other processes"] == "4711"
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.nvml import NotTold
+from pipeline.backends.devices.nvml import NotAvailable
 from pipeline.measure.conditions.monitor import Monitor, disturbances, merged, notes
 from pipeline.records.results.profiled import Conditions, Unmeasured
-from tests.nvml_stand_in import StandIn
+from tests.nvml_stand_in import StandIn, load
 
 
 class Recorded:
@@ -73,10 +73,10 @@ def test_a_gpu_is_read_beside_the_batches(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_cannot_be_read_is_absent_with_its_reason(monkeypatch: pytest.MonkeyPatch):
     """Batches go on without a monitor; the result says why there are no conditions."""
-    monkeypatch.setattr("pipeline.backends.nvml.LIBRARIES", ("libnothing.so.0",))
+    load(None, monkeypatch)
     with Monitor.of("cuda") as monitor:
         assert monitor.look() == Conditions()
-    reason = "no NVIDIA driver: libnothing.so.0 is not here"
+    reason = "no NVIDIA driver: libnvidia-ml.so.1 is not here"
     assert monitor.absent == Unmeasured(quantity="conditions", reason=reason)
     assert Monitor.of("hip").absent == Unmeasured(
         quantity="conditions", reason="conditions of AMD GPUs are not read"
@@ -167,4 +167,4 @@ def test_this_machine():
 
 def test_not_told_is_what_a_source_raises():
     """The monitor takes it in place of a source."""
-    assert Monitor(NotTold("why")).absent == Unmeasured(quantity="conditions", reason="why")
+    assert Monitor(NotAvailable("why")).absent == Unmeasured(quantity="conditions", reason="why")

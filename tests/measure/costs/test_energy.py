@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.nvml import NotTold, Nvml
+from pipeline.backends.devices.nvml import NotAvailable, Nvml
 from pipeline.measure.costs import energy
 from pipeline.measure.costs.energy import NvmlMeter, RaplMeter, energy_of, metered
 from pipeline.records.results.profiled import Energy, Unmeasured
-from tests.nvml_stand_in import StandIn
+from tests.nvml_stand_in import StandIn, load
 
 
 class Device:
@@ -121,15 +121,17 @@ def test_a_counter_that_only_root_may_read(tmp_path: Path, monkeypatch: pytest.M
 def test_no_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No folder, or one without a package; no driver; a GPU of AMD."""
     monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
-    monkeypatch.setattr("pipeline.backends.nvml.LIBRARIES", ("libnothing.so.0",))
-    with pytest.raises(NotTold, match="none is not here: a virtual machine, or no module intel_rapl_msr$"):
+    load(None, monkeypatch)
+    with pytest.raises(
+        NotAvailable, match="none is not here: a virtual machine, or no module intel_rapl_msr$"
+    ):
         RaplMeter()
     domain(tmp_path, "intel-rapl:0", "psys", 0)
-    with pytest.raises(NotTold, match="has no domain intel-rapl:.* of a package$"):
+    with pytest.raises(NotAvailable, match="has no domain intel-rapl:.* of a package$"):
         RaplMeter(tmp_path)
     reasons = {kind: energy_of(kind, lambda: 1).reason for kind in ("cpu", "cuda", "hip")}
     assert reasons["cpu"].endswith("a virtual machine, or no module intel_rapl_msr")
-    assert reasons["cuda"] == "no NVIDIA driver: libnothing.so.0 is not here"
+    assert reasons["cuda"] == "no NVIDIA driver: libnvidia-ml.so.1 is not here"
     assert reasons["hip"] == "energy of AMD GPUs is not read"
 
 
@@ -153,8 +155,8 @@ def test_a_gpu_without_a_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Devices before Volta; and a slice, whose neighbours' energy would be counted."""
     library = StandIn(tmp_path, monkeypatch)
     library.tell({"nvmlDeviceGetTotalEnergyConsumption": None})
-    reason = "nvmlDeviceGetTotalEnergyConsumption: not supported by this device"
+    reason = "nvmlDeviceGetTotalEnergyConsumption: not supported"
     assert energy_of("cuda", lambda: 1) == Unmeasured(quantity="energy", reason=reason)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
-    with Nvml() as nvml, pytest.raises(NotTold, match=r"^a slice of a device \(MIG\)"):
+    with Nvml() as nvml, pytest.raises(NotAvailable, match=r"^a slice of a device \(MIG\)"):
         NvmlMeter(nvml.device())

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends import nvml
-from pipeline.backends.nvml import NotTold, Nvml
-from tests.nvml_stand_in import StandIn
+from pipeline.backends.devices.nvml import NotAvailable, Nvml
+from tests.nvml_stand_in import StandIn, load
 
 
 @pytest.fixture
@@ -50,8 +49,8 @@ def test_an_older_driver_calls_slowdowns_otherwise(tmp_path: Path, monkeypatch: 
     library.tell({"nvmlDeviceGetCurrentClocksThrottleReasons": 0x4})
     with Nvml() as opened:
         assert opened.device().slowdowns() == (("software power cap",), False)
-        with pytest.raises(NotTold, match="^nvmlDeviceGetNothing: this driver does not have it$"):
-            opened.function("nvmlDeviceGetNothing")
+        with pytest.raises(NotAvailable, match="^nvmlSystemGetDriverVersion: function not found$"):
+            opened.driver_version()
 
 
 def test_why_a_value_is_absent(library: StandIn):
@@ -60,11 +59,13 @@ def test_why_a_value_is_absent(library: StandIn):
     library.tell({"nvmlDeviceGetPerformanceState": "error 77"})
     with Nvml() as opened:
         device = opened.device()
-        with pytest.raises(NotTold, match="^nvmlDeviceGetPowerUsage: not supported by this device$"):
+        with pytest.raises(NotAvailable, match="^nvmlDeviceGetPowerUsage: not supported$"):
             device.watts()
-        with pytest.raises(NotTold, match="^nvmlDeviceGetTotalEnergyConsumption: no permission$"):
+        with pytest.raises(
+            NotAvailable, match="^nvmlDeviceGetTotalEnergyConsumption: insufficient permissions$"
+        ):
             device.joules()
-        with pytest.raises(NotTold, match="^nvmlDeviceGetPerformanceState: error 77$"):
+        with pytest.raises(NotAvailable, match="^nvmlDeviceGetPerformanceState: nvml error with code 77$"):
             device.performance_state()
 
 
@@ -87,22 +88,22 @@ def test_the_device_of_this_process(library: StandIn, monkeypatch: pytest.Monkey
         assert opened.device("11111111-2222-3333-4444-555555555555").name() == "NVIDIA H200"
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
         assert opened.device().sliced
-        with pytest.raises(NotTold, match="^no device GPU-7 among those that the driver shows$"):
+        with pytest.raises(NotAvailable, match="^no device GPU-7 among those that the driver shows$"):
             opened.device("7")
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-        with pytest.raises(NotTold, match="^no NVIDIA device is visible to this process$"):
+        with pytest.raises(NotAvailable, match="^no NVIDIA device is visible to this process$"):
             opened.device()
 
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch):
     """Most machines; the text names the file."""
-    monkeypatch.setattr(nvml, "LIBRARIES", ("libnothing.so.0",))
-    with pytest.raises(NotTold, match=r"^no NVIDIA driver: libnothing\.so\.0 is not here$"):
+    load(None, monkeypatch)
+    with pytest.raises(NotAvailable, match=r"^no NVIDIA driver: libnvidia-ml\.so\.1 is not here$"):
         Nvml()
 
 
 def test_a_library_without_its_driver(library: StandIn):
     """In a container that was given the file but no device."""
-    library.tell({"nvmlInit_v2": 9})
-    with pytest.raises(NotTold, match="^nvmlInit_v2: the driver is not loaded$"):
+    library.tell({"nvmlInit": 9})
+    with pytest.raises(NotAvailable, match="^nvmlInit: driver not loaded$"):
         Nvml()
