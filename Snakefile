@@ -52,14 +52,10 @@ else:
         input:
             run.report,
 
-    include: "workflows/rules/generate.smk"
-    include: "workflows/rules/compile.smk"
-    include: "workflows/rules/verify.smk"
-    include: "workflows/rules/mutation.smk"
-    include: "workflows/rules/profile.smk"
-    include: "workflows/rules/aggregate.smk"
-    include: "workflows/rules/track.smk"
-    include: "workflows/rules/report.smk"
+    # generate, compile, verify, profile, mutate, aggregate, track, report: workflows/rules/NAME.smk
+    for path in run.rules:
+
+        include: path
 
 
 # The plan is in use to the end.

@@ -183,6 +183,11 @@ class Workflow:
         self.cores = cluster.cores if cluster is not None else os.cpu_count() or 1
         self.aggregate, self.tracked, self.report = (self.output(each) for each in FINAL)
 
+    @property
+    def rules(self) -> list[str]:
+        """The rule files of the stages, in order; `attach` runs in the rule of report."""
+        return [f"workflows/rules/{row.name}.smk" for row in STAGES.values() if row.planned and row.file]
+
     def inputs(self, stage: str) -> dict[str, Any]:
         """Its spec and what it reads of other stages, by the names of its options."""
         found: dict[str, Any] = {"spec": self.spec(stage)}

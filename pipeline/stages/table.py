@@ -62,6 +62,8 @@ class Stage(Record, frozen=True, kw_only=True):
     """What its store entries hold, one for each variant; None for a stage without entries."""
     per_round: bool = False
     """Whether it runs in every round of every task."""
+    planned: bool = True
+    """Whether runs of a plan include it; its rules are then in workflows/rules/NAME.smk."""
     plan_wide: bool = False
     """Whether it runs once in a plan, on the spec of aggregate."""
     cores: Literal["one", "variants", "all"] = "one"
@@ -174,6 +176,7 @@ _ROWS = (
     ),
     Stage(
         name="judge",
+        planned=False,
         spec=JudgeSpec,
         output=JudgeOutput,
         file="{key}.json",
@@ -183,6 +186,7 @@ _ROWS = (
     ),
     Stage(
         name="verdicts",
+        planned=False,
         spec=VerdictsSpec,
         output=None,
         file="{key}.csv",

@@ -92,6 +92,7 @@ def test_one_more_tunable_value_costs_one_more_variant(checkout: Checkout) -> No
         assert all(after[entry] == time for entry, time in before[stage].items()), stage
 
 
+@pytest.mark.slow
 def test_source_and_toolchain_are_part_of_the_identity(checkout: Checkout, tmp_path: Path) -> None:
     """Editing the kernel's source makes all of it again, another compiler's version its binary."""
     assert run(checkout, "profile")[1] == {"compile": 1, "verify": 1, "profile": 1}

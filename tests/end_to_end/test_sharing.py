@@ -50,6 +50,7 @@ def test_what_one_made_the_other_has(tmp_path: Path, shared: Path) -> None:
     theirs.snakemake("aggregate", "--config", f"overrides={ASKED}")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_one_more_variant_costs_one_more(tmp_path: Path, shared: Path) -> None:
     """Plans that overlap share entries where no output is the same."""
@@ -60,6 +61,7 @@ def test_one_more_variant_costs_one_more(tmp_path: Path, shared: Path) -> None:
     assert "(3 cached)" in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_measurements_are_of_one_kind_of_machine(tmp_path: Path, shared: Path) -> None:
     """On a machine with more cores, binaries and verdicts are taken over, measurements are not."""

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.execution.chain.stage_commands import StageCommands, shell_line
 from pipeline.execution.workers import submit
+from pipeline.plan.identity.stage_builds import OTHERS
 from pipeline.records import layout
 from pipeline.stages.table import STAGES, final, later, preload, rounds
 from tests.paths import ROOT
@@ -25,9 +26,10 @@ def test_a_row_has_a_module_and_a_rule(name: str) -> None:
 
 
 def test_every_module_is_in_the_table() -> None:
-    """Apart from the table itself and the code that only some tasks run."""
+    """Apart from the table and the code that only some tasks run; identity knows which share a spec."""
     modules = {path.stem for path in (ROOT / "pipeline" / "stages").glob("[a-z]*.py")}
     assert modules - {"table", "optional"} == {stage.program for stage in STAGES.values()}
+    assert modules - OTHERS == {stage.program for stage in final()}
 
 
 def test_order() -> None:

@@ -1,1 +1,1 @@
-"""Experiments that run on a machine without network: packed here, run there, brought home as one file."""
+"""Bundles: experiments packed here, run on a machine without network, and brought home as one file."""

@@ -1,1 +1,1 @@
-"""Hydra's multirun: all jobs of a sweep as one Snakemake DAG, and an objective back for each."""
+"""Hydra sweeps as one Snakemake DAG: launcher, sweepers, the folders and the results of jobs."""

@@ -1,0 +1,1 @@
+"""The warm worker, and the client that runs a stage in it."""

@@ -1,0 +1,1 @@
+"""Configuration: options composed with Hydra, and checked."""

@@ -12,6 +12,7 @@ from pipeline.plan.memoize import Memoized
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.entry_points import entry_points
+from pipeline.records.layout import STAGES
 from pipeline.records.planning.specs import Build
 from pipeline.records.record import digest
 from pipeline.search.strategy_registry import members, module, strategy
@@ -19,6 +20,8 @@ from pipeline.search.strategy_registry import members, module, strategy
 REPLAY = "pipeline.interop.replay"
 PRUNING = "pipeline.search.static_pruning"
 """What `pipeline.stages.optional` imports: only the tasks that replay or prune depend on it."""
+OTHERS = frozenset((*STAGES, "mutate", "judge", "verdicts", "optional", "table"))
+"""Modules in `pipeline.stages` that do not run on the spec of aggregate."""
 FORMATS = "kernelmill.formats"
 """Entry points of those that read recorded measurements."""
 
@@ -75,9 +78,11 @@ class StageBuilds:
         return Build(code=self._code("pipeline.stages.judge"), toolchain=versions)
 
     def aggregate(self) -> Build:
-        """Of aggregate, report and track together: they share one spec."""
-        stages = (f"pipeline.stages.{stage}" for stage in ("aggregate", "report", "track"))
-        return Build(code=self._code(*stages), toolchain=library_versions("aggregate"))
+        """Of aggregate, report, track and all others that run once in a plan: they share one spec."""
+        folder = Path(str(pipeline.__file__)).parent / "stages"
+        stages = sorted(path.stem for path in folder.glob("[a-z]*.py") if path.stem not in OTHERS)
+        code = self._code(*(f"pipeline.stages.{stage}" for stage in stages))
+        return Build(code=code, toolchain=library_versions("aggregate"))
 
 
 def _formats() -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Tasks: cells of the grid in, the specs of their stages out."""

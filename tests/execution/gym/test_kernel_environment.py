@@ -144,6 +144,7 @@ def test_episodes_end(store: Path) -> None:
         assert not environment.step("").truncated
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_many_steps_leave_nothing_behind(environment: KernelEnvironment) -> None:
     """Neither files, nor descriptors, nor processes of this one, after tens of steps."""

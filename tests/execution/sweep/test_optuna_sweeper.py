@@ -101,6 +101,7 @@ def test_same_command_resumes(tmp_path: Path) -> None:
     assert len(calls(tmp_path)) == 14
 
 
+@pytest.mark.slow
 def test_goes_on_after_a_kill(tmp_path: Path) -> None:
     """SIGKILL in the middle of a batch: what was told is kept, what was running is launched again."""
     arguments = ("y=range(0,50)", "x=interval(0,2)", "pause_seconds=0.2")
