@@ -13,8 +13,6 @@ from tests.track.four_writers import assert_whole, ingest_at_once, kill_in_the_m
 from tests.track.mlflow_server import serving
 from tests.track.small_run import TRACKING, copy_store
 
-TWICE = 2  # the second time, all is known
-
 
 @pytest.fixture
 def tracking(tmp_path: Path) -> Tracking:
@@ -33,14 +31,16 @@ def _has_runs(database: Path, count: int = 3) -> bool:
         return False
 
 
-def test_into_sqlite(tmp_path: Path, tracking: Tracking) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_into_sqlite(tmp_path: Path, tracking: Tracking, rounds: int) -> None:
     """They also make the database; a second time, nothing is added."""
     given = sources(tmp_path, tracking)
-    for _ in range(TWICE):
+    for _ in range(rounds):
         ingest_at_once(given)
         assert_whole(open_store(tracking, tmp_path), given)
 
 
+@pytest.mark.slow
 def test_into_sqlite_after_a_kill(tmp_path: Path, tracking: Tracking) -> None:
     """What the killed one left half is not seen, and what it had finished is not logged again."""
     given = sources(tmp_path, tracking)
@@ -58,12 +58,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator
         yield base, root
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_into_a_server(tmp_path: Path, server: tuple[str, Path]) -> None:
     """They take turns by a lease in its registry; a second time, nothing is added."""
     tracking = msgspec.structs.replace(TRACKING, uri=server[0])
     given = sources(tmp_path, tracking)
-    for _ in range(TWICE):
+    for _ in range(2):
         ingest_at_once(given)
         assert_whole(open_store(tracking, tmp_path), given)
 

@@ -7,25 +7,26 @@ from pathlib import Path
 from pipeline.backends.devices.nvml import NotAvailable, Nvml, NvmlDevice
 from pipeline.records.configuration.hardware import BackendKind
 
-_KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 
 Gpu = tuple[BackendKind, str, str]
 
 
 def read_gpu() -> Gpu | None:
     """(kind, architecture, name) of the first GPU that this process may use, or None."""
-    return next(iter(_gpus()), None)
+    return next(iter(gpus()), None)
 
 
 def gpu_present(kind: str, architecture: str) -> bool:
     """Whether a binary for this target runs here: the same architecture, feature suffix (`sm_90a`) aside."""
     wanted = (kind, re.sub(r"^(sm_\d+)[af]$", r"\1", architecture))
-    return any((found, name) == wanted for found, name, _ in _gpus())
+    return any((found, name) == wanted for found, name, _ in gpus())
 
 
 @functools.cache
-def _gpus() -> tuple[Gpu, ...]:
-    return (*_nvidia(), *_amd(_KFD_NODES))
+def gpus() -> tuple[Gpu, ...]:
+    """Every GPU that this process may use, read once."""
+    return (*_nvidia(), *_amd(KFD_NODES))
 
 
 def _nvidia() -> list[Gpu]:

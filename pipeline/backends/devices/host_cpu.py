@@ -17,8 +17,8 @@ from pipeline.records.configuration.hardware import Hardware, Quantity
 
 __all__ = ["gpu_present", "read_cpu", "read_gpu"]
 
-_CPUINFO = Path("/proc/cpuinfo")
-_CPUS = Path("/sys/devices/system/cpu")
+CPUINFO = Path("/proc/cpuinfo")
+CPUS = Path("/sys/devices/system/cpu")
 
 # What -march=native enables and what makes a difference to numeric kernels, in the kernel's spelling.
 _FEATURES = {
@@ -40,7 +40,7 @@ _X86_LEVELS = (
 )
 
 # glibc's constants for sysconf, which asks the processor itself; Python does not name them.
-_SYSCONF_CACHES = {"l1d_cache": 188, "l2_cache": 191, "l3_cache": 194}
+SYSCONF_CACHES = {"l1d_cache": 188, "l2_cache": 191, "l3_cache": 194}
 
 _ASSUMED_CACHES = {"l1d_cache": 32 << 10, "l2_cache": 256 << 10}
 
@@ -52,9 +52,9 @@ def read_cpu() -> Hardware:
     the system tells. Cores are facts, not limits: another number of threads needs no other binary.
     """
     machine = _machine()
-    info = _cpuinfo()
+    info = cpuinfo()
     features = _features(machine, info)
-    cpus = _usable_cpus()
+    cpus = usable_cpus()
     return Hardware(
         name="cpu",
         description="The CPU of this machine.",
@@ -79,11 +79,11 @@ def _machine() -> str:
 
 
 @functools.cache
-def _cpuinfo() -> dict[str, str]:
+def cpuinfo() -> dict[str, str]:
     """First value of every key of /proc/cpuinfo; empty where there is none."""
     info: dict[str, str] = {}
     try:
-        text = _CPUINFO.read_text()
+        text = CPUINFO.read_text()
     except OSError:
         return info
     for line in text.splitlines():
@@ -130,9 +130,9 @@ def _vector_limits(machine: str, features: tuple[str, ...]) -> dict[str, Quantit
 
 def _caches(cpu: int) -> dict[str, Quantity]:
     """Cache sizes: sysfs first, then the C library, then small assumed ones."""
-    found = _sysfs_caches(_CPUS / f"cpu{cpu}" / "cache")
+    found = _sysfs_caches(CPUS / f"cpu{cpu}" / "cache")
     if sys.platform == "linux":
-        for name, constant in _SYSCONF_CACHES.items():
+        for name, constant in SYSCONF_CACHES.items():
             size = os.sysconf(constant)
             if name not in found and size > 0:
                 found[name] = Quantity(value=size, unit="byte", source=f"sysconf({constant})")
@@ -157,7 +157,8 @@ def _sysfs_caches(folder: Path) -> dict[str, Quantity]:
     return found
 
 
-def _usable_cpus() -> set[int]:
+def usable_cpus() -> set[int]:
+    """Hardware threads that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))
@@ -167,7 +168,7 @@ def _physical_cores(cpus: set[int]) -> int:
     """Cores behind the usable hardware threads; each thread counts as one where the system does not tell."""
     cores = set()
     for cpu in cpus:
-        topology = _CPUS / f"cpu{cpu}" / "topology"
+        topology = CPUS / f"cpu{cpu}" / "topology"
         try:
             cores.add(
                 tuple((topology / name).read_text().strip() for name in ("physical_package_id", "core_id"))

@@ -65,7 +65,7 @@ class SourceTextReader:
         self._licensing = licensing
         self._cleaner = cleaner
         self._sources = Sources(folder)
-        self._known: collections.OrderedDict[str, DatasetSource] = collections.OrderedDict()
+        self.remembered: collections.OrderedDict[str, DatasetSource] = collections.OrderedDict()
         self._new: list[File] = []
         self._seen: set[str] = set()
         self._licence = project_licence(folder)
@@ -83,12 +83,12 @@ class SourceTextReader:
 
     def _once(self, key: str, read: Callable[[], DatasetSource]) -> DatasetSource:
         """What was read lately is not read again; all of it would not fit into memory."""
-        if key not in self._known:
-            self._known[key] = read()
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        self._known.move_to_end(key)
-        return self._known[key]
+        if key not in self.remembered:
+            self.remembered[key] = read()
+            if len(self.remembered) > REMEMBERED:
+                self.remembered.popitem(last=False)
+        self.remembered.move_to_end(key)
+        return self.remembered[key]
 
     def _module(self, kernel: Kernel | None, named: str | None, digest: str | None) -> DatasetSource:
         absent = self._why_no_reference(kernel, named, digest)

@@ -86,7 +86,7 @@ def parts_of(groups: Sequence[AggregateSpec], root: Path, pool: Executor) -> lis
 
 def _new(group: AggregateSpec, root: Path) -> GroupTables:
     contents = read_files(group.tasks, root)
-    condensed, tables = _make(_key(group, root, contents), collect(group, root, contents))
+    condensed, tables = make_group(_key(group, root, contents), collect(group, root, contents))
     keep(root, STAGE, condensed, {TABLES: tables})
     # As the store holds it, so that a part is the same whether it was made now or earlier.
     return GroupTables(condensed=condensed, tables=_unpack(tables))
@@ -110,7 +110,8 @@ def _find(root: Path, key: str) -> GroupTables | None:
         return None
 
 
-def _make(key: str, collected: Collected) -> tuple[GroupSummary, bytes]:
+def make_group(key: str, collected: Collected) -> tuple[GroupSummary, bytes]:
+    """What one group adds: what is no table, and its tables, packed."""
     results, prunings = collected.results, find_prunings(collected)
     tables = {
         "variants": variants_table(results),
@@ -173,5 +174,5 @@ def _unpack(content: bytes) -> dict[str, "pa.Table"]:
 
 def no_part() -> GroupTables:
     """Of no tasks: all tables with their columns, and no rows."""
-    condensed, tables = _make("", Collected(results=(), generated=()))
+    condensed, tables = make_group("", Collected(results=(), generated=()))
     return GroupTables(condensed=condensed, tables=_unpack(tables))

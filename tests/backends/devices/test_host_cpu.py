@@ -31,10 +31,10 @@ GRACE = "CPU implementer	: 0x41\nFeatures	: fp asimd fphp asimdhp bf16 sve\nCPU 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Pretend to be on a machine: call with its name and the text of /proc/cpuinfo."""
-    monkeypatch.setattr(host_cpu, "_CPUINFO", tmp_path / "cpuinfo")
-    monkeypatch.setattr(host_cpu, "_CPUS", tmp_path)
-    monkeypatch.setattr(host_cpu, "_SYSCONF_CACHES", {})
-    host_cpu._cpuinfo.cache_clear()
+    monkeypatch.setattr(host_cpu, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(host_cpu, "CPUS", tmp_path)
+    monkeypatch.setattr(host_cpu, "SYSCONF_CACHES", {})
+    host_cpu.cpuinfo.cache_clear()
 
     def pretend(name: str, text: str | None) -> Path:
         monkeypatch.setattr("platform.machine", lambda: name)
@@ -43,7 +43,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return tmp_path
 
     yield pretend
-    host_cpu._cpuinfo.cache_clear()
+    host_cpu.cpuinfo.cache_clear()
 
 
 def values(hardware) -> dict[str, float]:
@@ -53,7 +53,7 @@ def values(hardware) -> dict[str, float]:
 
 def add_cache(cpus: Path, index: int, level: str, kind: str, size: str) -> None:
     """One cache of every processor that a test may be bound to."""
-    for cpu in host_cpu._usable_cpus():
+    for cpu in host_cpu.usable_cpus():
         folder = cpus / f"cpu{cpu}" / "cache" / f"index{index}"
         folder.mkdir(parents=True)
         for name, text in (("level", level), ("type", kind), ("size", size)):
@@ -82,7 +82,7 @@ def test_takes_milliseconds_and_no_torch():
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout == "False\n"
-    host_cpu._cpuinfo.cache_clear()
+    host_cpu.cpuinfo.cache_clear()
     started = time.perf_counter()
     host_cpu.read_cpu()
     assert time.perf_counter() - started < 0.1
@@ -146,7 +146,7 @@ def test_caches_of_sysfs(system):
 def test_cores_are_counted_once(system, monkeypatch: pytest.MonkeyPatch):
     """Two threads of a core are one core; a processor that the system does not describe is one."""
     cpus = system("x86_64", EPYC)
-    monkeypatch.setattr(host_cpu, "_usable_cpus", lambda: {0, 1, 2, 3, 4})
+    monkeypatch.setattr(host_cpu, "usable_cpus", lambda: {0, 1, 2, 3, 4})
     for cpu, core in ((0, 0), (1, 0), (2, 1), (3, 1)):
         folder = cpus / f"cpu{cpu}" / "topology"
         folder.mkdir(parents=True)
@@ -159,16 +159,16 @@ def test_cores_are_counted_once(system, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def fresh_gpus():
     """Devices are looked for anew, before and after."""
-    gpu_detection._gpus.cache_clear()
+    gpu_detection.gpus.cache_clear()
     yield
-    gpu_detection._gpus.cache_clear()
+    gpu_detection.gpus.cache_clear()
 
 
 @pytest.fixture
 def nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_gpus: None) -> None:
     """A library with NVML's functions that knows two devices."""
     StandIn(tmp_path, monkeypatch)
-    monkeypatch.setattr(gpu_detection, "_KFD_NODES", tmp_path / "none")
+    monkeypatch.setattr(gpu_detection, "KFD_NODES", tmp_path / "none")
 
 
 @pytest.mark.usefixtures("nvml")
@@ -207,12 +207,12 @@ def test_only_visible_devices_count(monkeypatch: pytest.MonkeyPatch, visible: st
 def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Processors are nodes as well, of version 0; versions are decimal, architectures hexadecimal."""
     load(None, monkeypatch)
-    monkeypatch.setattr(gpu_detection, "_KFD_NODES", tmp_path)
+    monkeypatch.setattr(gpu_detection, "KFD_NODES", tmp_path)
     for node, version in (("0", 0), ("1", 90402), ("2", 90010), ("10", 110000)):
         (tmp_path / node).mkdir()
         (tmp_path / node / "properties").write_text(f"simd_count 8\ngfx_target_version {version}\n")
     (tmp_path / "1" / "name").write_text("aqua_vanjaram\n")
-    assert gpu_detection._gpus() == (
+    assert gpu_detection.gpus() == (
         ("hip", "gfx942", "aqua_vanjaram"),
         ("hip", "gfx90a", "gfx90a"),
         ("hip", "gfx1100", "gfx1100"),
@@ -223,7 +223,7 @@ def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Neither driver is here."""
     load(None, monkeypatch)
-    monkeypatch.setattr(gpu_detection, "_KFD_NODES", tmp_path / "none")
+    monkeypatch.setattr(gpu_detection, "KFD_NODES", tmp_path / "none")
     assert host_cpu.read_gpu() is None
     assert not host_cpu.gpu_present("cuda", "sm_90")
 

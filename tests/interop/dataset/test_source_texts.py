@@ -108,7 +108,7 @@ def test_only_the_latest_texts_are_in_memory(tmp_path: Path) -> None:
     found = texts(tmp_path)
     for number in range(REMEMBERED + 5):
         found.source(msgspec.structs.replace(DECLARED, source_digest=str(number)), None, None)
-    assert len(found._known) == REMEMBERED
+    assert len(found.remembered) == REMEMBERED
 
 
 def test_the_project_states_its_licence(tmp_path: Path) -> None:
