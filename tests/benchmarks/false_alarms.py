@@ -61,11 +61,17 @@ def _said(command: Sequence[str]) -> str:
     CalledProcessError
         It failed, or a comparison ended otherwise than with a verdict.
     """
-    print(f"$ python -m {' '.join(command)}", file=sys.stderr)
+    print(f"$ {shown(command)}", file=sys.stderr)
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
     return done.stdout
+
+
+def shown(command: Sequence[str]) -> str:
+    """As one types it."""
+    program = "kernelmill" if command[0] == "pipeline" else f"python -m {command[0]}"
+    return " ".join([program, *command[1:]])
 
 
 def page(commands: Sequence[Sequence[str]], said: Sequence[str], place: str) -> Iterator[str]:
@@ -75,7 +81,7 @@ def page(commands: Sequence[Sequence[str]], said: Sequence[str], place: str) -> 
     yield f"{place} Each comparison starts all processes anew.\n"
     for heading, command, told in zip(HEADINGS, commands, equals, strict=False):
         yield f"## {heading}\n"
-        yield f"```sh\npython -m {' '.join(command)}\n```\n"
+        yield f"```sh\n{shown(command)}\n```\n"
         yield told[told.index("| kernel") :].strip() + "\n"
     yield "## 3 % more work\n"
     yield f"```sh\npython -m {' '.join(commands[-1])}\n```\n"

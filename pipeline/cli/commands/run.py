@@ -11,6 +11,8 @@ from pipeline.cli.exit_codes import ExitCode
 from pipeline.cli.overrides import CONF, RAW, OverridesCommand, groups_text, raw_argument
 from pipeline.records.errors import ConfigError
 
+ASKING = ("--hydra-help", "--cfg", "-c", "--info", "-i")
+"""Flags of Hydra that run nothing."""
 MULTIRUN = ("-m", "--multirun", "hydra.mode=MULTIRUN")
 
 
@@ -86,7 +88,8 @@ def _ask_hydra(arguments: Sequence[str]) -> int:
     def answer(_: object) -> None:
         raise ConfigError(f"{' '.join(arguments)}: nothing to show (kernelmill run --help)")
 
-    sys.argv = ["kernelmill run", *arguments, "hydra.output_subdir=null"]
+    asks = any(each.split("=")[0] in ASKING for each in arguments)
+    sys.argv = ["kernelmill run", *arguments, *(() if asks else ("hydra.output_subdir=null",))]
     tracebacks = let_hydra_raise()
     try:
         answer()

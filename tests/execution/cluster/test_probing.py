@@ -46,7 +46,7 @@ def test_the_node_of_a_target(srun: Path) -> None:
     asked = (srun / "asked").read_text().splitlines()
     wanted = {"--partition=gpu", "--gres=gpu:h200:1", "--cpus-per-task=4", "--exclusive", "--account=team"}
     assert wanted <= set(asked)
-    assert asked[-4:] == ["-m", "pipeline", "nodes", "describe", "h200"]
+    assert asked[-5:] == ["-m", "pipeline", "nodes", "describe", "h200"]
 
 
 @pytest.mark.parametrize(("product", "here"), [("NVIDIA H100 80GB HBM3", "NVIDIA H100"), (None, "no GPU")])
