@@ -266,7 +266,7 @@ def _struct(annotation: Any) -> type[msgspec.Struct] | None:
 
 def backends() -> str:
     """Backends with the kinds of target that they compile for."""
-    from pipeline.backends.registry import NAMES, backend
+    from pipeline.backends.registry import backend, backend_names
 
     lines = [
         "# Backends",
@@ -276,7 +276,7 @@ def backends() -> str:
         "| backend | targets | toolchain depends on | description |",
         "|---|---|---|---|",
     ]
-    for name in NAMES:
+    for name in backend_names():
         member = backend(name)
         matters = "source, target, shapes" if member.shape_matters else "source, target"
         kinds = ", ".join(f"`{kind}`" for kind in sorted(member.kinds))

@@ -42,7 +42,7 @@ def run_shell(checkout: Checkout, script: str) -> str:
     return ended.stdout
 
 
-TOUCHED = {"metric": 1, "format": 2, "stage": 3, "strategy": 2}
+TOUCHED = {"backend": 4, "metric": 1, "format": 2, "stage": 3, "strategy": 2}
 """Recipe -> how many files it may touch."""
 
 

@@ -162,9 +162,9 @@ def _tensor(kernel: Kernel, tensor: Tensor, path: str) -> Iterator[str]:
 
 
 def _implementation(kernel: Kernel, implementation: Implementation, path: str, root: Path) -> Iterator[str]:
-    if implementation.backend not in backends.NAMES:
-        name = implementation.backend
-        yield f"{path}.backend: unknown backend '{name}' {hint(name, backends.NAMES)}"
+    name, known = implementation.backend, backends.backend_names()
+    if name not in known:
+        yield f"{path}.backend: unknown backend '{name}' {hint(name, known)}"
     yield from _origin(kernel, implementation, path, root)
     yield from _launch(implementation, path)
     for name, tunable in implementation.tunables.items():

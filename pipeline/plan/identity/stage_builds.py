@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pipeline
-from pipeline.backends.registry import backend
+from pipeline.backends.registry import backend, outside_code
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions, version_of
 from pipeline.plan.memoize import Memoized
@@ -55,9 +55,10 @@ class StageBuilds:
         key = (name, digest(target))
         if key not in self._toolchains:
             self._toolchains[key] = find_tools(name, target)
-        member = type(backend(name)).__module__
+        # The code of another package's backend is part of the toolchain.
+        own = () if outside_code(name) is not None else (type(backend(name)).__module__,)
         return Build(
-            code=self._code(f"pipeline.stages.{stage}", member),
+            code=self._code(f"pipeline.stages.{stage}", *own),
             toolchain={**library_versions(stage), **self._toolchains[key].versions},
         )
 

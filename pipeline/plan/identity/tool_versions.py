@@ -4,7 +4,7 @@ import functools
 import importlib.metadata
 import platform
 
-from pipeline.backends.registry import backend
+from pipeline.backends.registry import backend, outside_code
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.record import Record
 
@@ -29,8 +29,10 @@ class Toolchain(Record, frozen=True, kw_only=True):
 
 
 def find_tools(name: str, target: Target) -> Toolchain:
-    """Ask a backend for its tools, now."""
-    return Toolchain(backend=name, target=target, versions=backend(name).toolchain(target))
+    """Ask a backend for its tools, now; the code of another package's backend is one of them."""
+    outside = outside_code(name)
+    own = {} if outside is None else {f"backend {name}": outside}
+    return Toolchain(backend=name, target=target, versions=backend(name).toolchain(target) | own)
 
 
 def library_versions(stage: str) -> dict[str, str]:
