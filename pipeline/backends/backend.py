@@ -41,7 +41,7 @@ class CompileJob(Record, frozen=True, kw_only=True):
 
 
 class Backend(Protocol):
-    """One module of `pipeline.backends`, one line in its registry."""
+    """One package and one line in `pipeline.backends.registry`; of another package, one entry point."""
 
     kinds: frozenset[BackendKind]
     """Targets that it can compile for."""
@@ -73,4 +73,13 @@ class Sharing(Protocol):
 
     def share(self, job: CompileJob, root: Path) -> None:
         """Make it in `job.shared`, unless another worker does."""
+        ...
+
+
+@runtime_checkable
+class LaunchCounting(Protocol):
+    """A backend whose implementations launch kernels themselves, so that the harness counts the launches."""
+
+    def count_launches(self) -> Callable[[], int]:
+        """Observe launches in this process from now on; returns a function that says how many there were."""
         ...

@@ -83,3 +83,16 @@ def test_recipe(checkout: Checkout, recipe: Path) -> None:
         assert records, f"{stage} made nothing"
         failed = [record["result"] for record in records if record["result"]["type"] != "passed"]
         assert not failed, failed
+    if recipe.stem == "backend":
+        assert_whole_chain(checkout, "numpy")
+
+
+def assert_whole_chain(checkout: Checkout, backend: str) -> None:
+    """A backend of another package is measured and tracked, and results depend on its code."""
+    for stage in ("compile", "verify", "profile"):
+        of_backend = [each for each in checkout.records(stage) if each["variant"]["backend"] == backend]
+        assert of_backend, stage
+        for record in of_backend:
+            assert f"backend {backend}" in record["provenance"]["toolchain"]
+    for stage in ("aggregate", "track"):
+        assert list((checkout.folder / "artifacts" / stage).rglob("*.json")), stage

@@ -5,6 +5,7 @@ needed neither for our own kernels nor for a third party's. Where the device is 
 launch in Triton's interpreter.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,3 +54,9 @@ class Triton:
         from pipeline.backends.triton.loading import load
 
         return load(job, compiled, root, folder)
+
+    def count_launches(self) -> Callable[[], int]:
+        """On a device or in the interpreter; called before a candidate's code is imported."""
+        from pipeline.backends.triton.launch_counter import count_launches
+
+        return count_launches()

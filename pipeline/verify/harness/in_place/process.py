@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from pipeline.backends.backend import LaunchCounting
 from pipeline.backends.registry import backend
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
@@ -75,11 +76,8 @@ def serve(channel: Channel) -> None:
 
 def _counter(load: LoadRequest) -> Callable[[], int] | None:
     """The C ABI is called by this process itself, so there is nothing to count."""
-    if load.job.variant.backend != "triton":
-        return None
-    from pipeline.backends.triton.launch_counter import count_launches
-
-    return count_launches()
+    member = backend(load.job.variant.backend)
+    return member.count_launches() if isinstance(member, LaunchCounting) else None
 
 
 _Launch = Callable[[dict[str, torch.Tensor]], None]
