@@ -24,7 +24,7 @@ CONFIG_KEYS = ("problems", "hardware", "verify", "store")
 _HARDWARE, _VERIFY = "local", "standard"
 
 
-class Request(NamedTuple):
+class JudgingRequest(NamedTuple):
     """What is judged, and how."""
 
     folder: Path
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     verify: str = _VERIFY
 
 
-def judge(request: Request, *, out: Path, cores: str) -> int:
+def judge(request: JudgingRequest, *, out: Path, cores: str) -> int:
     """Plan, run Snakemake, write and print what exists then, however it ended; returns the exit code."""
     folder, hardware, verify = request
     judging = plan_judging(folder, hardware=hardware, verify=verify, root=Path.cwd(), store=ROOT)

@@ -22,19 +22,19 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
         The hardware is not here, or not declared.
     """
     hardware, device = _device(name, conf)
-    from pipeline.measure.ceilings import measured_ceilings
+    from pipeline.measure.ceilings import ceiling_measurement
     from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
     from pipeline.measure.ceilings.machine_state import circumstances
     from pipeline.measure.comparison.bench import PRELOAD
     from pipeline.measure.conditions.device_lock import device_lock
     from pipeline.sandbox.processes.fork_server import ForkServer
 
-    measure: Callable[[ForkServer, measured_ceilings.Device], DeviceCeilings] = {
-        "known": measured_ceilings.measured,
-        "again": measured_ceilings.measured_again,
-        "afresh": measured_ceilings.measured_afresh,
+    measure: Callable[[ForkServer, ceiling_measurement.CeilingsDevice], DeviceCeilings] = {
+        "known": ceiling_measurement.measured,
+        "again": ceiling_measurement.measured_again,
+        "afresh": ceiling_measurement.measured_afresh,
     }[mode]
-    kept = measured_ceilings.Device(hardware.kind, device, root / "cache" / "ceilings")
+    kept = ceiling_measurement.CeilingsDevice(hardware.kind, device, root / "cache" / "ceilings")
     server = ForkServer(preload=PRELOAD)
     try:
         with device_lock("cpu" if hardware.kind == "cpu" else device):
@@ -45,7 +45,7 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
         hardware=hardware,
         ceilings=found,
         circumstances=circumstances(hardware.kind),
-        file=measured_ceilings.cache_path(kept),
+        file=ceiling_measurement.cache_path(kept),
     )
 
 

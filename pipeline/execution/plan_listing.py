@@ -20,7 +20,7 @@ from pipeline.stages.generate import generate
 ROOT = Path("artifacts")
 
 
-class Listing(Record, frozen=True, kw_only=True):
+class PlanListing(Record, frozen=True, kw_only=True):
     """A plan with the first round of its variants."""
 
     plan: Plan
@@ -36,7 +36,7 @@ def lines(overrides: Sequence[str], view: View) -> list[str]:
     plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT)
     if view == "paths":
         return list(_paths(plan))
-    listing = Listing(plan=plan, generated=_generated(plan))
+    listing = PlanListing(plan=plan, generated=_generated(plan))
     if view == "json":
         return [to_json(listing).decode()]
     return list(_variants(listing) if view == "variants" else _summary(listing))
@@ -51,7 +51,7 @@ def _generated(plan: Plan) -> dict[str, Generated]:
     return found
 
 
-def _summary(listing: Listing) -> Iterator[str]:
+def _summary(listing: PlanListing) -> Iterator[str]:
     plan, nodes = listing.plan, read_nodes(ROOT)
     heading = ("kernel", "workload", "hardware", "optimization", "dtype", "variants", "space", "runs on")
     yield from _table([heading, *(_row(task, listing, nodes) for task in plan.tasks)])
@@ -72,7 +72,7 @@ def _summary(listing: Listing) -> Iterator[str]:
     yield f"{plan.experiment}: {len(plan.tasks)} tasks, {variants:,} variants{first}{left_out}"
 
 
-def _row(task: PlannedTask, listing: Listing, nodes: Container[str]) -> tuple[str, ...]:
+def _row(task: PlannedTask, listing: PlanListing, nodes: Container[str]) -> tuple[str, ...]:
     row, generated = task.row, listing.generated[task.row.generate]
     here = "a node" if row.hardware in nodes else "this machine"
     where = here if row.device_present else "absent: compiled and interpreted"
@@ -82,7 +82,7 @@ def _row(task: PlannedTask, listing: Listing, nodes: Container[str]) -> tuple[st
     return row.kernel, row.workload, row.hardware, row.optimization, row.dtype, *counts, where
 
 
-def _pruned_points(listing: Listing) -> Counter[tuple[str, str, str]]:
+def _pruned_points(listing: PlanListing) -> Counter[tuple[str, str, str]]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for task in listing.plan.tasks:
         for pruned in listing.generated[task.row.generate].pruned:
@@ -91,7 +91,7 @@ def _pruned_points(listing: Listing) -> Counter[tuple[str, str, str]]:
     return counts
 
 
-def _variants(listing: Listing) -> Iterator[str]:
+def _variants(listing: PlanListing) -> Iterator[str]:
     for task in listing.plan.tasks:
         row = task.row
         yield f"{row.kernel} {row.workload} {row.hardware} {row.optimization}"

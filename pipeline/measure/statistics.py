@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.measure.comparison.verdicts import RESOLUTION
+from pipeline.measure.comparison.ratio_verdict import RESOLUTION
 from pipeline.records.results.profiled import ConfidenceInterval
 
 RESAMPLES = 2000

@@ -7,8 +7,8 @@ where an earlier round has them, else the declared peaks. A variant whose bound 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.performance.bound.least import Rates, Work, bound
-from pipeline.performance.bound.of_variant import Device, launch_of, reachable_flops
+from pipeline.performance.bound.least import LeastWork, Rates, bound
+from pipeline.performance.bound.of_variant import BoundDevice, launch_of, reachable_flops
 from pipeline.performance.roofline import latency_seconds, peak_rates
 from pipeline.records.configuration.pruning import Bounded, Prune, PruningReasons, Reach, Scale
 from pipeline.records.planning.specs import VerifySpec
@@ -73,15 +73,15 @@ def _least_seconds(
     """The bound, or why there is none."""
     if bounded.flops is None or bounded.bytes is None:
         return NO_FORMULA
-    device = Device(kind=spec.target.kind, unit=bounded.unit, limits=spec.target.limits)
+    device = BoundDevice(kind=spec.target.kind, unit=bounded.unit, limits=spec.target.limits)
     rates = _rates(compiled, device, bounded, reach)
     if rates is None:
         return NO_RATES
-    work = Work(flops=bounded.flops, bytes=bounded.bytes, read=bounded.read)
+    work = LeastWork(flops=bounded.flops, bytes=bounded.bytes, read=bounded.read)
     return bound(work, rates, launch_of(compiled, device)).seconds
 
 
-def _rates(compiled: Compiled, device: Device, bounded: Bounded, reach: Reach | None) -> Rates | None:
+def _rates(compiled: Compiled, device: BoundDevice, bounded: Bounded, reach: Reach | None) -> Rates | None:
     if reach is not None:
         flops = reachable_flops(
             compiled.facts, device, vector_flops=reach.vector_flops, matrix_flops=reach.matrix_flops

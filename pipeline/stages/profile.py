@@ -39,7 +39,7 @@ from pipeline.store.stored_sources import require_sources, root_of
 from pipeline.store.temporary import scratch_folder
 
 if TYPE_CHECKING:
-    from pipeline.measure.ceilings.roofline_share import Work
+    from pipeline.measure.ceilings.roofline_share import WorkPerCall
     from pipeline.measure.comparison.bench import Bench
     from pipeline.measure.hosting.measuring_messages import Candidate
 
@@ -72,7 +72,7 @@ class ProfileSubject(NamedTuple):
 
     implementation: str
     candidate: "Candidate"
-    work: "Work"
+    work: "WorkPerCall"
 
 
 def main(arguments: list[str]) -> int:

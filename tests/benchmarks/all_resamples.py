@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from pipeline.measure.comparison.verdicts import RESOLUTION
+from pipeline.measure.comparison.ratio_verdict import RESOLUTION
 
 
 def chance(ratios: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.performance.bound.error import Error, Pair, error_of
 from pipeline.performance.bound.geometry import Block, Geometry, geometry
-from pipeline.performance.bound.least import Bound, Rates, Work, bound
+from pipeline.performance.bound.least import Bound, LeastWork, Rates, bound
 from pipeline.performance.quantities import digits, seconds
 from pipeline.records.record import Record
 
@@ -51,7 +51,7 @@ DEVICES = {
 class Space(Record, frozen=True, kw_only=True):
     """A recorded kernel: its work, and how its sizes make a grid."""
 
-    work: Work
+    work: LeastWork
     size: tuple[int, int]
     """Points along x and y, one result each."""
 
@@ -62,7 +62,8 @@ def convolution() -> Space:
     outputs, inputs = side * side, (side + width - 1) ** 2
     flops = 2.0 * width * width * outputs
     return Space(
-        work=Work(flops=flops, bytes=float(FLOAT * (outputs + inputs + width * width))), size=(side, side)
+        work=LeastWork(flops=flops, bytes=float(FLOAT * (outputs + inputs + width * width))),
+        size=(side, side),
     )
 
 
@@ -76,7 +77,7 @@ def dedispersion() -> Space:
     samples, measures, channels = 25_000, 2_048, 1_536
     outputs = samples * measures
     return Space(
-        work=Work(flops=2.0 * channels * outputs, bytes=float(FLOAT * outputs + channels * samples)),
+        work=LeastWork(flops=2.0 * channels * outputs, bytes=float(FLOAT * outputs + channels * samples)),
         size=(samples, measures),
     )
 

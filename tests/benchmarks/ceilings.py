@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.backends.cpp.loading import share_openmp
-from pipeline.measure.ceilings import cpu, measured_ceilings
+from pipeline.measure.ceilings import ceiling_measurement, cpu
 from pipeline.measure.ceilings.cpu import Arrays
 from pipeline.measure.ceilings.device_ceilings import DeviceCeilings, at, level_of
 from pipeline.measure.ceilings.matrix_peaks import peak_of
@@ -72,8 +72,8 @@ def main() -> None:
         # Figures of this moment: the user's cache keeps the best that were ever found since the boot.
         os.environ["XDG_CACHE_HOME"] = cache
         server = ForkServer(preload=PRELOAD)
-        found = measured_ceilings.measured_again(
-            server, measured_ceilings.Device("cpu", "benchmark", Path(cache))
+        found = ceiling_measurement.measured_again(
+            server, ceiling_measurement.CeilingsDevice("cpu", "benchmark", Path(cache))
         )
         server.close()
         CpuTimer(flush_cache=False).prepare()

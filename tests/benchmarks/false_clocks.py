@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.measure.comparison.baseline_selection import Opponent
-from pipeline.measure.comparison.baselines import BaselineSets, Scene
+from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
 from pipeline.measure.comparison.candidate_runner import measure
 from pipeline.measure.comparison.round_summary import Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE
@@ -109,7 +109,7 @@ def _measured(server: ForkServer, length: str, settings: Profile) -> Iterator[tu
 
         true = set_up("true")
         assert isinstance(true.hosted, Reference)
-        scene = Scene(
+        scene = MeasurementContext(
             set_up=true, opponents=(Opponent(name="eager", hosted=true.hosted),), settings=settings,
             environment={}, inductor_cache=logs / "inductor", logs=logs,
         )  # fmt: skip

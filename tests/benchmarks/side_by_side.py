@@ -21,7 +21,7 @@ from tests.benchmarks.figures import ROOT
 
 TIMES = 3
 """Pairs of processes for each variant: two processes of the same code differ by about 1 % for as long as they
-live (`pipeline.measure.comparison.verdicts.RESOLUTION`)."""
+live (`pipeline.measure.comparison.ratio_verdict.RESOLUTION`)."""
 SPARE = 2
 """Further attempts, where something breaks down or scatters beyond use."""
 PRECISE = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.measure.ceilings.roofline_share import Work
+from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison.bench import Bench
 from pipeline.measure.hosting.measuring_messages import Candidate
 from pipeline.plan.plan_cache import current_plan
@@ -64,7 +64,9 @@ def compare(percent: int, count: int, profile: str, folder: Path) -> list[Compar
     plain = _candidate(spec, folder / "plain", None)
     slowed = _candidate(spec, folder / "slowed", percent)
     size = float(np.prod([*spec.problem.dimensions.values()]))
-    work = Work(flops=5 * size, read=4 * size, written=4 * size, unit="vector", dtype=spec.problem.element)
+    work = WorkPerCall(
+        flops=5 * size, read=4 * size, written=4 * size, unit="vector", dtype=spec.problem.element
+    )
     with Bench(spec, work, store, folder, {}) as bench:
         return [bench.against(slowed, plain, folder).comparisons[0] for _ in range(count)]
 

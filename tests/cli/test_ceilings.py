@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.measure.ceilings import measured_ceilings as measuring
+from pipeline.measure.ceilings import ceiling_measurement as measuring
 from tests.measure.stand_ins import DEVICE
 from tests.paths import ROOT
 
@@ -18,7 +18,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
     def fake(name: str):
-        def measure(server: object, device: measuring.Device):
+        def measure(server: object, device: measuring.CeilingsDevice):
             asked.append(f"{name} {device.kind} {device.cache.name}")
             return DEVICE
 

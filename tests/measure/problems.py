@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.measure.comparison.baseline_selection import Opponent
-from pipeline.measure.comparison.baselines import BaselineSets, Scene
+from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
 from pipeline.measure.comparison.rounds import CANDIDATE
 from pipeline.measure.hosting.measuring_messages import Reference, SetUp
 from pipeline.measure.hosting.process_handle import Member, Place
@@ -73,7 +73,7 @@ def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> BaselineSe
     """Baselines whose reference is one of `tests.measure.callables`."""
     compiled = {"eager": "no", "compile": "default", "compile_max_autotune": "max-autotune-no-cudagraphs"}
     function = f"tests.measure.callables:{name}"
-    scene = Scene(
+    scene = MeasurementContext(
         set_up=set_up(name, flush_cache=chosen.flush_cache),
         opponents=tuple(
             Opponent(name=each, hosted=Reference(function=function, compiled=compiled[each]))

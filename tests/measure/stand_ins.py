@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.measure.ceilings.ceiling_measurement import CeilingsRequest
 from pipeline.measure.ceilings.device_ceilings import (
     BASE,
     PRODUCTS,
@@ -16,10 +17,9 @@ from pipeline.measure.ceilings.device_ceilings import (
     envelope,
     with_products,
 )
-from pipeline.measure.ceilings.measured_ceilings import Request
 from pipeline.measure.conditions.disturbance import Disturbance
 from pipeline.measure.timers.cpu import CpuTimer
-from pipeline.measure.timers.timer import timer_for
+from pipeline.measure.timers.timer_registry import timer_for
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.sandbox.processes.channel import Channel
 
@@ -52,15 +52,15 @@ def serve_faster(channel: Channel) -> None:
 
 def serve_disturbed(channel: Channel) -> None:
     """Answers with figures that were measured beside other work."""
-    channel.send(_asked(channel.receive(Request), NOTES))
+    channel.send(_asked(channel.receive(CeilingsRequest), NOTES))
 
 
 def serve_asked(channel: Channel) -> None:
     """Measures the products that it is asked for, and the rest where that is not known."""
-    channel.send(_asked(channel.receive(Request), ()))
+    channel.send(_asked(channel.receive(CeilingsRequest), ()))
 
 
-def _asked(request: Request, notes: tuple[str, ...]) -> DeviceCeilings:
+def _asked(request: CeilingsRequest, notes: tuple[str, ...]) -> DeviceCeilings:
     empty = msgspec.structs.replace(DEVICE, matrix_flops={}, matrix_library={}, parts={BASE: notes})
     found = request.known or empty
     peaks = {name: (200e9, "torch") for name in request.products if name != "int8"}

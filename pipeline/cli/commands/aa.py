@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.overrides import overrides_argument
+from pipeline.cli.override_arguments import overrides_argument
 
 
 @click.command("aa")

@@ -8,7 +8,7 @@ from typing import ParamSpec
 
 import click
 
-from pipeline.cli.overrides import overrides_argument
+from pipeline.cli.override_arguments import overrides_argument
 from pipeline.execution.bundle import requirements
 from pipeline.records.errors import BundleError
 
@@ -105,7 +105,7 @@ def run(
     """
     from pipeline.execution.bundle import operations
 
-    limits = operations.Limits(minutes=minutes, mebibytes=limit, binaries=with_binaries)
+    limits = operations.RunLimits(minutes=minutes, mebibytes=limit, binaries=with_binaries)
     return operations.run(overrides, out, limits, root=ROOT)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.overrides import root_option
+from pipeline.cli.override_arguments import root_option
 
 
 @click.command("check")

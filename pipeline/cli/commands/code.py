@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.overrides import root_option
+from pipeline.cli.override_arguments import root_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import click
 
-from pipeline.cli.overrides import root_option
+from pipeline.cli.override_arguments import root_option
 from pipeline.records.errors import ConfigError
 
 Form = Literal["jsonl", "parquet"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.overrides import options_of
+from pipeline.cli.override_arguments import options_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -47,6 +47,6 @@ def command(folder: Path, out: Path, hardware: str, verify: str, cores: str) -> 
       kernelmill judge problems --out verdicts.csv
       kernelmill judge problems --hardware h200 --verify paranoid
     """
-    from pipeline.execution.judging_run import Request, judge
+    from pipeline.execution.judging_run import JudgingRequest, judge
 
-    return judge(Request(folder=folder, hardware=hardware, verify=verify), out=out, cores=cores)
+    return judge(JudgingRequest(folder=folder, hardware=hardware, verify=verify), out=out, cores=cores)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.overrides import options_of
+from pipeline.cli.override_arguments import options_of
 from pipeline.records.errors import KernelmillError
 
 if TYPE_CHECKING:

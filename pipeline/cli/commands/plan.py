@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.overrides import overrides_argument
+from pipeline.cli.override_arguments import overrides_argument
 
 if TYPE_CHECKING:
     from pipeline.execution.plan_listing import View

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from pipeline.cli.overrides import overrides_argument
+from pipeline.cli.override_arguments import overrides_argument
 
 
 @click.command("report")

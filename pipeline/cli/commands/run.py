@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.overrides import CONF, RAW, OverridesCommand, groups_text, raw_argument
+from pipeline.cli.override_arguments import CONF, RAW, OverridesCommand, groups_text, raw_argument
 from pipeline.records.errors import ConfigError
 
 ASKING = ("--hydra-help", "--cfg", "-c", "--info", "-i")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli.overrides import complete_override, root_option
+from pipeline.cli.override_arguments import complete_override, root_option
 
 
 @click.group("space")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.overrides import overrides_argument, root_option
+from pipeline.cli.override_arguments import overrides_argument, root_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,7 +3,7 @@
 import click
 
 from pipeline.cli.commands.run import start
-from pipeline.cli.overrides import RAW, OverridesCommand, raw_argument
+from pipeline.cli.override_arguments import RAW, OverridesCommand, raw_argument
 
 
 @click.command("sweep", cls=OverridesCommand, context_settings=RAW)

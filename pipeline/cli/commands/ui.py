@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli.overrides import root_option
+from pipeline.cli.override_arguments import root_option
 
 PORT = 5000
 

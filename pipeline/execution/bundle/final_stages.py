@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.execution.bundle.archive import Bundle
+from pipeline.execution.bundle.bundle_file import Bundle
 from pipeline.execution.chain.stage_commands import StageCommands
 from pipeline.execution.chain.stage_processes import Command, run_all
 from pipeline.plan.config.compose import composer

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from pipeline.execution.bundle.archive import Bundle
-from pipeline.execution.bundle.validation import Checked
+from pipeline.execution.bundle.bundle_file import Bundle
+from pipeline.execution.bundle.bundle_validation import Checked
 from pipeline.records.errors import BundleError, StoreError
 from pipeline.records.record import Record, digest_bytes, to_json
 from pipeline.records.results.compiled import Compiled, CompileRecord

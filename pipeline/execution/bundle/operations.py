@@ -22,7 +22,7 @@ UNFINISHED = 3
 """Exit code where a bundle was written, but not every task came to its end."""
 
 
-class Limits(NamedTuple):
+class RunLimits(NamedTuple):
     """Of a run and its bundle."""
 
     minutes: float | None
@@ -56,7 +56,7 @@ def pack(
     return 0
 
 
-def run(overrides: tuple[str, ...], out: Path, limits: Limits, *, root: Path) -> int:
+def run(overrides: tuple[str, ...], out: Path, limits: RunLimits, *, root: Path) -> int:
     """Plan, run, write the bundle, and print the winners."""
     from pipeline.execution.bundle.offline_run import OfflineRunner
     from pipeline.execution.bundle.writing import BundleRequest, write
@@ -84,8 +84,8 @@ def run(overrides: tuple[str, ...], out: Path, limits: Limits, *, root: Path) ->
 def ingest(files: Sequence[Path], root: Path, *, tracking: str | None, replace: bool) -> int:
     """Merge each bundle, make its tables and report, log it, and say what was new."""
     from pipeline.execution.bundle import final_stages, merging
-    from pipeline.execution.bundle.archive import read_bundle
-    from pipeline.execution.bundle.validation import check
+    from pipeline.execution.bundle.bundle_file import read_bundle
+    from pipeline.execution.bundle.bundle_validation import check
     from pipeline.store.run_lock import take_lock
 
     settings = final_stages.tracking_of(tracking, Path.cwd())
@@ -112,7 +112,7 @@ def ingest(files: Sequence[Path], root: Path, *, tracking: str | None, replace: 
 
 def show(files: Sequence[Path]) -> int:
     """Print what bundles hold."""
-    from pipeline.execution.bundle.archive import read_bundle
+    from pipeline.execution.bundle.bundle_file import read_bundle
 
     for path in files:
         print(bundle_text.contents(read_bundle(path).manifest))

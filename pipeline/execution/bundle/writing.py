@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from pipeline.backends.devices.nvml import NotAvailable, Nvml
-from pipeline.execution.bundle.archive import packed, write_bundle
+from pipeline.execution.bundle.bundle_file import packed, write_bundle
 from pipeline.execution.bundle.contents import BundleItem, Part, choose, items_of
 from pipeline.execution.bundle.manifest import BundleManifest
 from pipeline.execution.bundle.offline_run import OfflineResult

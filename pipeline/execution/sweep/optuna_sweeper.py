@@ -27,7 +27,7 @@ from pipeline.execution.sweep.sweeper_settings import SweepConfiguration, SweepL
 from pipeline.execution.sweep.swept_space import Swept, read_space
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
-from pipeline.search.sampling.study import Answer, Evaluated, Exploration, Failed, Measured
+from pipeline.search.sampling.study import Answer, Evaluated, Exploration, Failed, MeasuredPoint
 from pipeline.search.sampling.study_opening import Purpose, exploration
 from pipeline.search.sampling.study_storage import shown
 
@@ -212,7 +212,7 @@ def _measured(given: Any, objectives: int) -> Answer:
         return Failed(reason=f"the job returned {given!r}, expected numbers")
     if not all(math.isfinite(value) for value in values):
         return Failed(reason=f"the job returned {', '.join(map(str, values))}")
-    return Measured(values=values)
+    return MeasuredPoint(values=values)
 
 
 def _is_sequence(given: object) -> bool:

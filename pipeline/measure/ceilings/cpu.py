@@ -20,16 +20,16 @@ from pipeline.measure.ceilings.device_ceilings import (
     with_products,
 )
 from pipeline.measure.ceilings.matrix_peaks import matrix_peaks
-from pipeline.measure.ceilings.measured_ceilings import LIBRARY, computed
 from pipeline.measure.ceilings.memory_levels import cpu_levels
 from pipeline.measure.ceilings.processor import last_level_cache, usable_cores
-from pipeline.measure.conditions.disturbance import disturbance, load
+from pipeline.measure.conditions.disturbance import cpu_seconds, disturbance, load
 from pipeline.measure.timers.cpu import CpuTimer
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.errors import ToolchainError
 from pipeline.records.planning.problem import Problem
 from pipeline.store.temporary import prefix
 
+LIBRARY = "ceilings.so"
 SOURCE = Path(__file__).parent / "ceilings.cpp"
 COMPILE_SECONDS = 60.0
 SMALLEST = 16 << 10  # bytes of one array
@@ -83,14 +83,14 @@ def measure(folder: Path, products: tuple[str, ...], known: DeviceCeilings | Non
 
 def _rounds(once: Callable[[], DeviceCeilings], at_most: float) -> DeviceCeilings:
     """The best of some rounds, each of which takes every figure once; `at_most`: seconds."""
-    began, before, own = time.perf_counter(), load(), computed()
+    began, before, own = time.perf_counter(), load(), cpu_seconds()
     found = once()
     rounds, improved, alone = 1, True, True
     while not _enough(rounds, time.perf_counter() - began, at_most, improved=improved, alone=alone):
         time.sleep(PAUSE)
         after = better(found, once())
         improved = gain(found, after) > ENOUGH
-        beside = disturbance(before, load(), computed() - own)
+        beside = disturbance(before, load(), cpu_seconds() - own)
         alone = beside is None or not beside.notes()
         found, rounds = after, rounds + 1
     return found

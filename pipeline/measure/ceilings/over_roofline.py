@@ -2,7 +2,14 @@
 
 from typing import Literal
 
-from pipeline.measure.ceilings.roofline_share import OVER, Work, compute_seconds, memory_seconds, peak, place
+from pipeline.measure.ceilings.roofline_share import (
+    OVER,
+    WorkPerCall,
+    compute_seconds,
+    memory_seconds,
+    peak,
+    place,
+)
 from pipeline.records.record import Record
 from pipeline.records.results.measured_ceilings import Ceilings
 
@@ -18,7 +25,7 @@ class Suspicion(Record, frozen=True, kw_only=True):
     """What speaks for it."""
 
 
-def too_good(work: Work, ceilings: Ceilings, seconds: float) -> str | None:
+def too_good(work: WorkPerCall, ceilings: Ceilings, seconds: float) -> str | None:
     """Why a result cannot be true, with what may be wrong, the likeliest first; None for one that can."""
     share = place(work, ceilings, seconds).share
     if share <= OVER:
@@ -34,14 +41,14 @@ def too_good(work: Work, ceilings: Ceilings, seconds: float) -> str | None:
     return f"{share:.2f} of the roofline: {done}. What may be wrong: {causes}"
 
 
-def suspicions(work: Work, ceilings: Ceilings, seconds: float) -> tuple[Suspicion, ...]:
+def suspicions(work: WorkPerCall, ceilings: Ceilings, seconds: float) -> tuple[Suspicion, ...]:
     """What may be wrong, the likeliest first; always at least the formula and left-out work."""
     if memory_seconds(work, ceilings) >= compute_seconds(work, ceilings):
         return _of_memory(work, ceilings, seconds)
     return _of_compute(work)
 
 
-def _of_memory(work: Work, ceilings: Ceilings, seconds: float) -> tuple[Suspicion, ...]:
+def _of_memory(work: WorkPerCall, ceilings: Ceilings, seconds: float) -> tuple[Suspicion, ...]:
     rate = work.bytes / seconds
     counted = _counts_too_much(work)
     text = counted or "`cost.bytes` counts more than the call must move"
@@ -60,7 +67,7 @@ def _of_memory(work: Work, ceilings: Ceilings, seconds: float) -> tuple[Suspicio
     return (formula, *found) if counted else (*found, formula)
 
 
-def _of_compute(work: Work) -> tuple[Suspicion, ...]:
+def _of_compute(work: WorkPerCall) -> tuple[Suspicion, ...]:
     narrower = "a narrower type, " if work.unit == "matrix" else ""
     left = f"work left out, {narrower}or an algorithm with fewer operations"
     return (
@@ -69,7 +76,7 @@ def _of_compute(work: Work) -> tuple[Suspicion, ...]:
     )
 
 
-def _counts_too_much(work: Work) -> str | None:
+def _counts_too_much(work: WorkPerCall) -> str | None:
     """The formula against the tensors, where these are known."""
     if work.tensor_bytes is None or work.bytes <= (1 + SAME) * work.tensor_bytes:
         return None

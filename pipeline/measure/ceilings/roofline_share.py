@@ -27,7 +27,7 @@ class Place(Record, frozen=True, kw_only=True):
     bound: Bound
 
 
-class Work(Record, frozen=True, kw_only=True):
+class WorkPerCall(Record, frozen=True, kw_only=True):
     """What one call has to do, by the kernel's formulas."""
 
     flops: float
@@ -46,7 +46,7 @@ class Work(Record, frozen=True, kw_only=True):
         return self.read + self.written
 
 
-def place(work: Work, ceilings: Ceilings, seconds: float) -> Place:
+def place(work: WorkPerCall, ceilings: Ceilings, seconds: float) -> Place:
     """Share of the roofline of a call that took so many seconds, and which ceiling is the nearest.
 
     The launch latency is none of the roofline's: a call that comes close to it may be as good as can be and
@@ -60,17 +60,17 @@ def place(work: Work, ceilings: Ceilings, seconds: float) -> Place:
     return Place(share=max(memory, compute) / seconds, bound=bound)
 
 
-def memory_seconds(work: Work, ceilings: Ceilings) -> float:
+def memory_seconds(work: WorkPerCall, ceilings: Ceilings) -> float:
     """Least time for the bytes, from the level that holds them."""
     return work.bytes / ceilings.cache_bandwidth
 
 
-def compute_seconds(work: Work, ceilings: Ceilings) -> float:
+def compute_seconds(work: WorkPerCall, ceilings: Ceilings) -> float:
     """Least time for the operations."""
     return work.flops / peak(work, ceilings)
 
 
-def peak(work: Work, ceilings: Ceilings) -> float:
+def peak(work: WorkPerCall, ceilings: Ceilings) -> float:
     """FLOP/s that bound the work.
 
     A library's product is no upper bound where there is no matrix unit, or no kernel for the dtype: the

@@ -3,12 +3,12 @@
 import math
 import re
 
-from pipeline.measure.ceilings.roofline_share import Work
+from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.records.planning.specs import ProfileSpec
 
 
-def work_of(spec: ProfileSpec) -> Work:
+def work_of(spec: ProfileSpec) -> WorkPerCall:
     """The formula's bytes are split like the tensors' sizes."""
     problem = spec.problem
     assert spec.cost.flops is not None and spec.cost.bytes is not None  # the plan asks for them
@@ -16,7 +16,7 @@ def work_of(spec: ProfileSpec) -> Work:
     size = {name: math.prod(problem.shape(name)) for name in problem.tensors}
     held = sum(size[name] * _itemsize(tensor.dtype) for name, tensor in problem.tensors.items())
     total = evaluate_number(spec.cost.bytes, names)
-    return Work(
+    return WorkPerCall(
         flops=evaluate_number(spec.cost.flops, names),
         read=problem.input_share * total,
         written=(1 - problem.input_share) * total,

@@ -24,7 +24,7 @@ LEFT = 0.25  # of the machine's memory: each further process of a baseline has i
 COMPILE_OUTPUT = 1 << 30  # bytes: precompiled headers are large
 
 
-class Scene(Record, frozen=True, kw_only=True):
+class MeasurementContext(Record, frozen=True, kw_only=True):
     """What all callables of one task share."""
 
     set_up: SetUp
@@ -56,7 +56,7 @@ class BaselineSets:
     fill its memory. Where the machine's memory runs short, those that there are serve in turn.
     """
 
-    def __init__(self, server: ForkServer, scene: Scene) -> None:
+    def __init__(self, server: ForkServer, scene: MeasurementContext) -> None:
         self._server = server
         self._scene = scene
         self._sets: list[Baselines] = []
@@ -80,7 +80,7 @@ class BaselineSets:
 class Baselines:
     """Measuring children of what the candidates are compared with: a process of each."""
 
-    def __init__(self, server: ForkServer, scene: Scene, number: int = 0) -> None:
+    def __init__(self, server: ForkServer, scene: MeasurementContext, number: int = 0) -> None:
         self._server = server
         self._scene = scene
         self._number = number

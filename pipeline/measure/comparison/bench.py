@@ -10,14 +10,14 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from pipeline.measure.ceilings import measured_ceilings, over_roofline, problem_bounds, roofline_share
+from pipeline.measure.ceilings import ceiling_measurement, over_roofline, problem_bounds, roofline_share
 from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
 from pipeline.measure.ceilings.problem_bounds import Traffic
 from pipeline.measure.ceilings.processor import usable_cores
-from pipeline.measure.ceilings.roofline_share import Work
+from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import candidate_runner
 from pipeline.measure.comparison.baseline_selection import Opponent, opponents
-from pipeline.measure.comparison.baselines import BaselineSets, Scene
+from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
 from pipeline.measure.comparison.round_summary import Measured, Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE, Round
 from pipeline.measure.conditions.device_lock import device_lock
@@ -53,7 +53,7 @@ class Bench:
     """A context manager; start it before this process runs any torch operation."""
 
     def __init__(
-        self, spec: ProfileSpec, work: Work, root: Path, logs: Path, defaults: dict[str, Candidate]
+        self, spec: ProfileSpec, work: WorkPerCall, root: Path, logs: Path, defaults: dict[str, Candidate]
     ) -> None:
         self._spec = spec
         self._work = work
@@ -65,7 +65,7 @@ class Bench:
         self._device_name = "cpu" if spec.target.kind == "cpu" else spec.device
         self._server = ForkServer(preload=PRELOAD)
         found, absent = opponents(spec, defaults)
-        scene = Scene(
+        scene = MeasurementContext(
             set_up=self._set_up(Reference(function=spec.reference, gradient_of=spec.gradient_of)),
             opponents=found,
             absent=absent,
@@ -229,7 +229,7 @@ class Bench:
         seconds = measured.timing.median.value
         limits = self._bounds()
         if over_roofline.too_good(self._work, limits, seconds) is not None:
-            self._ceilings = measured_ceilings.measured_again(*self._device_and_products())
+            self._ceilings = ceiling_measurement.measured_again(*self._device_and_products())
             limits = self._bounds()
             reason = over_roofline.too_good(self._work, limits, seconds)
             if reason is not None:
@@ -256,14 +256,16 @@ class Bench:
 
     def _bounds(self) -> Ceilings:
         if self._ceilings is None:
-            self._ceilings = measured_ceilings.measured(*self._device_and_products())
+            self._ceilings = ceiling_measurement.measured(*self._device_and_products())
         cold = self._spec.settings.flush_cache
         device = problem_bounds.beyond_caches(self._ceilings) if cold else self._ceilings
         traffic = Traffic(read=self._work.read, written=self._work.written)
         return problem_bounds.of_problem(device, traffic, self._work.dtype)
 
-    def _device_and_products(self) -> tuple[ForkServer, measured_ceilings.Device, tuple[str, ...]]:
-        device = measured_ceilings.Device(self._spec.target.kind, self._spec.device, self._cache / "ceilings")
+    def _device_and_products(self) -> tuple[ForkServer, ceiling_measurement.CeilingsDevice, tuple[str, ...]]:
+        device = ceiling_measurement.CeilingsDevice(
+            self._spec.target.kind, self._spec.device, self._cache / "ceilings"
+        )
         return self._server, device, problem_bounds.products_of(self._work.dtype)
 
 
@@ -272,7 +274,7 @@ def _how(settings: Profile) -> dict[str, str]:
     return {"mode": settings.mode, "cache": "flushed" if settings.flush_cache else "warm"}
 
 
-def _memory(measured: Measured, work: Work) -> Memory | None:
+def _memory(measured: Measured, work: WorkPerCall) -> Memory | None:
     if measured.examined is None or measured.first_peak is None:
         return None
     return Memory(first=measured.first_peak, steady=measured.examined.peak, formula_bytes=work.bytes)

@@ -52,3 +52,9 @@ def disturbance(before: Load | None, after: Load | None, own_seconds: float) -> 
     total = after.total - before.total
     others = max(0.0, after.busy - before.busy - own_seconds)
     return Disturbance(others=others / total, stolen=max(0.0, after.stolen - before.stolen) / total)
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of those that it waited for, so far."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system

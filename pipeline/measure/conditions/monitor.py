@@ -28,7 +28,7 @@ DROP = 0.05  # share by which a batch's clock may lie below the usual one
 STEADY = 0.5  # share of the looks from which on a reason is the device's state, not a disturbance
 
 
-class Source(Protocol):
+class ReadingSource(Protocol):
     """Where readings come from."""
 
     beside: bool
@@ -47,7 +47,7 @@ class Source(Protocol):
         ...
 
 
-def source_for(kind: BackendKind, uuid: str | None = None) -> Source:
+def source_for(kind: BackendKind, uuid: str | None = None) -> ReadingSource:
     """The readings of a kind of device; of the GPU with this identity, or the first one.
 
     Raises
@@ -67,7 +67,7 @@ class Monitor:
 
     def __init__(
         self,
-        source: Source | NotAvailable,
+        source: ReadingSource | NotAvailable,
         period: float = PERIOD,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

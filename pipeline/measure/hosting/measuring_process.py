@@ -41,7 +41,8 @@ from pipeline.measure.hosting.measuring_messages import (
 )
 from pipeline.measure.hosting.output_drift import First
 from pipeline.measure.hosting.timer_integrity import Clockwork
-from pipeline.measure.timers.timer import Call, CannotRecord, Timer, timer_for
+from pipeline.measure.timers.timer import Call, CannotRecord, Timer
+from pipeline.measure.timers.timer_registry import timer_for
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel

@@ -1,13 +1,11 @@
 """Clocks: time a number of calls on a device, and prepare the process that hosts the calls.
 
-One class per kind of device behind one interface (`timer_cpu`, `timer_cuda`). A timer lives in the measuring
+One class per kind of device behind one interface (`cpu`, `cuda`). A timer lives in the measuring
 child.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
-
-from pipeline.records.configuration.hardware import BackendKind
 
 Call = Callable[[], object]
 
@@ -61,14 +59,3 @@ class Timer(Protocol):
     def facts(self) -> dict[str, str]:
         """What was found while measuring: name, clock, driver, threads."""
         ...
-
-
-def timer_for(kind: BackendKind, *, flush_cache: bool, cuda_graph: bool = False) -> Timer:
-    """The timer of a kind of device; a CPU has no graphs to launch."""
-    if kind == "cpu":
-        from pipeline.measure.timers.cpu import CpuTimer
-
-        return CpuTimer(flush_cache=flush_cache)
-    from pipeline.measure.timers.cuda import CudaTimer
-
-    return CudaTimer(flush_cache=flush_cache, cuda_graph=cuda_graph)

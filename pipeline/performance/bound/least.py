@@ -15,7 +15,7 @@ TermName = Literal["memory", "latency", "compute", "spread"]
 """`spread`: the operations of the busiest multiprocessor, in the lanes that its warps fill."""
 
 
-class Work(Record, frozen=True, kw_only=True):
+class LeastWork(Record, frozen=True, kw_only=True):
     """What a call has to do, by the kernel's formulas."""
 
     flops: float
@@ -35,7 +35,7 @@ class Rates(Record, frozen=True, kw_only=True):
     """Seconds from a load to its data; None where no source gives it."""
 
 
-class Term(Record, frozen=True, kw_only=True):
+class BoundTerm(Record, frozen=True, kw_only=True):
     """One resource."""
 
     name: TermName
@@ -45,11 +45,11 @@ class Term(Record, frozen=True, kw_only=True):
 class Bound(Record, frozen=True, kw_only=True):
     """An estimate: no call can be faster."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[BoundTerm, ...]
     """Those that could be derived; memory and compute always."""
 
     @property
-    def longest(self) -> Term:
+    def longest(self) -> BoundTerm:
         """The term that decides; of equal ones the first."""
         return max(self.terms, key=lambda term: term.seconds)
 
@@ -74,16 +74,16 @@ class Bound(Record, frozen=True, kw_only=True):
         return next((term.seconds for term in self.terms if term.name == name), None)
 
 
-def bound(work: Work, rates: Rates, launch: Geometry | None = None) -> Bound:
+def bound(work: LeastWork, rates: Rates, launch: Geometry | None = None) -> Bound:
     """The terms that are known: with a launch, also what its shape costs."""
     memory = work.bytes / rates.bandwidth
     compute = work.flops / rates.arithmetic
-    terms = [Term(name="memory", seconds=memory), Term(name="compute", seconds=compute)]
+    terms = [BoundTerm(name="memory", seconds=memory), BoundTerm(name="compute", seconds=compute)]
     if launch is not None:
-        terms.append(Term(name="spread", seconds=compute / (launch.balance * launch.lanes)))
+        terms.append(BoundTerm(name="spread", seconds=compute / (launch.balance * launch.lanes)))
         latency = _latency(work, rates, launch)
         if latency is not None:
-            terms.append(Term(name="latency", seconds=latency))
+            terms.append(BoundTerm(name="latency", seconds=latency))
     return Bound(terms=tuple(terms))
 
 
@@ -94,7 +94,7 @@ def bandwidth_share(rates: Rates, launch: Geometry) -> float | None:
     return min(1.0, launch.bytes_in_flight / (rates.latency * rates.bandwidth))
 
 
-def _latency(work: Work, rates: Rates, launch: Geometry) -> float | None:
+def _latency(work: LeastWork, rates: Rates, launch: Geometry) -> float | None:
     """Stores wait for nobody: only what is read has to be in flight."""
     if rates.latency is None or work.read is None or not launch.bytes_in_flight:
         return None

@@ -1,8 +1,8 @@
 """The bounds of one variant: its result in, those from declared peaks and from measured ceilings out."""
 
 from pipeline.performance.bound.geometry import Geometry
-from pipeline.performance.bound.least import Bound, Rates, Work, bandwidth_share, bound
-from pipeline.performance.bound.of_variant import Device, launch_of, reachable_flops
+from pipeline.performance.bound.least import Bound, LeastWork, Rates, bandwidth_share, bound
+from pipeline.performance.bound.of_variant import BoundDevice, launch_of, reachable_flops
 from pipeline.performance.roofline import latency_seconds, peak_rates
 from pipeline.records.results.collection import Result
 
@@ -38,9 +38,9 @@ def geometry_of(result: Result) -> Geometry | None:
     return launch_of(result.compiled, _device(result)) if result.compiled else None
 
 
-def _device(result: Result) -> Device:
+def _device(result: Result) -> BoundDevice:
     task = result.task
-    return Device(kind=task.kind, unit=task.unit, limits=task.limits)
+    return BoundDevice(kind=task.kind, unit=task.unit, limits=task.limits)
 
 
 def _declared_rates(result: Result) -> Rates | None:
@@ -50,8 +50,8 @@ def _declared_rates(result: Result) -> Rates | None:
     return Rates(bandwidth=bandwidth, arithmetic=arithmetic, latency=latency_seconds(result.task.peaks))
 
 
-def _work(result: Result) -> Work | None:
+def _work(result: Result) -> LeastWork | None:
     task = result.task
     if task.flops is None or task.bytes is None:
         return None
-    return Work(flops=task.flops, bytes=task.bytes, read=task.read)
+    return LeastWork(flops=task.flops, bytes=task.bytes, read=task.read)

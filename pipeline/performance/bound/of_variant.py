@@ -16,7 +16,7 @@ _HALF_RATE_BITS = 512
 """Processors with vectors of this width may issue half as many of them a cycle as narrower ones."""
 
 
-class Device(Record, frozen=True, kw_only=True):
+class BoundDevice(Record, frozen=True, kw_only=True):
     """What runs the call, and which of its units."""
 
     kind: BackendKind
@@ -25,7 +25,7 @@ class Device(Record, frozen=True, kw_only=True):
     limits: dict[str, int]
 
 
-def launch_of(compiled: Compiled, device: Device) -> Geometry | None:
+def launch_of(compiled: Compiled, device: BoundDevice) -> Geometry | None:
     """How the launch spreads over the target; None on a CPU, and where a call launches several."""
     facts = compiled.facts
     if device.kind == "cpu" or len(compiled.functions) != 1 or facts.threads_per_block is None:
@@ -39,7 +39,7 @@ def launch_of(compiled: Compiled, device: Device) -> Geometry | None:
 
 
 def reachable_flops(
-    facts: StaticFacts | None, device: Device, *, vector_flops: float, matrix_flops: float
+    facts: StaticFacts | None, device: BoundDevice, *, vector_flops: float, matrix_flops: float
 ) -> float:
     """FLOP/s that this code can reach at best: narrow vectors cannot fill the units that were measured."""
     most = max(vector_flops, matrix_flops) if device.unit == "matrix" else vector_flops

@@ -1,7 +1,7 @@
 """What limits a variant, derived only from facts at hand: a result in, findings out."""
 
 from pipeline.performance.diagnosis.case import case_of
-from pipeline.performance.diagnosis.registry import DIAGNOSES
+from pipeline.performance.diagnosis.rules import DIAGNOSES
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.results.collection import Result
 from pipeline.records.results.diagnosed import Finding

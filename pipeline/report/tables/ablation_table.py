@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.measure.comparison.verdicts import near, verdict
+from pipeline.measure.comparison.ratio_verdict import near, verdict
 from pipeline.performance.metrics import ColumnType
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.planning.specs import GenerateSpec
@@ -52,7 +52,7 @@ SCHEMA: dict[str, ColumnType] = {
 }
 
 
-class Ablation(Record, frozen=True, kw_only=True):
+class AblationTable(Record, frozen=True, kw_only=True):
     """One technique of one task's best variant."""
 
     best: Result
@@ -80,13 +80,13 @@ class Ablation(Record, frozen=True, kw_only=True):
         return VERDICTS["indistinguishable" if one and near(self.ratio) else verdict(self.ratio)]
 
 
-def find_ablations(collected: Collected) -> list[Ablation]:
+def find_ablations(collected: Collected) -> list[AblationTable]:
     """Of each task the best variant, and what it loses without each of its techniques."""
     of_task: dict[str, list[Result]] = {}
     for result in collected.results:
         if not result.variant.written:
             of_task.setdefault(result.task.task, []).append(result)
-    found: list[Ablation] = []
+    found: list[AblationTable] = []
     for results in of_task.values():
         spec = collected.declared.get(results[0].task.generate)
         if spec is not None:
@@ -110,7 +110,7 @@ def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
     return [measured[min(range(len(costs)), key=lambda place: costs[place].value)]]
 
 
-def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[Ablation]:
+def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[AblationTable]:
     subspace = _subspace(best, spec)
     if subspace is None:
         return
@@ -133,11 +133,11 @@ def _subspace(best: Result, spec: GenerateSpec) -> Subspace | None:
     return None
 
 
-def _ablated(best: Result, without: Result, each: Without) -> Ablation:
+def _ablated(best: Result, without: Result, each: Without) -> AblationTable:
     def told(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"{name}={best.variant.tunables[name]} -> {each.tunables[name]}" for name in names)
 
-    made = Ablation(
+    made = AblationTable(
         best=best,
         without=without,
         technique=each.technique,
@@ -181,17 +181,17 @@ def _logs(profiled: Profiled, baseline: str | None) -> tuple[float, float, float
     return math.log(cost.value), math.log(cost.high / cost.value), math.log(cost.value / cost.low)
 
 
-def ablation_table(found: Sequence[Ablation]) -> "pa.Table":
+def ablation_table(found: Sequence[AblationTable]) -> "pa.Table":
     """One row per technique, the one that pays most first, what failed last."""
     ordered = sorted(found, key=lambda each: (each.best.task.task, each.best.id, -_size(each)))
     return row_table(SCHEMA, [_row(each) for each in ordered])
 
 
-def _size(each: Ablation) -> float:
+def _size(each: AblationTable) -> float:
     return 0.0 if each.ratio is None else each.ratio.value
 
 
-def _row(each: Ablation) -> dict[str, object]:
+def _row(each: AblationTable) -> dict[str, object]:
     ratio = each.ratio
     return {
         **task_cells(each.best.task),

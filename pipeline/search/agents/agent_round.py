@@ -1,4 +1,4 @@
-"""One round: a Scene in, drafts out. The judge looks at each chosen variant once, the coder writes.
+"""One round: a RoundContext in, drafts out. The judge looks at each chosen variant once, the coder writes.
 
 Whatever an endpoint answers, the round goes on with what it has, and each attempt says how it ended. Only an
 endpoint that is not there, or does not let us in, ends the round: what it answered until then is kept.
@@ -28,7 +28,7 @@ from pipeline.search.agents.answer_parsing import Unusable, read_change, read_so
 from pipeline.search.agents.attempt_selection import choose
 from pipeline.search.agents.chat_client import NoAnswer
 from pipeline.search.agents.prompts import Prompt, cut, render
-from pipeline.search.agents.round_context import Scene
+from pipeline.search.agents.round_context import RoundContext
 
 MENDABLE = frozenset(
     {
@@ -70,7 +70,7 @@ class _Plan(Record, frozen=True, kw_only=True):
     """By the first attempt that its advice was asked for."""
 
 
-def write_round(scene: Scene, answers: Answers) -> list[Draft]:
+def write_round(scene: RoundContext, answers: Answers) -> list[Draft]:
     """The attempts of a round, in their order; deterministic but for what the endpoint answers.
 
     Raises
@@ -93,7 +93,7 @@ def write_round(scene: Scene, answers: Answers) -> list[Draft]:
 class _Writer:
     """Asks for a round; `known` are the sources that were tried."""
 
-    def __init__(self, scene: Scene, answers: Answers) -> None:
+    def __init__(self, scene: RoundContext, answers: Answers) -> None:
         self._scene = scene
         self._answers = answers
         self._tokens = scene.tokens_used
@@ -208,7 +208,7 @@ class _Writer:
         )
 
 
-def _has_source(scene: Scene, trial: Trial) -> bool:
+def _has_source(scene: RoundContext, trial: Trial) -> bool:
     implementation = scene.spec.implementations.get(trial.variant.implementation)
     return implementation is not None and implementation.call is None
 

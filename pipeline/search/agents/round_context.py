@@ -23,7 +23,7 @@ PARENT_AT_MOST = 60_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Scene:
+class RoundContext:
     """One round of one task."""
 
     spec: GenerateSpec

@@ -35,7 +35,7 @@ Judge = Callable[[Sequence[Trial]], list[Values | None]]
 """Trials -> the value of each objective, failures too; None where it has no value at all."""
 
 
-class Plan(Record, frozen=True, kw_only=True):
+class SamplerPlan(Record, frozen=True, kw_only=True):
     """Which sampler, and how it is kept informed."""
 
     sampler: Sampler
@@ -46,7 +46,7 @@ class Plan(Record, frozen=True, kw_only=True):
     """Whether it knows steps only."""
 
 
-def ask(field: Field, history: Sequence[Trial], count: int, plan: Plan, judge: Judge) -> list[Point]:
+def ask(field: Field, history: Sequence[Trial], count: int, plan: SamplerPlan, judge: Judge) -> list[Point]:
     """So many points, shared among the implementations."""
     samplers.require_optuna()
     points: list[Point] = []
@@ -62,7 +62,7 @@ def ask(field: Field, history: Sequence[Trial], count: int, plan: Plan, judge: J
     return points + field.draw(count - len(points)) if len(points) < count else points
 
 
-def _model(field: Field, name: str, plan: Plan, judge: Judge, known: Sequence[Trial]) -> "_Searched":
+def _model(field: Field, name: str, plan: SamplerPlan, judge: Judge, known: Sequence[Trial]) -> "_Searched":
     """A study that was told all that is known."""
     searched = _Searched(field, name, plan, told=len(known))
     for trial, value in zip(known, judge(known), strict=True):
@@ -70,7 +70,9 @@ def _model(field: Field, name: str, plan: Plan, judge: Judge, known: Sequence[Tr
     return searched
 
 
-def _generations(field: Field, name: str, plan: Plan, judge: Judge, known: Sequence[Trial]) -> "_Searched":
+def _generations(
+    field: Field, name: str, plan: SamplerPlan, judge: Judge, known: Sequence[Trial]
+) -> "_Searched":
     """A study that went through all rounds: asked for what was proposed, then told what came of it.
 
     Going through all of them again takes time that grows with the square of the rounds, so a process that has
@@ -108,7 +110,7 @@ def _key(identity: list[object], known: Sequence[Trial]) -> str:
 class _Searched:
     """One implementation's study."""
 
-    def __init__(self, field: Field, name: str, plan: Plan, *, told: int) -> None:
+    def __init__(self, field: Field, name: str, plan: SamplerPlan, *, told: int) -> None:
         self._name = name
         self._seed = field.budget.seed
         self._lattice = field.lattices[name]

@@ -38,7 +38,7 @@ class Asked(Record, frozen=True, kw_only=True):
     point: Point
 
 
-class Measured(Record, frozen=True, kw_only=True, tag="measured"):
+class MeasuredPoint(Record, frozen=True, kw_only=True, tag="measured"):
     """The objectives of a point, in the order of the directions; finite numbers."""
 
     values: tuple[float, ...]
@@ -50,7 +50,7 @@ class Failed(Record, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-Answer = Measured | Failed
+Answer = MeasuredPoint | Failed
 
 
 class Evaluated(Record, frozen=True, kw_only=True):
@@ -175,7 +175,7 @@ class Exploration:
         if point in self._known:
             known = self._known[point]
             trial.set_user_attr(REPEATS, known.trial)
-            self._finish(trial, Measured(values=known.values))
+            self._finish(trial, MeasuredPoint(values=known.values))
         elif point in self._failed:
             number, reason = self._failed[point]
             trial.set_user_attr(REPEATS, number)

@@ -7,17 +7,22 @@ import functools
 import itertools
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.records.configuration.kernel import Constraint, Implementation, Tunable, TunableValue
 from pipeline.records.configuration.optimization import Optimization
+from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES
 from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
 from pipeline.records.results.variant import Pruned
 from pipeline.records.search.recorded_space import RecordedSpace
+
+DRAWS = 2**22  # points that are drawn at most
+TOGETHER = 64  # numbers that are drawn at once, at least, if some of them may be dropped
+ALL = 2**18  # so few are shuffled rather than drawn
 
 if TYPE_CHECKING:
     from pipeline.search.spaces.constraint_solver import Solver
@@ -183,9 +188,7 @@ class Space(Record, frozen=True, kw_only=True):
         FormulaError
             A wide rule is broken by nearly every point that is drawn.
         """
-        from pipeline.search.spaces.point_sampling import draw
-
-        return draw(self, generator, count)
+        return _draw(self, generator, count)
 
 
 def space_of(spec: GenerateSpec) -> Space:
@@ -265,3 +268,63 @@ def _rows(rows: Sequence[Sequence[int]]) -> "Rows":
 
 def _identity(value: TunableValue) -> tuple[bool, TunableValue]:
     return isinstance(value, bool), value  # 1 and true are two values of a tunable
+
+
+def _draw(space: Space, generator: random.Random, count: int) -> list[Point]:
+    """So many different valid points, or all.
+
+    Raises
+    ------
+    FormulaError
+        A wide rule is broken by nearly every point that is drawn.
+    """
+    found: list[Point] = []
+    drawn = 0
+    total = sum(each.solver.solutions.count for each in space.subspaces)
+    wide = any(each.solver.wide for each in space.subspaces)
+    for numbers in _numbers(generator, total, max(count, TOGETHER) if wide else count):
+        found.extend(_valid(space, numbers))
+        drawn += len(numbers)
+        if len(found) >= count:
+            break
+        if drawn >= DRAWS:
+            rule = next(rule for each in space.subspaces for rule in each.solver.wide)
+            text = f"{len(found)} of {drawn} points drawn keep it: state it over fewer tunables"
+            raise FormulaError(f"`{rule}`: too rare to sample: {text}")
+    return found[:count]
+
+
+def _numbers(generator: random.Random, total: int, count: int) -> Iterator[list[int]]:
+    """Different numbers below a total in a random order, some at a time, until there are no more."""
+    if total <= max(2 * count, ALL):
+        everything = list(range(total))
+        generator.shuffle(everything)
+        for start in range(0, total, max(count, 1)):
+            yield everything[start : start + max(count, 1)]
+        return
+    seen: set[int] = set()
+    while count and len(seen) < total:
+        fresh: dict[int, None] = {}
+        while len(fresh) < min(count, total - len(seen)):
+            number = generator.randrange(total)
+            if number not in seen:
+                fresh[number] = None
+        seen.update(fresh)
+        yield list(fresh)
+
+
+def _valid(space: Space, numbers: Sequence[int]) -> list[Point]:
+    """The valid ones among the solutions of these numbers, in their order."""
+    placed: dict[int, Point] = {}
+    first = 0
+    for each in space.subspaces:
+        solver = each.solver
+        beyond = first + solver.solutions.count
+        mine = [(place, number - first) for place, number in enumerate(numbers) if first <= number < beyond]
+        first = beyond
+        rows = solver.solutions.rows([number for _, number in mine])
+        keep = solver.keeps_wide(rows)
+        places = [place for (place, _), kept in zip(mine, keep, strict=True) if kept]
+        for place, point in zip(places, each.named(rows[keep]), strict=True):
+            placed[place] = (each.implementation, point)
+    return [placed[place] for place in sorted(placed)]

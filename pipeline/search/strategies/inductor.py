@@ -22,7 +22,7 @@ from pipeline.search.strategies.candidates import default_points
 from pipeline.search.strategy import Budget, Strategy, Workshop
 from pipeline.search.torch_inductor import gpu_capture
 from pipeline.search.torch_inductor.cpp_source import CannotWrap, Macros, wrap
-from pipeline.search.torch_inductor.cpu_capture import Capture, Request
+from pipeline.search.torch_inductor.cpu_capture import Capture, CpuCaptureRequest
 from pipeline.search.torch_inductor.triton_source import wrap_triton
 
 BACKENDS: dict[str, str] = {"cpu": "cpp", "cuda": "triton"}
@@ -73,7 +73,7 @@ def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: 
         return _unfit("", "the reference of a backward kernel is differentiated: it is not compiled", name)
     if spec.target.kind != "cpu":
         return _for_gpu(name, points, spec, spec.target)
-    found = _captured(CAPTURE, Request(reference=spec.reference, problem=spec.problem), Capture)
+    found = _captured(CAPTURE, CpuCaptureRequest(reference=spec.reference, problem=spec.problem), Capture)
     version = found.version or "unknown"
     if found.problem is not None:
         return _unfit(version, found.problem, name)
@@ -93,7 +93,7 @@ def _for_gpu(
 ) -> Proposal | Unfit:
     """The same, in Triton."""
     assert spec.reference is not None
-    request = gpu_capture.Request(reference=spec.reference, problem=spec.problem, target=target)
+    request = gpu_capture.GpuCaptureRequest(reference=spec.reference, problem=spec.problem, target=target)
     found = _captured(CAPTURE_GPU, request, gpu_capture.Captured)
     version = found.version or "unknown"
     if found.problem is not None:

@@ -19,7 +19,7 @@ from pipeline.search.agents.agent_round import Draft, write_round
 from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.api_key import key_of
 from pipeline.search.agents.chat_client import Client, check_package
-from pipeline.search.agents.round_context import Scene, read_text
+from pipeline.search.agents.round_context import RoundContext, read_text
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategy import Budget, Strategy, Workshop
 from pipeline.search.trial_diagnosis import diagnosed
@@ -45,7 +45,7 @@ def propose(
             check_package()
             key_of(agent)  # the next round's: without it, this one would be measured in vain
         return _start(space, agent, workshop)
-    scene = Scene(
+    scene = RoundContext(
         spec=workshop.spec,
         brief=brief,
         agent=agent,
@@ -72,7 +72,7 @@ def _start(space: Space, agent: Agent, workshop: Workshop) -> list[Proposal | Un
     return [Proposal(implementation=name, tunables=point, source=source)]
 
 
-def _write(scene: Scene, workshop: Workshop) -> list[Proposal | Unfit]:
+def _write(scene: RoundContext, workshop: Workshop) -> list[Proposal | Unfit]:
     started = time.monotonic()
 
     @functools.cache
@@ -106,7 +106,7 @@ def _proposal(agent: Agent, draft: Draft) -> Proposal | Unfit:
     return Proposal(implementation=name, tunables=tunables, source=source, attempt=attempt)
 
 
-def _report(scene: Scene, answers: Answers, drafts: Sequence[Draft], seconds: float) -> None:
+def _report(scene: RoundContext, answers: Answers, drafts: Sequence[Draft], seconds: float) -> None:
     asked = [each for draft in drafts for each in draft.attempt.asked]
     prompt = sum(each.prompt_tokens or 0 for each in asked)
     completion = sum(each.completion_tokens or 0 for each in asked)

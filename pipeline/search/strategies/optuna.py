@@ -20,7 +20,7 @@ from pipeline.records.configuration.search_settings import ObjectiveName
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.validation import at_least
-from pipeline.search.sampling.lattice_study import Judge, Plan, Values, ask
+from pipeline.search.sampling.lattice_study import Judge, SamplerPlan, Values, ask
 from pipeline.search.sampling.samplers import Sampler, Setting
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
@@ -74,7 +74,7 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     """The defaults, then what the sampler asks for."""
     given = budget.settings(Optuna, "optuna")
     chosen = present(history, given.wanted()) or given.wanted()[:1]
-    plan = Plan(
+    plan = SamplerPlan(
         sampler=Sampler(name=given.sampler, settings=_settings(given, budget)),
         objectives=len(chosen),
         generations=given.sampler in (*POPULATION, "qmc"),

@@ -1,6 +1,6 @@
 """Runs in a process of its own: compile a reference with torch.compile and write down what it generated.
 
-In: a Request as JSON on stdin. Out: a Capture as JSON on stdout. Shapes and strides of rows are symbols in
+In: a request as JSON on stdin. Out: a Capture as JSON on stdout. Shapes and strides of rows are symbols in
 the generated code, so that it is right beyond the workload's own shape.
 
     python -m pipeline.search.torch_inductor.cpu_capture < REQUEST.json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PADDING = 8  # elements by which rows of a row-strided input are longer than they say
 
 
-class Request(Record, frozen=True, kw_only=True):
+class CpuCaptureRequest(Record, frozen=True, kw_only=True):
     """What is compiled."""
 
     reference: str
@@ -41,7 +41,7 @@ class Capture(Record, frozen=True, kw_only=True):
     """Why there is none."""
 
 
-def capture(request: Request) -> Capture:
+def capture(request: CpuCaptureRequest) -> Capture:
     """Compile; whatever torch raises is the answer."""
     import torch
     from torch._inductor import config
@@ -81,7 +81,7 @@ def _tensor(problem: Problem, name: str) -> "torch.Tensor":
 
 def main() -> int:
     """Command line; returns the exit code."""
-    request = from_json(sys.stdin.buffer.read(), Request)
+    request = from_json(sys.stdin.buffer.read(), CpuCaptureRequest)
     with tempfile.TemporaryDirectory(prefix="kernelmill-inductor-") as folder:
         import os
 

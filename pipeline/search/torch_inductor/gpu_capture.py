@@ -1,6 +1,6 @@
 """Runs in a process of its own: what torch.compile generates for a GPU that need not be here.
 
-In: a Request as JSON on stdin. Out: a Captured as JSON on stdout. Inductor asks torch.cuda for the device's
+In: a request as JSON on stdin. Out: a Captured as JSON on stdout. Inductor asks torch.cuda for the device's
 properties and for little else before it has written its Triton code, so in this process torch.cuda answers
 with the target's declared limits, tensors are fake ones (no memory), and Inductor is stopped when the code is
 written. Sizes and strides of rows are symbols, as in `inductor_capture`; the workload's are the hints by
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import torch
 
 
-class Request(Record, frozen=True, kw_only=True):
+class GpuCaptureRequest(Record, frozen=True, kw_only=True):
     """What is compiled, and for which device."""
 
     reference: str
@@ -38,7 +38,7 @@ class Request(Record, frozen=True, kw_only=True):
     target: Target
 
 
-class Kernel(Record, frozen=True, kw_only=True):
+class CapturedKernel(Record, frozen=True, kw_only=True):
     """One Triton kernel, and how Inductor launches it."""
 
     name: str
@@ -61,7 +61,7 @@ class Captured(Record, frozen=True, kw_only=True):
 
     modules: tuple[str, ...] = ()
     """One Python module of Inductor's for each graph."""
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[CapturedKernel, ...] = ()
     version: str = ""
     """Of torch."""
     problem: str | None = None
@@ -72,7 +72,7 @@ class _Written(Exception):
     """The code is there: nothing is to be loaded or run."""
 
 
-def capture(request: Request) -> Captured:
+def capture(request: GpuCaptureRequest) -> Captured:
     """Trace and generate; whatever torch raises is the answer."""
     _pretend(request.target)
     import torch
@@ -147,7 +147,7 @@ def _no_device(*_: object) -> Iterator[None]:
     yield
 
 
-def _generate(request: Request, modules: list[str]) -> None:
+def _generate(request: GpuCaptureRequest, modules: list[str]) -> None:
     """Fills `modules`, then raises."""
     import torch.utils._triton
     from torch._inductor import config
@@ -219,7 +219,7 @@ def _strides(shape: list[Any], row: Any) -> list[Any]:
     return list(reversed(strides[: len(shape)]))
 
 
-def _kernels(module: str) -> Iterator[Kernel]:
+def _kernels(module: str) -> Iterator[CapturedKernel]:
     """Of `name = async_compile.triton('name', '''text''', …)`: each asked how it would be launched."""
     for node in ast.parse(module).body:
         match node:
@@ -230,7 +230,7 @@ def _kernels(module: str) -> Iterator[Kernel]:
                 yield _kernel(name, text)
 
 
-def _kernel(name: str, text: str) -> Kernel:
+def _kernel(name: str, text: str) -> CapturedKernel:
     from torch._inductor.runtime import triton_helpers
     from torch._inductor.runtime.triton_heuristics import GridExpr
 
@@ -247,7 +247,7 @@ def _kernel(name: str, text: str) -> Kernel:
     tuner: Any = getattr(loaded, name)
     first = tuner.configs[0]
     grid = GridExpr.from_meta(tuner.inductor_meta, first)
-    return Kernel(
+    return CapturedKernel(
         name=name,
         text=_function(text, name),
         parameters=tuple(each for each in tuner.fn.arg_names if each not in first.kwargs),
@@ -267,7 +267,7 @@ def _function(text: str, name: str) -> str:
 
 def main() -> int:
     """Command line; returns the exit code."""
-    request = from_json(sys.stdin.buffer.read(), Request)
+    request = from_json(sys.stdin.buffer.read(), GpuCaptureRequest)
     with tempfile.TemporaryDirectory(prefix="kernelmill-inductor-") as folder:
         import os
 

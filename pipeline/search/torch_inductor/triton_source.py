@@ -16,7 +16,7 @@ from pipeline.search.torch_inductor.cpp_source import (
     require_contiguous,
     results,
 )
-from pipeline.search.torch_inductor.gpu_capture import Captured, Kernel
+from pipeline.search.torch_inductor.gpu_capture import Captured, CapturedKernel
 
 _HEAD = '''"""What torch.compile (torch {version}) generates for the reference, with symbolic sizes.
 
@@ -72,7 +72,7 @@ def _flat(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield statement
 
 
-def _launch(kernel: Kernel) -> Iterator[str]:
+def _launch(kernel: CapturedKernel) -> Iterator[str]:
     """A function that launches one kernel on the grid that Inductor's own launcher computes."""
     options = ", ".join(f"{name}={value}" for name, value in kernel.options.items())
     yield ""

@@ -38,7 +38,7 @@ class OutputState(Record, frozen=True, kw_only=True):
     """Whether it changed on the device after the call had returned."""
 
 
-class ProcessState(Record, frozen=True, kw_only=True):
+class CallProcessState(Record, frozen=True, kw_only=True):
     """What was noticed in the candidate's process during one call."""
 
     launches: int | None
@@ -68,7 +68,7 @@ class CallObservation(Record, frozen=True, kw_only=True, eq=False):
     """Contiguous copies, taken when the candidate had answered."""
     first: Mapping[str, torch.Tensor] | None = None
     """Outputs of the first call on equal inputs, in a later turn."""
-    noticed: ProcessState
+    noticed: CallProcessState
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that the implementation declares to use."""
     later: Mapping[str, torch.Tensor] | None = None

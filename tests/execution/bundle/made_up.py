@@ -5,7 +5,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from pipeline.execution.bundle.archive import Bundle, read_bundle
+from pipeline.execution.bundle.bundle_file import Bundle, read_bundle
 from pipeline.execution.bundle.offline_run import OfflineResult, OfflineRunner
 from pipeline.execution.bundle.writing import BundleRequest, Written, write
 from pipeline.execution.chain.stage_processes import FinishedStage

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.execution.bundle import contents
-from pipeline.execution.bundle.archive import read_bundle
+from pipeline.execution.bundle.bundle_file import read_bundle
 from pipeline.execution.bundle.manifest import sha256
 from pipeline.records.errors import BundleError
 from pipeline.store import privacy

@@ -5,7 +5,7 @@ import pytest
 from pipeline.execution.sweep.optuna_sweeper import explore
 from pipeline.execution.sweep.sweeper_settings import SweepLimits
 from pipeline.records.errors import SweepError
-from pipeline.search.sampling.study import Failed, Measured
+from pipeline.search.sampling.study import Failed, MeasuredPoint
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic
 
 pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
@@ -22,7 +22,9 @@ class Launcher:
         """Run a batch."""
         self.batches.append((first_job, len(points)))
         return [
-            Failed(reason="broken") if self.fails(first_job + at) else Measured(values=(quadratic(point),))
+            Failed(reason="broken")
+            if self.fails(first_job + at)
+            else MeasuredPoint(values=(quadratic(point),))
             for at, point in enumerate(points)
         ]
 

@@ -6,7 +6,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 
 from pipeline.execution.sweep.optuna_sweeper import answer_of
-from pipeline.search.sampling.study import Failed, Measured
+from pipeline.search.sampling.study import Failed, MeasuredPoint
 
 
 def returned(status: JobStatus, given) -> JobReturn:
@@ -28,7 +28,7 @@ def returned(status: JobStatus, given) -> JobReturn:
 )
 def test_numbers(given, objectives: int, values) -> None:
     """Numbers of any kind, one or a sequence."""
-    assert answer_of(returned(JobStatus.COMPLETED, given), objectives) == Measured(values=values)
+    assert answer_of(returned(JobStatus.COMPLETED, given), objectives) == MeasuredPoint(values=values)
 
 
 @pytest.mark.parametrize(

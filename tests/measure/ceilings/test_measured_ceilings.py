@@ -8,7 +8,7 @@ import grimp
 import msgspec
 import pytest
 
-from pipeline.measure.ceilings import measured_ceilings
+from pipeline.measure.ceilings import ceiling_measurement
 from pipeline.measure.ceilings.device_ceilings import BASE, PRODUCTS, SERIES, level_bandwidth
 from pipeline.records.errors import WorkerError
 from pipeline.records.record import to_json
@@ -22,9 +22,9 @@ ASKED = "tests.measure.stand_ins:serve_asked"
 FAILING = "tests.measure.stand_ins:serve_failing"
 
 
-def device(cache: Path, name: str = "this") -> measured_ceilings.Device:
+def device(cache: Path, name: str = "this") -> ceiling_measurement.CeilingsDevice:
     """A processor whose figures a checkout keeps in `cache`."""
-    return measured_ceilings.Device("cpu", name, cache)
+    return ceiling_measurement.CeilingsDevice("cpu", name, cache)
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_measured_on_this_machine(tmp_path: Path) -> None:
     """Plausible figures in some seconds, and the second question is answered from the cache."""
-    found = measured_ceilings.measured(SERVER, device(tmp_path))
+    found = ceiling_measurement.measured(SERVER, device(tmp_path))
     for series in SERIES:
         points = getattr(found, series)
         assert points[0].bandwidth >= points[-1].bandwidth > 1e9
@@ -52,17 +52,17 @@ def test_measured_on_this_machine(tmp_path: Path) -> None:
     last = level_bandwidth(found.copy, found.levels, found.levels[-1])
     assert last == found.copy[-1].bandwidth
     start = time.monotonic()
-    assert measured_ceilings.measured(SERVER, device(tmp_path)) == found
+    assert ceiling_measurement.measured(SERVER, device(tmp_path)) == found
     assert time.monotonic() - start < 0.2
 
 
 def test_measured_again_after_a_broken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of another version, or half of one, is measured anew."""
-    path = measured_ceilings.cache_path(device(tmp_path))
+    path = ceiling_measurement.cache_path(device(tmp_path))
     path.parent.mkdir(parents=True)
     path.write_bytes(b"{")
-    monkeypatch.setattr(measured_ceilings, "TARGET", FIXED)
-    assert measured_ceilings.measured(SERVER, device(tmp_path)) == DEVICE
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FIXED)
+    assert ceiling_measurement.measured(SERVER, device(tmp_path)) == DEVICE
     assert json.loads(path.read_bytes())["vector_flops"] == {"float32": 50e9}
     assert to_json(DEVICE) == path.read_bytes()
 
@@ -70,88 +70,88 @@ def test_measured_again_after_a_broken_file(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("changed", ["boot", "driver", "cores", "quota", "highest_clock_khz", "torch"])
 def test_other_circumstances(changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ceilings of before are not taken for those of now."""
-    before = measured_ceilings.cache_path(device(tmp_path))
-    assert before == measured_ceilings.cache_path(device(tmp_path))
-    monkeypatch.setattr(measured_ceilings, "circumstances", lambda kind: {changed: "something else"})
-    assert measured_ceilings.cache_path(device(tmp_path)) != before
+    before = ceiling_measurement.cache_path(device(tmp_path))
+    assert before == ceiling_measurement.cache_path(device(tmp_path))
+    monkeypatch.setattr(ceiling_measurement, "circumstances", lambda kind: {changed: "something else"})
+    assert ceiling_measurement.cache_path(device(tmp_path)) != before
 
 
 def test_a_failure_names_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without ceilings there is no share of them: an error with the child's own words."""
-    monkeypatch.setattr(measured_ceilings, "TARGET", FAILING)
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FAILING)
     with pytest.raises(WorkerError, match="no C\\+\\+ compiler"):
-        measured_ceilings.measured(SERVER, device(tmp_path))
+        ceiling_measurement.measured(SERVER, device(tmp_path))
 
 
 def test_another_checkout_measures_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one checkout found undisturbed another one takes, and keeps itself."""
-    monkeypatch.setattr(measured_ceilings, "TARGET", FIXED)
-    measured_ceilings.measured(SERVER, device(tmp_path / "one"))
-    monkeypatch.setattr(measured_ceilings, "TARGET", FAILING)
-    assert measured_ceilings.measured(SERVER, device(tmp_path / "two")) == DEVICE
-    assert measured_ceilings.cache_path(device(tmp_path / "two")).is_file()
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FIXED)
+    ceiling_measurement.measured(SERVER, device(tmp_path / "one"))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FAILING)
+    assert ceiling_measurement.measured(SERVER, device(tmp_path / "two")) == DEVICE
+    assert ceiling_measurement.cache_path(device(tmp_path / "two")).is_file()
     with pytest.raises(WorkerError):
-        measured_ceilings.measured(SERVER, device(tmp_path / "two", "another"))
+        ceiling_measurement.measured(SERVER, device(tmp_path / "two", "another"))
 
 
 def test_disturbed_figures_stay_where_they_were_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Low ones would make the results of every checkout look good; a quiet measurement mends that."""
-    monkeypatch.setattr(measured_ceilings, "TARGET", "tests.measure.stand_ins:serve_disturbed")
-    found = measured_ceilings.measured(SERVER, device(tmp_path / "one"))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", "tests.measure.stand_ins:serve_disturbed")
+    found = ceiling_measurement.measured(SERVER, device(tmp_path / "one"))
     assert found.disturbed == ("disturbed: other processes used 40% of the machine's CPU time",)
-    monkeypatch.setattr(measured_ceilings, "TARGET", FAILING)
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FAILING)
     with pytest.raises(WorkerError):
-        measured_ceilings.measured(SERVER, device(tmp_path / "two"))
-    assert measured_ceilings.measured(SERVER, device(tmp_path / "one")) == found
-    monkeypatch.setattr(measured_ceilings, "TARGET", FIXED)
-    assert measured_ceilings.measured_again(SERVER, device(tmp_path / "one")).disturbed == ()
-    assert measured_ceilings.measured(SERVER, device(tmp_path / "two")).disturbed == ()
+        ceiling_measurement.measured(SERVER, device(tmp_path / "two"))
+    assert ceiling_measurement.measured(SERVER, device(tmp_path / "one")) == found
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FIXED)
+    assert ceiling_measurement.measured_again(SERVER, device(tmp_path / "one")).disturbed == ()
+    assert ceiling_measurement.measured(SERVER, device(tmp_path / "two")).disturbed == ()
 
 
 def test_measured_again_is_better_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkout that measures again keeps the better of its own, the shared and the new figures."""
-    monkeypatch.setattr(measured_ceilings, "TARGET", "tests.measure.stand_ins:serve_faster")
-    measured_ceilings.measured(SERVER, device(tmp_path / "one"))
-    monkeypatch.setattr(measured_ceilings, "TARGET", FIXED)
-    again = measured_ceilings.measured_again(SERVER, device(tmp_path / "two"))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", "tests.measure.stand_ins:serve_faster")
+    ceiling_measurement.measured(SERVER, device(tmp_path / "one"))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FIXED)
+    again = ceiling_measurement.measured_again(SERVER, device(tmp_path / "two"))
     assert again.vector_flops == {"float32": 60e9}
 
 
 def test_measured_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures that were too high for whatever reason are forgotten, here and for other checkouts."""
-    monkeypatch.setattr(measured_ceilings, "TARGET", "tests.measure.stand_ins:serve_faster")
-    measured_ceilings.measured(SERVER, device(tmp_path / "one"))
-    monkeypatch.setattr(measured_ceilings, "TARGET", FIXED)
-    assert measured_ceilings.measured_afresh(SERVER, device(tmp_path / "one")) == DEVICE
-    assert measured_ceilings.measured(SERVER, device(tmp_path / "one")) == DEVICE
-    assert measured_ceilings.measured(SERVER, device(tmp_path / "two")) == DEVICE
+    monkeypatch.setattr(ceiling_measurement, "TARGET", "tests.measure.stand_ins:serve_faster")
+    ceiling_measurement.measured(SERVER, device(tmp_path / "one"))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FIXED)
+    assert ceiling_measurement.measured_afresh(SERVER, device(tmp_path / "one")) == DEVICE
+    assert ceiling_measurement.measured(SERVER, device(tmp_path / "one")) == DEVICE
+    assert ceiling_measurement.measured(SERVER, device(tmp_path / "two")) == DEVICE
 
 
 def test_products_when_first_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second dtype adds its product and measures nothing else; one that is absent is not tried again."""
     here = device(tmp_path)
-    monkeypatch.setattr(measured_ceilings, "TARGET", ASKED)
-    first = measured_ceilings.measured(SERVER, here, ("float32",))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", ASKED)
+    first = ceiling_measurement.measured(SERVER, here, ("float32",))
     assert first.matrix_flops == {"float32": 200e9}
-    both = measured_ceilings.measured(SERVER, here, ("float32", "int8", "bfloat16"))
+    both = ceiling_measurement.measured(SERVER, here, ("float32", "int8", "bfloat16"))
     assert both.matrix_flops == {"bfloat16": 200e9, "float32": 200e9}
     assert both.lacks(PRODUCTS) == ("float16", "float64")
     assert both.copy == first.copy and both.launch_seconds == first.launch_seconds
-    monkeypatch.setattr(measured_ceilings, "TARGET", FAILING)
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FAILING)
     for known in (("float32",), ("int8",), ("bfloat16", "int8")):
-        assert measured_ceilings.measured(SERVER, here, known) == both
+        assert ceiling_measurement.measured(SERVER, here, known) == both
     with pytest.raises(WorkerError):
-        measured_ceilings.measured(SERVER, here, ("float32", "float64"))
+        ceiling_measurement.measured(SERVER, here, ("float32", "float64"))
 
 
 def test_a_product_alone_on_this_machine(tmp_path: Path) -> None:
     """What is known of the bandwidths stays as it is; the product has a figure and its library."""
     known = msgspec.structs.replace(DEVICE, matrix_flops={}, matrix_library={}, parts={BASE: ()})
-    path = measured_ceilings.cache_path(device(tmp_path))
+    path = ceiling_measurement.cache_path(device(tmp_path))
     write_sealed(path, to_json(known))
-    found = measured_ceilings.measured(SERVER, device(tmp_path), ("float64",))
+    found = ceiling_measurement.measured(SERVER, device(tmp_path), ("float64",))
     assert found.matrix_flops.keys() == found.matrix_library.keys() == {"float64"}
     assert found.matrix_flops["float64"] > 1e9
     assert found.parts.keys() == {BASE, "float64"}
@@ -161,32 +161,32 @@ def test_a_product_alone_on_this_machine(tmp_path: Path) -> None:
 def test_checkouts_add_to_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one of them measured first the other one need not, whatever it knows itself."""
     one, two = device(tmp_path / "one"), device(tmp_path / "two")
-    monkeypatch.setattr(measured_ceilings, "TARGET", ASKED)
-    measured_ceilings.measured(SERVER, one, ("float32",))
-    measured_ceilings.measured(SERVER, two, ("float32", "float64"))
-    measured_ceilings.measured(SERVER, one, ("float16",))
-    monkeypatch.setattr(measured_ceilings, "TARGET", FAILING)
-    assert measured_ceilings.measured(SERVER, two, ("float16",)).lacks(PRODUCTS) == ("bfloat16", "int8")
-    assert measured_ceilings.measured(SERVER, one, ("float64",)).lacks(PRODUCTS) == ("bfloat16", "int8")
+    monkeypatch.setattr(ceiling_measurement, "TARGET", ASKED)
+    ceiling_measurement.measured(SERVER, one, ("float32",))
+    ceiling_measurement.measured(SERVER, two, ("float32", "float64"))
+    ceiling_measurement.measured(SERVER, one, ("float16",))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FAILING)
+    assert ceiling_measurement.measured(SERVER, two, ("float16",)).lacks(PRODUCTS) == ("bfloat16", "int8")
+    assert ceiling_measurement.measured(SERVER, one, ("float64",)).lacks(PRODUCTS) == ("bfloat16", "int8")
 
 
 def test_a_disturbed_product_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does it take away what was shared before."""
     one, two = device(tmp_path / "one"), device(tmp_path / "two")
-    monkeypatch.setattr(measured_ceilings, "TARGET", ASKED)
-    measured_ceilings.measured(SERVER, one, ("float32",))
-    monkeypatch.setattr(measured_ceilings, "TARGET", "tests.measure.stand_ins:serve_disturbed")
-    found = measured_ceilings.measured(SERVER, one, ("float64",))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", ASKED)
+    ceiling_measurement.measured(SERVER, one, ("float32",))
+    monkeypatch.setattr(ceiling_measurement, "TARGET", "tests.measure.stand_ins:serve_disturbed")
+    found = ceiling_measurement.measured(SERVER, one, ("float64",))
     assert found.parts == {BASE: (), "float32": (), "float64": NOTES} and found.disturbed == NOTES
-    monkeypatch.setattr(measured_ceilings, "TARGET", FAILING)
-    assert measured_ceilings.measured(SERVER, two, ("float32",)).parts == {BASE: (), "float32": ()}
+    monkeypatch.setattr(ceiling_measurement, "TARGET", FAILING)
+    assert ceiling_measurement.measured(SERVER, two, ("float32",)).parts == {BASE: (), "float32": ()}
     with pytest.raises(WorkerError):
-        measured_ceilings.measured(SERVER, two, ("float64",))
+        ceiling_measurement.measured(SERVER, two, ("float64",))
 
 
 def test_all_that_measures_is_in_the_key() -> None:
     """Checkouts whose code differs where figures come from do not share them."""
-    reached = {f"measure/ceilings/{name}.py" for name in ("measured_ceilings", "cpu", "cuda")}
+    reached = {f"measure/ceilings/{name}.py" for name in ("ceiling_measurement", "cpu", "cuda")}
     graph = grimp.build_graph("pipeline", cache_dir=None)
     for name in sorted(reached):
         module = f"pipeline.{name.removesuffix('.py').replace('/', '.')}"
@@ -198,5 +198,5 @@ def test_all_that_measures_is_in_the_key() -> None:
     carriers = ("records/", "store/", "sandbox/", "measure/ceilings/machine_state.py")
     others = ("measure/conditions/disturbance.py", "measure/ceilings/shared_ceilings.py")
     assert {name for name in reached if not name.startswith((*carriers, *others))} <= set(
-        measured_ceilings.SOURCES
+        ceiling_measurement.SOURCES
     )

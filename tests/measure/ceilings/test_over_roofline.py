@@ -3,7 +3,7 @@
 import msgspec
 
 from pipeline.measure.ceilings.over_roofline import suspicions, too_good
-from pipeline.measure.ceilings.roofline_share import Work
+from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
 
 CEILINGS = Ceilings(
@@ -18,11 +18,11 @@ CEILINGS = Ceilings(
         LevelCeiling(name="DRAM", capacity=None, bandwidth=20e9),
     ),
 )
-MEMORY = Work(flops=1e6, read=0.75e9, written=0.25e9, unit="vector", dtype="float32", tensor_bytes=1e9)
-COMPUTE = Work(flops=8e9, read=1e6, written=1e6, unit="matrix", dtype="float32", tensor_bytes=2e6)
+MEMORY = WorkPerCall(flops=1e6, read=0.75e9, written=0.25e9, unit="vector", dtype="float32", tensor_bytes=1e9)
+COMPUTE = WorkPerCall(flops=8e9, read=1e6, written=1e6, unit="matrix", dtype="float32", tensor_bytes=2e6)
 
 
-def causes(work: Work, seconds: float) -> list[str]:
+def causes(work: WorkPerCall, seconds: float) -> list[str]:
     """The causes in their order."""
     return [each.cause for each in suspicions(work, CEILINGS, seconds)]
 

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from pipeline.measure.ceilings.roofline_share import Work, peak, place
+from pipeline.measure.ceilings.roofline_share import WorkPerCall, peak, place
 from pipeline.records.results.measured_ceilings import Ceilings
 
 CEILINGS = Ceilings(copy_bandwidth=20e9, cache_bandwidth=100e9, matrix_flops=200e9, vector_flops=50e9)
 
 
-def work(flops: float, unit: str = "vector") -> Work:
+def work(flops: float, unit: str = "vector") -> WorkPerCall:
     """A call that moves one gigabyte."""
-    return Work(flops=flops, read=0.75e9, written=0.25e9, unit=unit, dtype="float32")  # type: ignore[arg-type]
+    return WorkPerCall(flops=flops, read=0.75e9, written=0.25e9, unit=unit, dtype="float32")  # type: ignore[arg-type]
 
 
 def test_memory_bound() -> None:

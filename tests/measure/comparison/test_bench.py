@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure.ceilings import measured_ceilings
+from pipeline.measure.ceilings import ceiling_measurement
 from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
-from pipeline.measure.ceilings.roofline_share import Work
+from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import bench as module
 from pipeline.measure.comparison.bench import Bench
 from pipeline.measure.hosting.measuring_messages import Candidate, SetUp
@@ -21,7 +21,7 @@ from pipeline.records.results.variant import Variant
 from tests.measure.stand_ins import DEVICE
 from tests.stages.test_profile import IMPLEMENTATION, SPEC, TARGET
 
-WORK = Work(flops=1.0, read=1.0, written=1.0, unit="flop", dtype="float32", tensor_bytes=1)
+WORK = WorkPerCall(flops=1.0, read=1.0, written=1.0, unit="flop", dtype="float32", tensor_bytes=1)
 
 
 class Server:
@@ -146,12 +146,12 @@ def test_only_ceilings_that_count(script: Script, tmp_path: Path, monkeypatch: p
     asked: list[tuple[str, ...]] = []
 
     def measured(
-        server: Server, device: measured_ceilings.Device, products: tuple[str, ...]
+        server: Server, device: ceiling_measurement.CeilingsDevice, products: tuple[str, ...]
     ) -> DeviceCeilings:
         asked.append((device.kind, device.cache.name, *products))
         return DEVICE
 
-    monkeypatch.setattr(measured_ceilings, "measured", measured)
+    monkeypatch.setattr(ceiling_measurement, "measured", measured)
     settings = msgspec.structs.replace(SPEC.settings, baselines=())
     spec = msgspec.structs.replace(SPEC, settings=settings)
     work = msgspec.structs.replace(WORK, dtype="float16")

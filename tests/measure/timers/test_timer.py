@@ -9,7 +9,7 @@ import torch
 from pipeline.measure.ceilings.processor import usable_cores
 from pipeline.measure.timers.cpu import CpuTimer
 from pipeline.measure.timers.cuda import CudaTimer
-from pipeline.measure.timers.timer import timer_for
+from pipeline.measure.timers.timer_registry import timer_for
 from tests.measure.clean import call
 
 pytestmark = pytest.mark.alone

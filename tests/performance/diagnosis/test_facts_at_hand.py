@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pipeline.performance.diagnosis import diagnose
-from pipeline.performance.diagnosis.registry import DIAGNOSES
+from pipeline.performance.diagnosis.rules import DIAGNOSES
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.compiled import StaticFacts
 from pipeline.records.results.diagnosed import Evidence, FindingCode, Suggestion

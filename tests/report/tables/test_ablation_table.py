@@ -10,7 +10,7 @@ from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.collection import Collected, Result
 from pipeline.records.results.profiled import ConfidenceInterval, Timing
-from pipeline.report.tables.ablation_table import Ablation, ablation_table, find_ablations
+from pipeline.report.tables.ablation_table import AblationTable, ablation_table, find_ablations
 from tests.report.sample_run import CPP
 
 DECLARED = Implementation(
@@ -193,7 +193,7 @@ def test_one_process_each_tells_no_small_worth(
     count = len(best.profiled.timing.samples)
     for counts, said in (((), one), ((2, count - 2), several)):
         each = times(best, counts)
-        found = Ablation(
+        found = AblationTable(
             best=each,
             without=each,
             technique="unrolling",

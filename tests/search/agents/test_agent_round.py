@@ -11,7 +11,7 @@ from pipeline.search.agents.agent_round import Draft, write_round
 from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.api_key import Key
 from pipeline.search.agents.chat_client import Client
-from pipeline.search.agents.round_context import Scene
+from pipeline.search.agents.round_context import RoundContext
 from tests.paths import ROOT
 from tests.search.agents.making import NOBODY, agent, kinds, spec, text_of, trial
 from tests.search.agents.server import Reply, Script, code, failing, serving
@@ -20,11 +20,11 @@ pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmi
 START = trial("plain", 800.0)
 
 
-def scene(settings: Agent, wanted: int = 1, rounds: list[list[Attempt]] | None = None) -> Scene:
+def scene(settings: Agent, wanted: int = 1, rounds: list[list[Attempt]] | None = None) -> RoundContext:
     """Round 1, after the plain source was measured."""
     made = spec(settings)
     assert made.brief is not None
-    return Scene(
+    return RoundContext(
         spec=made,
         brief=made.brief,
         agent=settings,

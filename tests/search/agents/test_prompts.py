@@ -11,7 +11,7 @@ from pipeline.records.search.model_attempt import AnswerOutcome, Attempt
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.prompt_text import REASON_AT_MOST, trial_lines
 from pipeline.search.agents.prompts import FOLDER, SUFFIX, data, line, render
-from pipeline.search.agents.round_context import Scene
+from pipeline.search.agents.round_context import RoundContext
 from tests.paths import ROOT
 from tests.search.agents.making import agent, spec, text_of, trial, variant
 
@@ -24,11 +24,11 @@ VERSIONS = {
 """A template that changes gets another version: raise it in the file, then write both here."""
 
 
-def scene(trials: list[Trial], rounds: list[list[Attempt]] | None = None) -> Scene:
+def scene(trials: list[Trial], rounds: list[list[Attempt]] | None = None) -> RoundContext:
     """Round 1 of softmax."""
     made = spec(agent())
     assert made.brief is not None and made.search.agent is not None
-    return Scene(
+    return RoundContext(
         spec=made,
         brief=made.brief,
         agent=made.search.agent,

@@ -7,7 +7,7 @@ import pytest
 from pipeline.records.errors import ConfigError, StoreError
 from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.samplers import Sampler
-from pipeline.search.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, Measured
+from pipeline.search.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, MeasuredPoint
 from pipeline.search.sampling.study_storage import shown
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic, run
 
@@ -51,7 +51,7 @@ def test_failed_points_are_not_tried_again() -> None:
             for one in asked:
                 asked_for.append(one.point)
                 bad = "shape=square" in one.point
-                answer = Failed(reason="broken") if bad else Measured(values=(quadratic(one.point),))
+                answer = Failed(reason="broken") if bad else MeasuredPoint(values=(quadratic(one.point),))
                 explored.tell(one, answer)
         assert len(asked_for) == len(set(asked_for)) == explored.finished() == 6
         assert explored.failures() == ["broken"] * 3
@@ -103,7 +103,7 @@ def test_resumed_sampler_asks_for_other_points(tmp_path: Path, sampler: str) -> 
 def test_failed_points_may_be_tried_by_a_later_process(tmp_path: Path) -> None:
     """The cause of a failure may have been mended meanwhile."""
     single = Space(parameters=(Choice(name="a", values=("b",), texts=("b",)),))
-    for answer in (Failed(reason="device unavailable"), Measured(values=(1.0,))):
+    for answer in (Failed(reason="device unavailable"), MeasuredPoint(values=(1.0,))):
         with opened(single, file=tmp_path / "optuna.db") as explored:
             (asked,) = explored.ask(1, explored.next_job())
             explored.tell(asked, answer)
@@ -132,7 +132,7 @@ def test_value_of_a_trial_that_was_taken_over_is_kept(tmp_path: Path) -> None:
     with opened(NUMBERS, file=file) as explored:
         (asked,) = explored.ask(1, 0)
         loaded(file).tell(asked.trial, state=optuna.trial.TrialState.FAIL)
-        explored.tell(asked, Measured(values=(7.0,)))
+        explored.tell(asked, MeasuredPoint(values=(7.0,)))
     assert [trial.value for trial in loaded(file).trials] == [None, 7.0]
 
 

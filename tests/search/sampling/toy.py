@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
 from pipeline.search.sampling.samplers import Sampler
-from pipeline.search.sampling.study import Exploration, Measured
+from pipeline.search.sampling.study import Exploration, MeasuredPoint
 from pipeline.search.sampling.study_opening import Purpose, exploration
 
 NUMBERS = Space(parameters=(Interval(name="x", low=-4.0, high=4.0), Steps(name="y", first=-8, count=17)))
@@ -51,6 +51,6 @@ def run(explored: Exploration, trials: int, batch: int = 4) -> list[tuple[str, .
             break
         for one in asked:
             value = quadratic(one.point)
-            explored.tell(one, Measured(values=(value,) * len(explored.directions)))
+            explored.tell(one, MeasuredPoint(values=(value,) * len(explored.directions)))
             points.append(one.point)
     return points

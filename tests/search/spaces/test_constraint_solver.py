@@ -14,7 +14,7 @@ from scipy import stats
 from pipeline.records.configuration.kernel import Constraint, TunableValue
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, names_in
-from pipeline.search.spaces import point_sampling, solution_counting
+from pipeline.search.spaces import search_space, solution_counting
 from pipeline.search.spaces.constraint_solver import Solver
 from pipeline.search.spaces.search_space import Space, Subspace
 
@@ -141,7 +141,7 @@ def test_numbers_and_points_are_one_to_one() -> None:
 def test_every_valid_point_is_drawn_equally_often(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """Chi-square of 4,000 single draws over two implementations; with wide rules too."""
     monkeypatch.setattr(solution_counting, "CELLS", cells)
-    monkeypatch.setattr(point_sampling, "ALL", 0)  # draw, although it is small enough to shuffle
+    monkeypatch.setattr(search_space, "ALL", 0)  # draw, although it is small enough to shuffle
     other = msgspec.structs.replace(made(("e == 1", "a < b")), implementation="other")
     space = Space(subspaces=(made(), other))
     generator = random.Random(5)
@@ -168,8 +168,8 @@ def test_a_sample_is_different_valid_points_and_repeatable() -> None:
 def test_a_wide_rule_that_hardly_holds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing does not go on for ever."""
     monkeypatch.setattr(solution_counting, "CELLS", 10)
-    monkeypatch.setattr(point_sampling, "DRAWS", 1000)
-    monkeypatch.setattr(point_sampling, "ALL", 0)
+    monkeypatch.setattr(search_space, "DRAWS", 1000)
+    monkeypatch.setattr(search_space, "ALL", 0)
     space = made(("a * b > 99",), a=tuple(range(1000)))
     rare = Space(subspaces=(made(("x * y == 998001",), x=tuple(range(1000)), y=tuple(range(1000))),))
     with pytest.raises(

@@ -9,7 +9,7 @@ from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_json, to_json
-from pipeline.search.torch_inductor.gpu_capture import Captured, Request, _strides
+from pipeline.search.torch_inductor.gpu_capture import Captured, GpuCaptureRequest, _strides
 from pipeline.search.torch_inductor.triton_source import wrap_triton
 
 H200 = Target(
@@ -40,7 +40,7 @@ PROBLEM = Problem(
 
 def captured(reference: str) -> Captured:
     """As generate calls it."""
-    request = Request(reference=reference, problem=PROBLEM, target=H200)
+    request = GpuCaptureRequest(reference=reference, problem=PROBLEM, target=H200)
     command = [sys.executable, "-m", "pipeline.search.torch_inductor.gpu_capture"]
     ended = subprocess.run(command, input=to_json(request), capture_output=True, check=True, timeout=250)
     return from_json(ended.stdout, Captured)

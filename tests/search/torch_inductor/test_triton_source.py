@@ -8,7 +8,7 @@ import pytest
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
 from pipeline.search.torch_inductor.cpp_source import CannotWrap
-from pipeline.search.torch_inductor.gpu_capture import Captured, Kernel
+from pipeline.search.torch_inductor.gpu_capture import Captured, CapturedKernel
 from pipeline.search.torch_inductor.triton_source import wrap_triton
 
 PROBLEM = Problem(
@@ -23,7 +23,7 @@ PROBLEM = Problem(
     attributes={},
     element="float16",
 )
-KERNEL = Kernel(
+KERNEL = CapturedKernel(
     name="triton_poi_0",
     text="@triton.jit\ndef triton_poi_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):\n    pass",
     parameters=("in_ptr0", "out_ptr0", "xnumel"),

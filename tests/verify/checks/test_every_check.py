@@ -9,10 +9,10 @@ import torch
 from pipeline.records.outcome import Failure
 from pipeline.verify.checks.call_observation import (
     CallObservation,
+    CallProcessState,
     NotApplicable,
     OutputState,
     Passed,
-    ProcessState,
 )
 from pipeline.verify.checks.gate import CHECKS
 from tests.verify.oracle.simulated import Stage, prepared, softmax, stage
@@ -52,7 +52,7 @@ def unchanged(tensors: dict[str, torch.Tensor]) -> None:
 def noticing(**changes: object) -> Callable[[Stage], CallObservation]:
     """A right call during which something was noticed."""
     fields: dict = {"launches": 1, "tampering": ()}
-    return lambda stage: stage.observe(softmax, noticed=ProcessState(**(fields | changes)))
+    return lambda stage: stage.observe(softmax, noticed=CallProcessState(**(fields | changes)))
 
 
 WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
@@ -185,7 +185,9 @@ def test_reason_of_a_wrong_value() -> None:
 def test_operators_that_are_declared_may_be_used() -> None:
     """An implementation that says so may let PyTorch compute a part of it."""
     with stage() as buffers:
-        observation = buffers.observe(softmax, noticed=ProcessState(launches=1, operations=("aten::sum",)))
+        observation = buffers.observe(
+            softmax, noticed=CallProcessState(launches=1, operations=("aten::sum",))
+        )
         declared = msgspec.structs.replace(observation, uses_torch=("aten::sum",))
         assert isinstance(CHECKS["work"](observation), Failure)
         assert isinstance(CHECKS["work"](declared), Passed)

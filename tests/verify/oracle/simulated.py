@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 
 from pipeline.records.planning.problem import Problem
-from pipeline.verify.checks.call_observation import CallKind, CallObservation, OutputState, ProcessState
+from pipeline.verify.checks.call_observation import CallKind, CallObservation, CallProcessState, OutputState
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase, TrialCase
 from pipeline.verify.harness.in_place.shapes import Shape
@@ -54,7 +54,7 @@ class Stage:
         first: CallObservation | None = None,
         deterministic: bool = True,
         seen: tuple[OutputState, ...] | None = None,
-        noticed: ProcessState | None = None,
+        noticed: CallProcessState | None = None,
         later: Action | None = None,
     ) -> CallObservation:
         """Let the action write into the buffers and look at what it left."""
@@ -79,7 +79,7 @@ class Stage:
             seen=honest if seen is None else seen,
             outputs=written,
             later={slot.name: self.arena.copy(slot) for slot in outputs},
-            noticed=noticed or ProcessState(launches=1, tampering=()),
+            noticed=noticed or CallProcessState(launches=1, tampering=()),
             first=None if first is None else first.outputs,
         )
 

@@ -10,7 +10,7 @@ from typing import Literal
 from pipeline.backends.backend import CompileJob
 from pipeline.records.record import Record
 from pipeline.records.results.compiled import Compiled
-from pipeline.verify.checks.call_observation import OutputState, ProcessState
+from pipeline.verify.checks.call_observation import CallProcessState, OutputState
 from pipeline.verify.harness.buffers import Layout
 
 
@@ -64,7 +64,7 @@ class CallReply(Record, frozen=True, kw_only=True, tag="done"):
     """The launch returned and its work is finished."""
 
     outputs: tuple[OutputState, ...]
-    noticed: ProcessState
+    noticed: CallProcessState
 
 
 class RefusedReply(Record, frozen=True, kw_only=True, tag="refused"):

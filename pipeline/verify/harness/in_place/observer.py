@@ -1,7 +1,7 @@
 """Runs in the candidate's process and records what happens during a call, apart from the outputs.
 
-In: calls, one after the other. Out: for each a `ProcessState`: launches, operators of PyTorch that computed,
-changed functions and settings, threads and processes that are left.
+In: calls, one after the other. Out: for each a `CallProcessState`: launches, operators of PyTorch that
+computed, changed functions and settings, threads and processes that are left.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.sandbox.observation.module_copy import module_copy
-from pipeline.verify.checks.call_observation import ProcessState
+from pipeline.verify.checks.call_observation import CallProcessState
 from pipeline.verify.harness.thread_pools import fill_pools
 from pipeline.verify.oracle.computing_operators import is_computing
 
@@ -40,10 +40,10 @@ class Observer:
         self._operations = recorder.operations
         self._launched = 0 if self._launches is None else self._launches() - before
 
-    def noticed(self, *, inspect: bool, native: bool) -> ProcessState:
+    def noticed(self, *, inspect: bool, native: bool) -> CallProcessState:
         """About the last call; `native`: threads of the system count as well as Python's."""
         left = self._processes.left_running(self._running)
-        return ProcessState(
+        return CallProcessState(
             launches=None if self._launches is None else self._launched,
             operations=tuple(dict.fromkeys(self._operations)),
             tampering=self._tampering() if inspect else None,

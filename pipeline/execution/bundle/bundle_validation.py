@@ -5,7 +5,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pipeline.execution.bundle.archive import Bundle, check_name
+from pipeline.execution.bundle.bundle_file import Bundle, check_name
 from pipeline.execution.bundle.manifest import PLAN, SPEC
 from pipeline.records.errors import BundleError
 from pipeline.records.outcome import Failure

@@ -6,7 +6,6 @@ disturbed them, for the user's other checkouts; every result carries those that 
 """
 
 import functools
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import msgspec
 from pipeline.measure.ceilings.device_ceilings import BASE, PRODUCTS, DeviceCeilings, better
 from pipeline.measure.ceilings.machine_state import circumstances
 from pipeline.measure.ceilings.shared_ceilings import forget, share, shared, shared_path
-from pipeline.measure.conditions.disturbance import disturbance, load
+from pipeline.measure.conditions.disturbance import cpu_seconds, disturbance, load
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.errors import StoreError, WorkerError
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
@@ -25,10 +24,10 @@ from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limit
 from pipeline.store.integrity import discard, is_damaged, unseal, write_sealed
 from pipeline.store.temporary import scratch_folder
 
-TARGET = "pipeline.measure.ceilings.measured_ceilings:serve"
+TARGET = "pipeline.measure.ceilings.ceiling_measurement:serve"
 TIME_LIMIT = 180.0  # seconds; it takes about 4
 SOURCES = (
-    "measure/ceilings/measured_ceilings.py",
+    "measure/ceilings/ceiling_measurement.py",
     "measure/ceilings/ceilings.cpp",
     "measure/ceilings/cpu.py",
     "measure/ceilings/cuda.py",
@@ -44,10 +43,9 @@ SOURCES = (
     "backends/cpp/loading.py",
 )
 """What the figures come from, below `pipeline/`: checkouts of different states do not share them."""
-LIBRARY = "ceilings.so"
 
 
-class Request(Record, frozen=True, kw_only=True):
+class CeilingsRequest(Record, frozen=True, kw_only=True):
     """What the child measures."""
 
     kind: BackendKind
@@ -59,7 +57,7 @@ class Request(Record, frozen=True, kw_only=True):
     """What is left as it is; None: all but the products is measured as well."""
 
 
-class Device(NamedTuple):
+class CeilingsDevice(NamedTuple):
     """Whose ceilings, and where they are kept."""
 
     kind: BackendKind
@@ -68,7 +66,9 @@ class Device(NamedTuple):
     cache: Path
 
 
-def measured(server: ForkServer, device: Device, products: tuple[str, ...] = PRODUCTS) -> DeviceCeilings:
+def measured(
+    server: ForkServer, device: CeilingsDevice, products: tuple[str, ...] = PRODUCTS
+) -> DeviceCeilings:
     """The device's ceilings with the products of these dtypes (of `PRODUCTS`).
 
     They come from where they are kept if they were measured in the same circumstances; what is missing there
@@ -87,7 +87,7 @@ def measured(server: ForkServer, device: Device, products: tuple[str, ...] = PRO
 
 
 def measured_again(
-    server: ForkServer, device: Device, products: tuple[str, ...] = PRODUCTS
+    server: ForkServer, device: CeilingsDevice, products: tuple[str, ...] = PRODUCTS
 ) -> DeviceCeilings:
     """Measure now; the better of old and new figures is kept.
 
@@ -101,7 +101,7 @@ def measured_again(
     return _keep(_best((found, _kept(places.own), shared(places.shared))) or found, places)
 
 
-def measured_afresh(server: ForkServer, device: Device) -> DeviceCeilings:
+def measured_afresh(server: ForkServer, device: CeilingsDevice) -> DeviceCeilings:
     """Forget what is known, here and for other checkouts, and measure."""
     places = _places(device)
     discard(places.own)
@@ -112,20 +112,20 @@ def measured_afresh(server: ForkServer, device: Device) -> DeviceCeilings:
 
 def serve(channel: Channel) -> None:
     """Runs in the forked child."""
-    request: Request = channel.receive(Request)
+    request: CeilingsRequest = channel.receive(CeilingsRequest)
     if request.kind == "cpu":
         from pipeline.measure.ceilings.cpu import measure
     else:
         from pipeline.measure.ceilings.cuda import measure
-    before, own = load(), computed()
+    before, own = load(), cpu_seconds()
     found = measure(Path(request.folder), request.products, request.known)
-    beside = disturbance(before, load(), computed() - own)
+    beside = disturbance(before, load(), cpu_seconds() - own)
     parts = (*((BASE,) if request.known is None else ()), *request.products)
     notes = dict.fromkeys(parts, beside.notes() if beside else ())
     channel.send(msgspec.structs.replace(found, parts=found.parts | notes))
 
 
-def cache_path(device: Device) -> Path:
+def cache_path(device: CeilingsDevice) -> Path:
     """One file per device, its circumstances, and version of the code that measures."""
     return _places(device).own
 
@@ -136,7 +136,7 @@ class _Places(NamedTuple):
     shared: Path | None
 
 
-def _places(device: Device) -> _Places:
+def _places(device: CeilingsDevice) -> _Places:
     project = Path(__file__).parents[2]
     code = [digest_bytes((project / name).read_bytes()) for name in SOURCES]
     known = circumstances(device.kind)
@@ -146,10 +146,10 @@ def _places(device: Device) -> _Places:
 
 
 def _measure(
-    server: ForkServer, device: Device, products: tuple[str, ...], known: DeviceCeilings | None
+    server: ForkServer, device: CeilingsDevice, products: tuple[str, ...], known: DeviceCeilings | None
 ) -> DeviceCeilings:
     """In a child; what is `known` stays as it is."""
-    request = Request(
+    request = CeilingsRequest(
         kind=device.kind,
         folder=str(cache_path(device).parent.absolute()),
         products=products,
@@ -186,9 +186,3 @@ def _kept(path: Path) -> DeviceCeilings | None:
         return read_record(path, DeviceCeilings)
     except StoreError:
         return None
-
-
-def computed() -> float:
-    """CPU seconds of this process and of those that it waited for, so far."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
