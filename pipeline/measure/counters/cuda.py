@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.counters.single_call import REFUSED, CallRequest
+from pipeline.measure.counters.single_call import REFUSED, SingleCallRequest
 from pipeline.measure.hosting.measuring_messages import SetUp
 from pipeline.records.environment import untranslated
 from pipeline.records.record import to_json
@@ -75,7 +75,7 @@ def count(set_up: SetUp, folder: Path, seconds: float = SECONDS) -> Counters | U
     request, table = folder / "request.json", folder / "ncu.csv"
     # Our own flush would be launches as well: ncu empties the caches itself. It sees no launches in a graph.
     plain = msgspec.structs.replace(set_up, flush_cache=False, cuda_graph=False)
-    request.write_bytes(to_json(CallRequest(set_up=plain)))
+    request.write_bytes(to_json(SingleCallRequest(set_up=plain)))
     caches = "all" if set_up.flush_cache else "none"
     metrics: tuple[str, ...] = METRICS
     while True:

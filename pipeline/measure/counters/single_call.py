@@ -17,7 +17,7 @@ WARM_SECONDS = 0.05  # of untimed calls before the one that counts
 _SEED = 20_24
 
 
-class CallRequest(Record, frozen=True, kw_only=True):
+class SingleCallRequest(Record, frozen=True, kw_only=True):
     """What to call."""
 
     set_up: SetUp
@@ -25,7 +25,7 @@ class CallRequest(Record, frozen=True, kw_only=True):
 
 def main(arguments: list[str]) -> int:
     """Command line; returns the exit code, `REFUSED` with the reason on stderr where the callable refused."""
-    script = _Script(read_record(Path(arguments[0]), CallRequest).set_up)
+    script = _Script(read_record(Path(arguments[0]), SingleCallRequest).set_up)
     serve(script)
     if script.refused is not None:
         print(script.refused, file=sys.stderr)

@@ -18,7 +18,7 @@ from tests.paths import ROOT
 def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """`python -m pipeline.measure.counters.single_call` on one of `tests.measure.callables`."""
     request = folder / "request.json"
-    request.write_bytes(to_json(single_call.CallRequest(set_up=set_up(name))))
+    request.write_bytes(to_json(single_call.SingleCallRequest(set_up=set_up(name))))
     command = [sys.executable, "-m", "pipeline.measure.counters.single_call", str(request)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
