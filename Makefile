@@ -29,8 +29,11 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
 
-test-all: $(VENV)/.dev  ## the tests, the slow ones too
-	@python -m pytest -q  # one by one, so that what measures is alone
+test-all: test  ## those and the slow ones, which only deepen coverage (half an hour more)
+	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
+	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
+	python -m pytest -q -m "alone and slow" && \
+	python -m pytest -q -n $(WORKERS) --dist worksteal -m "slow and not alone and not postgres and not slurm"
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'

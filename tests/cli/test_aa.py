@@ -103,6 +103,7 @@ def test_no_device(
     assert "nothing can be measured" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_as_a_user_runs_it(checkout: Checkout) -> None:
     """Compile, verify, compare; the samples are there to be looked at."""

@@ -116,6 +116,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 def test_from_folder_to_table(tmp_path: Path) -> None:
     """Every candidate has its row; bad input is one line each; a second run asks the store."""
     checkout = Checkout(tmp_path / "checkout")

@@ -76,6 +76,7 @@ def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
     assert "Nothing to be done" not in output, "the tables' code: aggregate"
 
 
+@pytest.mark.slow
 @pytest.mark.alone  # an unstable measurement, as beside other tests, is made again
 def test_one_more_tunable_value_costs_one_more_variant(checkout: Checkout) -> None:
     """A value added to a free tunable compiles, verifies and measures the new variants alone."""
@@ -115,6 +116,7 @@ def test_source_and_toolchain_are_part_of_the_identity(checkout: Checkout, tmp_p
     assert run(checkout, "compile")[1]["compile"] == 1, "another compiler version"
 
 
+@pytest.mark.slow
 def test_a_peak_reaches_the_analysis_alone(checkout: Checkout) -> None:
     """A device's bandwidth changes the tables, not one binary."""
     config = OVERRIDES.replace("hardware=cpu", "hardware=a100")

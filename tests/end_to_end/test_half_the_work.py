@@ -27,6 +27,7 @@ def leave_work_out(checkout: Checkout) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_half_of_a_product_is_no_winner(checkout: Checkout) -> None:
     """Half of the rows is not written, half of K is another value; neither gets a time, so the whole wins."""

@@ -39,6 +39,7 @@ def test_kill_and_go_on(checkout: Checkout, stage: str) -> None:
     assert "Nothing to be done" in checkout.snakemake("--config", OVERRIDES)
 
 
+@pytest.mark.slow
 def test_two_runs_at_once(checkout: Checkout) -> None:
     """The second run waits for the first and says so; both end well, and agree."""
     first = checkout.start("--config", FEW)

@@ -53,13 +53,11 @@ def test_files_touched(recipe: str) -> None:
     assert len({path for _, path, _ in blocks if path}) == TOUCHED[recipe]
 
 
-# Each takes a whole run: the longest one is always tried, the others by `make test-all`.
+# Each takes a whole run.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recipe",
-    [
-        pytest.param(path, id=path.stem, marks=[] if path.stem == "kernel" else pytest.mark.slow)
-        for path in RECIPES
-    ],
+    [pytest.param(path, id=path.stem) for path in RECIPES],
 )
 def test_recipe(checkout: Checkout, recipe: Path) -> None:
     """Every variant of the recipe's task ends without a failure of its own."""

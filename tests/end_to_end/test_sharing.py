@@ -27,6 +27,7 @@ def _checkout(folder: Path, shared: Path) -> Checkout:
     return checkout
 
 
+@pytest.mark.slow
 @pytest.mark.alone  # what a busy machine made unstable is not shared
 @pytest.mark.timeout(400)
 def test_what_one_made_the_other_has(tmp_path: Path, shared: Path) -> None:

@@ -355,6 +355,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         take_lock(tmp_path / "lock")
 
 
+@pytest.mark.slow
 def test_nothing_to_do_imports_neither_hydra_nor_pandas(checkout: Checkout) -> None:
     """A kept plan needs no Hydra; a rule with `params` would have Snakemake import pandas for each run."""
     command = ("snakemake", "--cores", "1", "generate", "--config", "experiment=smoke")

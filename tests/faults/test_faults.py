@@ -23,8 +23,8 @@ FAULTS = (
     "corrupt an output",
     "a read-only mount",
 )
-SHORT = 8  # of them in `make test`, the others with the slow ones: each takes about ten seconds
-pytestmark = pytest.mark.timeout(900)  # a machine that is busy with other things makes seconds into minutes
+# Each takes about ten seconds; a machine that is busy with other things makes minutes of them.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 TRIES = 5  # seeds until one hits before the run has ended
 
 
@@ -38,9 +38,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(
-    "name", [*FAULTS[:SHORT], *(pytest.param(name, marks=pytest.mark.slow) for name in FAULTS[SHORT:])]
-)
+@pytest.mark.parametrize("name", FAULTS)
 def test_the_next_run_completes(judge: Judge, name: str) -> None:
     """As an undisturbed one, and no finished measurement is lost."""
     for seed in range(100, 100 + TRIES):

@@ -107,8 +107,17 @@ def one_at_a_time(name: str) -> list[dict]:
     return [{}, *changed]
 
 
-@pytest.mark.parametrize("hardware", ["a100", "rtx4090", "h200", "b200"])
-@pytest.mark.parametrize("name", ["softmax", "matmul"])
+@pytest.mark.parametrize(
+    ("name", "hardware"),
+    [
+        *(("softmax", hardware) for hardware in ("a100", "rtx4090", "h200", "b200")),
+        ("matmul", "h200"),
+        *(
+            pytest.param("matmul", hardware, marks=pytest.mark.slow)
+            for hardware in ("a100", "rtx4090", "b200")
+        ),
+    ],
+)
 def test_every_value_compiles_everywhere(tmp_path: Path, name: str, hardware: str):
     """Without spills, on every architecture; the matrix product of 16-bit elements on tensor cores."""
     for number, changes in enumerate(one_at_a_time(name)):

@@ -69,6 +69,7 @@ def by_operator(output: MutateOutput) -> dict[str, MutantRecord]:
     return {each.mutant.operator: each for each in output.records if each.fate in ("killed", "survived")}
 
 
+@pytest.mark.slow
 def test_killed_survived_and_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Without its maximum softmax overflows; a 32-bit counter is right on all sizes that can be tried."""
     first = run(mutate_spec(), tmp_path)

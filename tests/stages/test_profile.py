@@ -156,6 +156,7 @@ def test_measured_once(desk: Desk) -> None:
     assert "1 passed (1 cached)" in desk.said
 
 
+@pytest.mark.slow
 def test_a_smaller_shape_is_no_result(desk: Desk) -> None:
     """It is measured as the problem that it is, kept under a key of its own, and shown as what it is."""
     desk.add(RIGHT)
@@ -180,6 +181,7 @@ def test_a_smaller_shape_is_no_result(desk: Desk) -> None:
     assert desk.run(whole)[0].entry != brief.entry
 
 
+@pytest.mark.slow
 def test_what_fails_while_timed(desk: Desk) -> None:
     """A crash, a refusal, a hang, work left out: each its own outcome; the variant after them is measured."""
     for behaviour in (CRASHES, REFUSES, IDLE, HANGS, RIGHT):

@@ -129,6 +129,7 @@ TRITON_CHEATS = {
 }
 
 
+@pytest.mark.slow
 def test_cheating_triton(tmp_path: Path) -> None:
     """Host code runs when it is compiled and when it is tried: confined both times."""
     task = Task(tmp_path, *GPU)
@@ -150,6 +151,7 @@ def test_cheating_triton(tmp_path: Path) -> None:
     assert "time.perf_counter was replaced" in reasons
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_measured_confined(task: Task, tmp_path: Path) -> None:
     """A clock that is false only while it is measured, and a file that is written only then."""

@@ -87,7 +87,8 @@ class Code:
 
     def _find_file(self, module: str) -> Path:
         path = self._root.joinpath(*module.split("."))
-        return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        package = path / "__init__.py"  # a folder alone may be what an earlier version left behind
+        return package if package.is_file() else path.with_suffix(".py")
 
 
 class _Modules(Record, frozen=True, kw_only=True):

@@ -92,6 +92,7 @@ def picked(how: str, folder: Path, **environment: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 def test_vector_instructions_are_not_tried_out(tmp_path: Path) -> None:
     """The same are chosen, and the compiler is not called: it need not be there, as it must for trying."""
     missing = {"CXX": str(tmp_path / "no-compiler")}
