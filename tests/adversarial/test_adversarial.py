@@ -48,7 +48,7 @@ def test_a_few(tmp_path: Path) -> None:
     """A right candidate and one of every fast category get their verdicts, from the harness itself."""
     stage(FEW, tmp_path)
     with composer(ROOT / "conf") as composed:
-        settings = from_plain(composed.option("verify", "fast"), Verify)
+        settings = from_plain(composed.option("verify", "standard"), Verify)
     verdicts = {}
     for problem in dict.fromkeys(problem for problem, _ in FEW):
         case_set = CaseSet(ModelProblem(tmp_path / problem / "problem.py"), settings)

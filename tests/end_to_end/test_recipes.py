@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.checkout import ROOT, Checkout
 
-RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
+RECIPES = sorted(path for path in (ROOT / "docs" / "recipes").glob("*.md") if path.stem != "index")
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
