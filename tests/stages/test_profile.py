@@ -108,15 +108,28 @@ class Desk:
         return line
 
     def run(self, spec: ProfileSpec = SPEC) -> tuple[ProfileRecord, ...]:
-        """Run the stage; its line of result is left in `log.txt`."""
-        (self.folder / "log.txt").unlink(missing_ok=True)
-        assert call("pipeline.stages.profile:main", self.folder / "log.txt", self.arguments(spec)) == 0
-        return read_record(self.folder / "out.json", ProfileOutput).records
+        """Run the stage, again if the machine was too busy; its line of result is left in `log.txt`.
+
+        `unstable_timing` is a statement about the machine: the next run measures such a variant again
+        and takes the others from the store, as when a user repeats the command.
+        """
+        for _ in range(4):
+            (self.folder / "log.txt").unlink(missing_ok=True)
+            assert call("pipeline.stages.profile:main", self.folder / "log.txt", self.arguments(spec)) == 0
+            records = read_record(self.folder / "out.json", ProfileOutput).records
+            if not any(_unstable(record) for record in records):
+                break
+        return records
 
     @property
     def said(self) -> str:
         """What the stage printed."""
         return (self.folder / "log.txt").read_text()
+
+
+def _unstable(record: ProfileRecord) -> bool:
+    """Whether the machine was too busy for this measurement."""
+    return isinstance(record.result, Failure) and record.result.outcome is Outcome.UNSTABLE_TIMING
 
 
 @pytest.fixture
