@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.interop.formats.space_merging import combined
+from pipeline.interop.formats.format_registry import combined, read_recorded
 from pipeline.records.errors import (
     ConfigError,
     FormatError,

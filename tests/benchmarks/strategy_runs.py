@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.interop.formats.space_merging import combined
+from pipeline.interop.formats.format_registry import combined, read_recorded
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record, from_plain

@@ -5,14 +5,18 @@ A text without a licence is left out unless it is asked for; who had a text writ
 """
 
 import collections
+import getpass
+import platform
+import re
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.backends.source_digests import Sources
-from pipeline.interop.dataset.redaction import Redactor
 from pipeline.interop.dataset.row_schema import DatasetSource, File, Language, SourcePart
+from pipeline.records import environment
 from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.errors import ConfigError, StoreError, ToolchainError
 from pipeline.records.layout import entry_path
@@ -20,7 +24,58 @@ from pipeline.records.record import Record, digest_bytes, digest_parts, read_rec
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.written_source import KeptSource, SourceRecord
 from pipeline.store.entries import RECORD
+from pipeline.store.privacy import SHORTEST, private_paths, without_paths
 from pipeline.store.stored_sources import STAGE, root_of
+
+EVERYWHERE = frozenset({"localhost", "root", "user", "admin", "runner", "ubuntu"})
+"""Names that say nothing of a machine or a person, and stand in texts for other things."""
+KEY_AT_LEAST = 6  # characters; a shorter word is no secret, and would tear holes into texts
+_HOME = re.compile(rb"/(?:home|Users)/[^/\s\"'<>:;,)\]}\\]+")
+
+
+class Redactor:
+    """Knows what is private on this machine; made once for an export."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        """`folder` is that of the checkout, `root` the artifact store."""
+        extra = {
+            str(root.absolute()): "artifacts",
+            str(root.resolve()): "artifacts",
+            tempfile.gettempdir(): "<tmp>",
+        }
+        found = extra | private_paths(folder)
+        longest_first = sorted(found.items(), key=lambda item: -len(item[0]))
+        self._paths = {path: name for path, name in longest_first if len(path) >= SHORTEST}
+        names = {platform.node(): "<host>", _user(): "<user>"}
+        self._names = {
+            re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])"): shown
+            for name, shown in names.items()
+            if len(name) >= SHORTEST and name not in EVERYWHERE
+        }
+        self._keys = tuple(key for key in environment.api_keys() if len(key) >= KEY_AT_LEAST)
+
+    def encoded(self, content: bytes) -> bytes:
+        """A whole row in JSON: no path of this machine, no key."""
+        for key in self._keys:
+            content = content.replace(key.encode(), b"[key]")
+        return _HOME.sub(b"~", without_paths(content, self._paths))
+
+    def text(self, text: str) -> str:
+        """A text that a program or a model wrote: no name of machine or user either.
+
+        Not for names of ours, such as `h200`, which a machine may have as well.
+        """
+        for pattern, shown in self._names.items():
+            text = pattern.sub(shown, text)
+        return self.encoded(text.encode()).decode()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in containers
+        return ""
+
 
 LANGUAGES: dict[str, Language] = {"cpp": "C++", "cuda": "CUDA C++", "triton": "Triton"}
 COPIES = "sources"

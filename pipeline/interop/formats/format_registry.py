@@ -10,7 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pipeline.interop.formats import json_files
+from pipeline.interop.formats.json_files import listed, shown
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.record import Record
@@ -99,3 +102,39 @@ def read_recorded(path: Path) -> RecordedSpace:
     known = ", ".join(f"{each.name} ({each.description})" for each in formats())
     got = f"a JSON object with the keys {json_files.listed(file.json)}"
     raise FormatError(f"{path}: top level: expected one of the formats {known}, got {got}")
+
+
+def combined(described: RecordedSpace, measured: RecordedSpace) -> RecordedSpace:
+    """The tunables, defaults and conditions of the one, the results and the device of the other.
+
+    Raises
+    ------
+    FormatError
+        They are not of one space: other tunables, or a value that is not declared.
+    """
+    if set(described.tunables) != set(measured.tunables):
+        expected, got = listed(sorted(described.tunables)), listed(sorted(measured.tunables))
+        raise FormatError(
+            f"{measured.source}: expected the tunables of {described.source} ({expected}), got {got}"
+        )
+    for name, values in described.tunables.items():
+        for result in measured.results:
+            if result.tunables[name] not in values:
+                got = shown(result.tunables[name])
+                raise FormatError(
+                    f"{measured.source}: {name}: expected a value of {described.source}, got {got}"
+                )
+    return msgspec.structs.replace(
+        measured,
+        source=f"{described.source} + {measured.source}",
+        kernel=described.kernel or measured.kernel,
+        language=described.language,
+        problem=described.problem or measured.problem,
+        arguments=described.arguments,
+        tunables=described.tunables,
+        order=described.order,
+        defaults=described.defaults,
+        constraints=described.constraints,
+        constants=described.constants,
+        notes=(*described.notes, *measured.notes),
+    )

@@ -5,19 +5,93 @@ within an entry. Times are milliseconds. The layout: Kernel Tuner's documentatio
 """
 
 import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.interop.formats import json_files
-from pipeline.interop.formats.failure_codes import marked
 from pipeline.interop.formats.format_registry import FileFormat, FormatFile
-from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
+
+MILLISECONDS = "milliseconds"
+PER_SECOND = {"seconds": 1.0, MILLISECONDS: 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+SPELLINGS = {
+    **{name: name for name in PER_SECOND},
+    **{name.removesuffix("s"): name for name in PER_SECOND},
+    **{"s": "seconds", "sec": "seconds", "ms": MILLISECONDS, "us": "microseconds", "µs": "microseconds"},
+    **{"ns": "nanoseconds", "miliseconds": MILLISECONDS, "milisecond": MILLISECONDS},
+}
+"""`miliseconds` is what Kernel Tuner wrote until it was corrected."""
+
+
+def unit_of_time(word: str, place: str) -> str:
+    """The unit, by its full name.
+
+    Raises
+    ------
+    FormatError
+        No unit of time that is known.
+    """
+    unit = SPELLINGS.get(word.strip().lower())
+    if unit is None:
+        raise FormatError(f"{place}: expected a unit of time ({', '.join(PER_SECOND)}), got '{word}'")
+    return unit
+
+
+MARKERS = {
+    "InvalidConfig": Outcome.PRUNED,
+    "CompilationFailedConfig": Outcome.COMPILE_ERROR,
+    "RuntimeFailedConfig": Outcome.LAUNCH_ERROR,
+    "ErrorConfig": Outcome.LAUNCH_ERROR,
+    "InfinityTime": Outcome.LAUNCH_ERROR,
+}
+"""What Kernel Tuner writes in place of a time; the last two do not say what failed."""
+
+NO_TIME = 1e20  # milliseconds: what Kernel Tuner's versions before 0.4 wrote in place of a time
+
+INVALIDITIES = {
+    "timeout": Outcome.TIMEOUT,
+    "compile": Outcome.COMPILE_ERROR,
+    "runtime": Outcome.LAUNCH_ERROR,
+    "correctness": Outcome.WRONG_VALUE,
+    "constraints": Outcome.PRUNED,
+}
+"""T4's words, beside `correct`."""
+
+_WRONG = (
+    *(Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.WRONG_VALUE, Outcome.UNWRITTEN_OUTPUT),
+    *(Outcome.OUT_OF_BOUNDS, Outcome.INPUT_MUTATED, Outcome.NONDETERMINISTIC, Outcome.TAMPERED),
+)
+
+
+def marked(value: object) -> tuple[Outcome, str] | None:
+    """The failure that stands in place of a measured value; None where it is a value."""
+    if isinstance(value, str):
+        outcome = MARKERS.get(value)
+        return None if outcome is None else (outcome, value)
+    if value is None:
+        return Outcome.LAUNCH_ERROR, "no value"
+    if isinstance(value, float) and (math.isnan(value) or abs(value) >= NO_TIME):
+        return Outcome.LAUNCH_ERROR, f"{value:g} in place of a value"
+    return None
+
+
+def invalidity_of(outcome: Outcome) -> str:
+    """T4's word for an outcome of ours: it has five words for failures, the measurements keep ours."""
+    if outcome is Outcome.PASSED:
+        return "correct"
+    if outcome in _WRONG:
+        return "correctness"
+    for word, known in INVALIDITIES.items():
+        if outcome is known:
+            return word
+    return "runtime"
+
 
 IN_A_SECOND = PER_SECOND[MILLISECONDS]
 COSTS = {

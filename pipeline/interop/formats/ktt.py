@@ -8,8 +8,7 @@ from typing import Any
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.format_registry import FileFormat, FormatFile
-from pipeline.interop.formats.kernel_tuner_cache import with_values
-from pipeline.interop.formats.time_units import PER_SECOND, unit_of_time
+from pipeline.interop.formats.kernel_tuner_cache import PER_SECOND, unit_of_time, with_values
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome

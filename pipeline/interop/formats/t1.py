@@ -11,8 +11,7 @@ import simpleeval
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.format_registry import FileFormat, FormatFile
-from pipeline.interop.formats.kernel_tuner_cache import problem_size
-from pipeline.interop.formats.time_units import unit_of_time
+from pipeline.interop.formats.kernel_tuner_cache import problem_size, unit_of_time
 from pipeline.records.configuration.kernel import Constraint, TunableValue
 from pipeline.records.errors import FormatError, FormulaError
 from pipeline.records.formula import names_in

@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.interop.formats import json_files
-from pipeline.interop.formats.failure_codes import INVALIDITIES, invalidity_of, marked
 from pipeline.interop.formats.format_registry import FileFormat, FormatFile
-from pipeline.interop.formats.kernel_tuner_cache import joules, median_of, problem_size, with_values
-from pipeline.interop.formats.time_units import MILLISECONDS, PER_SECOND, unit_of_time
+from pipeline.interop.formats.kernel_tuner_cache import (
+    INVALIDITIES,
+    MILLISECONDS,
+    PER_SECOND,
+    invalidity_of,
+    joules,
+    marked,
+    median_of,
+    problem_size,
+    unit_of_time,
+    with_values,
+)
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import FormatError
 from pipeline.records.outcome import Outcome

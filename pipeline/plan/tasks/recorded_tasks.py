@@ -10,8 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.interop.formats.format_registry import read_recorded
-from pipeline.interop.formats.space_merging import combined
+from pipeline.interop.formats.format_registry import combined, read_recorded
 from pipeline.plan.tasks.resolution import Impossible, limits_of, problem_of
 from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.configuration.kernel import Implementation, Kernel, Tunable, TunableValue

@@ -6,11 +6,9 @@ from typing import Any
 
 import msgspec
 
-from pipeline.interop.dataset.dataset_card import ExportCounts
-from pipeline.interop.dataset.dataset_export import ExportSelection, export
-from pipeline.interop.dataset.redaction import Redactor
+from pipeline.interop.dataset.dataset_export import ExportCounts, ExportSelection, export
 from pipeline.interop.dataset.row_schema import DatasetRow
-from pipeline.interop.dataset.source_texts import Licensing, SourceTextReader
+from pipeline.interop.dataset.source_texts import Licensing, Redactor, SourceTextReader
 from pipeline.plan.config.declared import declared_kernels
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.interop.dataset.dataset_rows import trace_of
-from pipeline.interop.dataset.redaction import Redactor
+from pipeline.interop.dataset.source_texts import Redactor
 from pipeline.records.search.model_attempt import AnswerOutcome, Attempt, ModelAnswer, ModelCall, ModelRequest
 from pipeline.store.entries import new_entry, put_record
 from tests.search.agents.making import NOBODY, request
