@@ -7,9 +7,8 @@ where an earlier round has them, else the declared peaks. A variant whose bound 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.performance.bound.least import LeastWork, Rates, bound
-from pipeline.performance.bound.of_variant import BoundDevice, launch_of, reachable_flops
 from pipeline.performance.roofline import latency_seconds, peak_rates
+from pipeline.performance.time_bound import BoundDevice, LeastWork, Rates, bound, launch_of, reachable_flops
 from pipeline.records.configuration.pruning import Bounded, Prune, PruningReasons, Reach, Scale
 from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import read_record

@@ -14,10 +14,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.performance.bound.error import Error, Pair, error_of
-from pipeline.performance.bound.geometry import Block, Geometry, geometry
-from pipeline.performance.bound.least import Bound, LeastWork, Rates, bound
+from pipeline.performance.bound_error import Error, Pair, error_of
 from pipeline.performance.quantities import digits, seconds
+from pipeline.performance.time_bound import Block, Bound, Geometry, LeastWork, Rates, bound, geometry
 from pipeline.records.record import Record
 
 Configuration = dict[str, int]

@@ -15,8 +15,8 @@ from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFac
 from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
 from pipeline.search.bound_pruning import NO_FORMULA, NO_RATES, NOTHING_MEASURED, scale_of
 from pipeline.search.static_pruning import judge
-from tests.performance.bound.results import GPU_LIMITS, GPU_PEAKS, cpu_task, profiled
-from tests.performance.bound.results import facts as gpu_facts
+from tests.performance.bound_results import GPU_LIMITS, GPU_PEAKS, cpu_task, profiled
+from tests.performance.bound_results import facts as gpu_facts
 from tests.report.sample_run import PROVENANCE
 from tests.verify.harness.in_place.build import spec as verify_spec
 from tests.verify.harness.in_place.build import variant

@@ -8,18 +8,14 @@ Another package adds metrics through the entry point group `kernelmill.metrics`:
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 
-from pipeline.performance.metrics.baseline_comparisons import BASELINES, metrics_of_baseline
 from pipeline.performance.metrics.binary_facts import BINARY_FACTS
-from pipeline.performance.metrics.bound_estimates import BOUND_ESTIMATES
-from pipeline.performance.metrics.call_times import CALL_TIMES
+from pipeline.performance.metrics.call_times import BASELINES, CALL_TIMES, metrics_of_baseline
 from pipeline.performance.metrics.energy_and_memory import ENERGY_AND_MEMORY
 from pipeline.performance.metrics.metric import ColumnType, Metric, MetricFamily, Shown
-from pipeline.performance.metrics.model_usage import MODEL_USAGE
 from pipeline.performance.metrics.named_families import COUNTERS, INSTRUCTIONS, TUNABLES
-from pipeline.performance.metrics.rates_and_ceilings import RATES_AND_CEILINGS
-from pipeline.performance.metrics.stage_outcomes import STAGE_OUTCOMES
-from pipeline.performance.metrics.variant_identity import VARIANT_IDENTITY, configuration
-from pipeline.performance.metrics.verification_errors import VERIFICATION_ERRORS
+from pipeline.performance.metrics.rates_and_ceilings import BOUND_ESTIMATES, RATES_AND_CEILINGS
+from pipeline.performance.metrics.stage_outcomes import STAGE_OUTCOMES, VERIFICATION_ERRORS
+from pipeline.performance.metrics.variant_identity import MODEL_USAGE, VARIANT_IDENTITY, configuration
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import digest

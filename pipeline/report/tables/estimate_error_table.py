@@ -4,7 +4,7 @@ import collections
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.performance.bound.error import TaskError
+from pipeline.performance.bound_error import TaskError
 from pipeline.performance.metrics import ColumnType
 from pipeline.performance.quantities import counted, digits
 from pipeline.report.tables.variants_table import row_table

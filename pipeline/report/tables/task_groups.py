@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.performance.bound.error import find_errors
+from pipeline.performance.bound_error import find_errors
 from pipeline.performance.metrics import signature
 from pipeline.records.layout import entry_path
 from pipeline.records.planning.specs import AggregateSpec, TaskRow

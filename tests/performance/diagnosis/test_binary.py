@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.records.configuration.kernel import Tunable
-from tests.performance.bound.results import GPU_LIMITS, GPU_PEAKS, LATENCY, facts, result, task
+from tests.performance.bound_results import GPU_LIMITS, GPU_PEAKS, LATENCY, facts, result, task
 from tests.performance.diagnosis.findings import found, numbers, suggested
 
 MIX = {"matrix": 16, "load_global_128": 4, "store_global_128": 2}

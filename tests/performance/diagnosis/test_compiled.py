@@ -12,7 +12,7 @@ from pipeline.records.record import from_plain
 from pipeline.records.results.collection import Result
 from pipeline.records.results.compiled import Compiled
 from tests.backends.triton.triton_jobs import ROOT, declared_job, kernel
-from tests.performance.bound.results import result, task
+from tests.performance.bound_results import result, task
 from tests.performance.diagnosis.findings import declared
 
 

@@ -6,13 +6,12 @@ import typing
 import msgspec
 import pytest
 
-from pipeline.performance.diagnosis import diagnose
-from pipeline.performance.diagnosis.rules import DIAGNOSES
+from pipeline.performance.diagnosis import DIAGNOSES, diagnose
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.compiled import StaticFacts
 from pipeline.records.results.diagnosed import Evidence, FindingCode, Suggestion
 from pipeline.report.tables.diagnoses_table import diagnoses_table
-from tests.performance.bound.results import cpu_task, facts, profiled, result, task
+from tests.performance.bound_results import cpu_task, facts, profiled, result, task
 from tests.performance.diagnosis.findings import declared
 
 OPTIONAL = [

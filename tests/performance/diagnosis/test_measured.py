@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.records.configuration.kernel import Tunable
 from pipeline.records.results.profiled import Conditions, Memory, Peak
-from tests.performance.bound.results import cpu_task, facts, profiled, result, task
+from tests.performance.bound_results import cpu_task, facts, profiled, result, task
 from tests.performance.diagnosis.findings import found, numbers, suggested
 
 WIDE = {"vector_512": 20, "load": 30, "store": 10}

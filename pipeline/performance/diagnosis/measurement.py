@@ -1,10 +1,10 @@
-"""Where a call lies under its ceilings: measurement or estimate in, `memory_bound`, … out."""
+"""Where a call lies under its ceilings, and what disturbed its measurement: `memory_bound`, `throttled`, …"""
 
 from collections.abc import Iterator
 
-from pipeline.performance.bound.least import Bound
-from pipeline.performance.diagnosis.case import Case, evidence
+from pipeline.performance.diagnosis.diagnosed_case import Case, evidence
 from pipeline.performance.quantities import rate, seconds, share
+from pipeline.performance.time_bound import Bound
 from pipeline.records.results.diagnosed import Finding, FindingCode
 from pipeline.records.results.profiled import Profiled
 
@@ -87,3 +87,26 @@ def _estimated(bound: Bound) -> Finding:
         ),
         evidence=evidence(memory=(memory, "s"), compute=(compute, "s"), least=(bound.seconds, "s")),
     )
+
+
+def measurement_conditions(case: Case) -> Iterator[Finding]:
+    """A slowed clock by its reasons, and the notes of the measurement as they stand."""
+    if case.profiled is None:
+        return
+    conditions = case.profiled.conditions
+    if conditions is not None and conditions.throttled:
+        numbers = {
+            "clock_low": (conditions.clock_mhz_low, "MHz"),
+            "clock_high": (conditions.clock_mhz_high, "MHz"),
+            "temperature": (conditions.temperature_celsius, "°C"),
+        }
+        yield Finding(
+            code=FindingCode.THROTTLED,
+            basis="measured",
+            sentence=f"The device slowed its clock while measuring: {', '.join(conditions.throttled)}.",
+            evidence=evidence(
+                **{name: (value, unit) for name, (value, unit) in numbers.items() if value is not None}
+            ),
+        )
+    for note in case.profiled.notes:
+        yield Finding(code=FindingCode.DISTURBED, basis="measured", sentence=note, evidence=())

@@ -1,16 +1,17 @@
-"""What the diagnoses look at: a result and its declaration in, one record with all facts at hand out."""
+"""What the diagnoses look at: a result and its declaration in, one record with all known facts out."""
 
 import math
+import re
 from collections.abc import Callable, Iterator
+from typing import Literal
 
-from pipeline.performance.bound.geometry import Geometry
-from pipeline.performance.bound.least import Bound
-from pipeline.performance.bound.of_result import (
+from pipeline.performance.bound_error import (
     ceiling_bound,
     declared_bandwidth_share,
     declared_bound,
     geometry_of,
 )
+from pipeline.performance.time_bound import Bound, Geometry
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.configuration.kernel import Tunable, TunableValue
 from pipeline.records.planning.problem import Problem
@@ -18,7 +19,7 @@ from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Result
 from pipeline.records.results.compiled import StaticFacts
-from pipeline.records.results.diagnosed import Evidence, Finding
+from pipeline.records.results.diagnosed import Evidence, Finding, Suggestion
 from pipeline.records.results.profiled import Profiled
 
 ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1, "int32": 4}
@@ -113,3 +114,53 @@ def _rows_bytes(problem: Problem) -> int | None:
         if len(tensor.shape) > 1 and tensor.dtype in ITEM_BYTES
     ]
     return math.gcd(*rows) if rows else None
+
+
+Lever = Literal["warps", "stages", "tile", "unroll", "vector"]
+Direction = Literal["increase", "decrease"]
+
+_NAMES = {
+    "warps": re.compile(r"num_warps$"),
+    "stages": re.compile(r"num_stages$"),
+    "tile": re.compile(r"(block|tile)(_|$)", re.IGNORECASE),
+    "unroll": re.compile(r"unroll$", re.IGNORECASE),
+    "vector": re.compile(r"(lanes|vectorize)$", re.IGNORECASE),
+}
+_TECHNIQUES = {
+    "warps": frozenset[str](),
+    "stages": frozenset({"software_pipelining"}),
+    "tile": frozenset({"register_blocking", "row_blocking"}),
+    "unroll": frozenset({"unrolling"}),
+    "vector": frozenset({"vectorization"}),
+}
+
+
+def suggest(case: Case, *wanted: tuple[Lever, Direction]) -> tuple[Suggestion, ...]:
+    """Tunables of the variant that can still go the wanted way."""
+    found = []
+    for lever, direction in wanted:
+        for name, tunable in case.space.items():
+            if name in case.tunables and _is(lever, name, tunable.technique):
+                values = _beyond(case.tunables[name], tunable, direction)
+                if values:
+                    way = "switch" if isinstance(case.tunables[name], bool) else direction
+                    found.append(
+                        Suggestion(tunable=name, technique=tunable.technique, direction=way, values=values)
+                    )
+    return tuple(found)
+
+
+def _is(lever: Lever, name: str, technique: str | None) -> bool:
+    return _NAMES[lever].match(name) is not None or technique in _TECHNIQUES[lever]
+
+
+def _beyond(
+    value: TunableValue, tunable: Tunable, direction: Direction
+) -> tuple[bool | int | float | str, ...]:
+    """Declared values on the wanted side of the present one, the nearest first."""
+    if isinstance(value, str):
+        return ()
+    numbers = [each for each in tunable.values if not isinstance(each, str)]
+    if direction == "increase":
+        return tuple(sorted(each for each in numbers if each > value))
+    return tuple(sorted((each for each in numbers if each < value), reverse=True))

@@ -1,10 +1,9 @@
-"""Narrow access to global memory: instruction mix and length of rows in, `narrow_…` out."""
+"""Avoidable traffic to memory: `narrow_loads`, `spills`, `local_arrays`, `workspace`, …"""
 
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeline.performance.diagnosis.case import Case, evidence
-from pipeline.performance.diagnosis.levers import suggest
+from pipeline.performance.diagnosis.diagnosed_case import Case, evidence, suggest
 from pipeline.records.results.diagnosed import Finding, FindingCode
 
 _NARROW = 32  # bits a thread: a warp of 32 then moves one 128-byte line with each instruction
@@ -63,3 +62,59 @@ def _widths(case: Case, way: str) -> dict[int, int]:
         for name, count in case.facts.instructions.items()
         if name.startswith(prefix)
     }
+
+
+def spills(case: Case) -> Iterator[Finding]:
+    """Any spilled byte is told: each costs a store and a load through the L1 cache, in a loop many times."""
+    facts = case.facts
+    if facts.spills:
+        registers = f" at {facts.registers} registers" if facts.registers is not None else ""
+        numbers = {"spills": (facts.spills, "B per thread")}
+        if facts.registers is not None:
+            numbers["registers"] = (facts.registers, "per thread")
+        if case.count("local"):
+            numbers["local_instructions"] = (case.count("local") or 0, "instructions")
+        yield Finding(
+            code=FindingCode.SPILLS,
+            basis="binary",
+            sentence=f"Spills {facts.spills:,} B per thread{registers}: values travel through local memory.",
+            evidence=evidence(**numbers),
+            suggestions=suggest(
+                case,
+                ("warps", "increase"),
+                ("tile", "decrease"),
+                ("unroll", "decrease"),
+                ("stages", "decrease"),
+            ),
+        )
+    elif facts.spills == 0 and facts.local_memory:
+        yield Finding(
+            code=FindingCode.LOCAL_ARRAYS,
+            basis="binary",
+            sentence=(
+                f"Keeps {facts.local_memory:,} B per thread in local memory without spilling: arrays that "
+                "are indexed at run time cannot stay in registers."
+            ),
+            evidence=evidence(local_memory=(facts.local_memory, "B per thread")),
+        )
+
+
+MUCH = 0.1
+"""Share of the inputs' and outputs' bytes above which it is told."""
+
+
+def extra_memory(case: Case) -> Iterator[Finding]:
+    """A call that allocates on the device writes there and reads back what the formula does not count."""
+    memory = case.profiled.memory if case.profiled else None
+    taken = memory.steady.device_bytes if memory else None
+    if memory is None or taken is None or taken <= MUCH * memory.formula_bytes:
+        return
+    yield Finding(
+        code=FindingCode.WORKSPACE,
+        basis="measured",
+        sentence=(
+            f"Takes {taken / 1e6:,.1f} MB on the device beside its tensors of "
+            f"{memory.formula_bytes / 1e6:,.1f} MB: traffic that the kernel's formula does not know."
+        ),
+        evidence=evidence(device_bytes=(taken, "B"), formula_bytes=(memory.formula_bytes, "B")),
+    )

@@ -1,4 +1,4 @@
-"""Results of one variant, as the stages leave them: on an absent GPU, and measured on a CPU."""
+"""Results with launches and measurements of known size, for tests of bounds."""
 
 from typing import Any
 

@@ -1,1 +1,0 @@
-"""The least time of a variant's call, term by term: an estimate, labelled so everywhere."""
