@@ -3,6 +3,7 @@
 The jobs of a sweep are planned together: each distinct task once, one aggregate over all of them.
 """
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -146,6 +147,7 @@ class _Planner:
     def mutations(self, materials: Sequence[PlanInputs]) -> tuple[PlannedMutation, ...]:
         """Write the specs of mutate, over all tasks so far."""
         planned: dict[str, PlannedMutation] = {}
+        explained = functools.cache(lambda source: explanations(source, self._root))
         for judging, material in {self._judging(each): each for each in materials}.items():
             settings = material.settings
             tasks = self._specs.get(judging, {}).values()
@@ -156,9 +158,9 @@ class _Planner:
                 write_spec(self._store, "mutate", key, spec)
                 names = {"key": key, "kernel": spec.kernel, "implementation": spec.implementation}
                 planned[key] = PlannedMutation(**names, reported=settings.mutation.report)
-                explained = explanations(spec.declared, self._root)
+                reasons = explained(Path(spec.declared.source).parent)
                 if settings.mutation.report:
-                    self._explained.append(MutationRow(**names, explained=explained))
+                    self._explained.append(MutationRow(**names, explained=reasons))
         return tuple(planned.values())
 
     def aggregate(

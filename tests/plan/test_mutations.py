@@ -9,7 +9,7 @@ from pipeline.backends.registry import backend
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import options
 from pipeline.plan.tasks.stage_specs import SURVIVORS, explanations
-from pipeline.records.configuration.kernel import Implementation, Kernel
+from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import AggregateSpec, MutateSpec
@@ -64,19 +64,17 @@ def test_an_unknown_preset(project: Project) -> None:
 
 def test_explanations_of_the_folder_and_above(tmp_path: Path) -> None:
     """What stands beside the source wins; line breaks are spaces."""
-    implementation = Implementation(
-        backend="cpp", source="kernels/a/a.cpp", entry="a", origin="test", licence="none"
-    )
-    (tmp_path / "kernels" / "a").mkdir(parents=True)
-    assert explanations(implementation, tmp_path) == {}
+    folder = Path("kernels/a")
+    (tmp_path / folder).mkdir(parents=True)
+    assert explanations(folder, tmp_path) == {}
     (tmp_path / "kernels" / SURVIVORS).write_text("x: above\ny: |\n  two\n  lines\n")
     (tmp_path / "kernels" / "a" / SURVIVORS).write_text("x: beside\n")
-    assert explanations(implementation, tmp_path) == {"x": "beside", "y": "two lines"}
+    assert explanations(folder, tmp_path) == {"x": "beside", "y": "two lines"}
     (tmp_path / "kernels" / "a" / SURVIVORS).write_text("- x\n")
     with pytest.raises(
         ConfigError, match="kernels/a/survivors.yaml: expected `mutant: why it survives` lines"
     ):
-        explanations(implementation, tmp_path)
+        explanations(folder, tmp_path)
 
 
 def test_every_explained_mutant_exists() -> None:
@@ -90,7 +88,7 @@ def test_every_explained_mutant_exists() -> None:
     for kernel in kernels:
         for implementation in kernel.implementations.values():
             if implementation.source:
-                explained |= explanations(implementation, ROOT).keys()
+                explained |= explanations(Path(implementation.source).parent, ROOT).keys()
                 sources = backend(implementation.backend).sources(implementation, ROOT)
                 made |= {mutant.id for each in find_mutants(sources, ROOT).values() for mutant in each}
     assert explained - made == set()

@@ -78,9 +78,10 @@ class Code:
 
     def _find_owners(self, folder: Path) -> dict[Path, list[str]]:
         """Files of a package that are not Python: they belong to the modules that name them, else to all."""
-        modules = [name for name in self._modules if self._file(name).parent == folder]
+        foreign = _foreign_files(folder)
+        modules = [name for name in self._modules if self._file(name).parent == folder] if foreign else []
         owners = {}
-        for path in _foreign_files(folder):
+        for path in foreign:
             first = path.relative_to(folder).parts[0]
             owners[path] = [name for name in modules if first in self._parsed(name).strings] or modules
         return owners

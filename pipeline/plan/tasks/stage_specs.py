@@ -292,8 +292,8 @@ def mutate_specs(
     )
 
 
-def explanations(implementation: Implementation, root: Path) -> dict[str, str]:
-    """Mutant -> why it survives: from `survivors.yaml` in the source's folder and in those above it.
+def explanations(folder: Path, root: Path) -> dict[str, str]:
+    """Mutant -> why it survives: from `survivors.yaml` in a source's folder and in those above it.
 
     Raises
     ------
@@ -301,8 +301,8 @@ def explanations(implementation: Implementation, root: Path) -> dict[str, str]:
         A file is not a mapping of names to texts.
     """
     found: dict[str, str] = {}
-    for folder in Path(implementation.source).parents:
-        found = _read_survivors(root / folder / SURVIVORS, (folder / SURVIVORS).as_posix()) | found
+    for each in (folder, *folder.parents):
+        found = _read_survivors(root / each / SURVIVORS, (each / SURVIVORS).as_posix()) | found
     return found
 
 
