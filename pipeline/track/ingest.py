@@ -11,15 +11,13 @@ from pipeline.records.record import Record, digest, to_json
 from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.collection import Result
 from pipeline.records.results.tracked import ChampionModel, TrackedCounts, TrackingLinks
-from pipeline.track import registered_models
-from pipeline.track.charts import chart_pages, ui_links
-from pipeline.track.charts.chart_pages import Placed, TaskRuns
+from pipeline.track import chart_pages, mlflow_ui, registered_models
+from pipeline.track.chart_pages import Placed, TaskRuns
 from pipeline.track.runs.idempotency import IngestLedger, LoggedRuns, WantedRuns, add_up, log_wanted
 from pipeline.track.runs.run_writing import Known, RunContext, workload_dataset
 from pipeline.track.runs.sweep_run import SweepRun, close_sweep, open_sweep
 from pipeline.track.runs.task_outline import outlines_of, runs_of
-from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import is_measured, is_only_compiled
+from pipeline.track.runs.variant_run import is_measured, is_only_compiled, read_task
 from pipeline.track.stores.mlflow_database import known_runs
 from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 
@@ -91,8 +89,8 @@ def ingest(
     found = TrackingLinks(
         charts=chart_pages.winners(store, experiments[MEASURED], measured),
         compiled=chart_pages.compiled(store, experiments[COMPILED], compiled),
-        sweep=ui_links.run(ui_links.base(store.uri), experiments[SWEEPS], sweep_run),
-        models=ui_links.models(ui_links.base(store.uri)),
+        sweep=mlflow_ui.run(mlflow_ui.base(store.uri), experiments[SWEEPS], sweep_run),
+        models=mlflow_ui.models(mlflow_ui.base(store.uri)),
         searches=chart_pages.searches(store, sweep),
         tasks=chart_pages.tasks(store, experiments[MEASURED], placed, source.aggregate),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Winner
 from pipeline.records.results.tracked import ChampionModel
-from pipeline.track.charts import ui_links
+from pipeline.track import mlflow_ui
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.run_writing import WINNER, tag_run
 from pipeline.track.stores.mlflow_database import AliasedVersion, known_champions
@@ -55,7 +55,7 @@ def _register(store: MlflowStore, found: WinningRun, known: Known) -> ChampionMo
         version=version,
         alias=target,
         run=found.run,
-        link=ui_links.model(ui_links.base(store.uri), name, version),
+        link=mlflow_ui.model(mlflow_ui.base(store.uri), name, version),
     )
 
 

@@ -49,7 +49,7 @@ PARTS = {
     "other artifacts": ("pipeline.track.runs.run_writing.put_artifacts",),
     "search_runs": ("mlflow.MlflowClient.search_runs",),
     "models": ("pipeline.track.registered_models.register",),
-    "chart pages": ("pipeline.track.charts.chart_pages.tasks", "pipeline.track.charts.chart_pages.winners"),
+    "chart pages": ("pipeline.track.chart_pages.tasks", "pipeline.track.chart_pages.winners"),
 }
 """What is timed, by the functions that do it; where one calls another, both have the time."""
 

@@ -16,12 +16,12 @@ from pipeline.records.results.tracked import (
     TrackOutput,
 )
 from pipeline.store.atomic import write_atomic
-from pipeline.track import ui_server as ui
-from pipeline.track.charts import ui_links
+from pipeline.track import mlflow_ui
+from pipeline.track import mlflow_ui as ui
 
 
 def _tracked(uri: str = "sqlite:////x/mlflow.db", tasks: int = 2) -> Tracked:
-    base = ui_links.base(uri)
+    base = mlflow_ui.base(uri)
     return Tracked(
         uri=uri,
         experiments={"kernelmill": "1"},

@@ -16,10 +16,9 @@ from pipeline.records.record import to_json
 from pipeline.track.ingest import IngestSource
 from pipeline.track.runs.mlflow_names import SWEEP
 from pipeline.track.runs.run_writing import RESULT, SLOT, WINNER
-from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
+from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, read_task, run_of
 from pipeline.track.stores.mlflow_store import MlflowStore
-from pipeline.track.stores.server_lease import NAME as LEASE
+from pipeline.track.stores.store_locks import NAME as LEASE
 from tests.track.small_run import compiled, measured, results_of, write_source
 from tests.track.writer import Writer
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.records import environment
-from pipeline.track import ui_server as ui
-from pipeline.track.charts.ui_links import HOST
+from pipeline.track import mlflow_ui as ui
+from pipeline.track.mlflow_ui import HOST
 
 START_SECONDS = 120.0  # ten on a quiet machine
 

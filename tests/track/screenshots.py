@@ -7,8 +7,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from pipeline.track import ui_server as ui
-from pipeline.track.charts import ui_links
+from pipeline.track import mlflow_ui
+from pipeline.track import mlflow_ui as ui
 from tests.track import browser
 from tests.track.mlflow_server import serving
 
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     with serving(options.root) as base, browser.browser() as driver:
         for name, (address, drawn) in pages.items():
             if address is not None:
-                browser.open_page(driver, address.replace(ui_links.base(tracked.uri), base))
+                browser.open_page(driver, address.replace(mlflow_ui.base(tracked.uri), base))
                 browser.wait_for(lambda drawn=drawn: driver.find_elements("css selector", drawn), drawn)
                 print(browser.picture(driver, options.out / f"{name}.png"))
     return 0

@@ -22,6 +22,6 @@ def command(port: int, root: Path) -> None:
       kernelmill ui
       kernelmill ui --port 5001
     """
-    from pipeline.track.ui_server import start
+    from pipeline.track.mlflow_ui import start
 
     start(port=port, root=root)

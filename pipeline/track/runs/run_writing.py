@@ -11,8 +11,7 @@ from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, digest, to_json
 from pipeline.store.integrity import SEAL, damage, discard
 from pipeline.store.temporary import scratch_folder
-from pipeline.track.runs.task_specs import TrackedTask
-from pipeline.track.runs.variant_run import VariantRun
+from pipeline.track.runs.variant_run import TrackedTask, VariantRun
 from pipeline.track.stores.mlflow_store import MlflowStore
 
 if TYPE_CHECKING:

@@ -16,9 +16,58 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, digest, digest_bytes
 from pipeline.records.results.collection import Result, collect, read_files
 from pipeline.store.local_cache import find_kept, keep
-from pipeline.track.charts.explaining_axes import TaskAxes, axes_of
-from pipeline.track.runs.task_specs import TrackedTask
-from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
+from pipeline.track.runs.variant_run import TrackedTask, VariantRun, is_measured, is_only_compiled, run_of
+
+FACTS = ("static/registers", "static/spills", "static/code_bytes")
+AUTHORS = ("written_by", "agent/change")
+
+
+class TaskAxes(Record, frozen=True, kw_only=True):
+    """What varies among a task's measured variants."""
+
+    baseline: str | None
+    """The first one that the first of them was compared with."""
+    tunables: dict[str, tuple[str, ...]]
+    """Implementation -> those that vary."""
+    numeric: tuple[str, ...]
+    """Tunables that are metrics, too."""
+    facts: tuple[str, ...]
+    recorded: bool = False
+    """Whether recorded measurements were replayed."""
+    in_rounds: bool = False
+    """Whether a search proposed them in more than one round."""
+    authors: tuple[str, ...] = ()
+    """Tags that tell who wrote a source, and for what change, where one of them has such."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether any tunable has two values among them."""
+        return any(self.tunables.values())
+
+
+def axes_of(results: Sequence[Result], runs: Sequence[VariantRun]) -> TaskAxes:
+    """What varies among the measured variants of a task."""
+    values: dict[str, dict[str, set[str]]] = {}
+    for result in results:
+        tunables = values.setdefault(result.variant.implementation, {})
+        for name, value in result.variant.tunables.items():
+            tunables.setdefault(name, set()).add(str(value))
+    metrics = dict.fromkeys(name for run in runs for name in run.metrics)
+    facts = {name: {run.metrics.get(name) for run in runs} - {None} for name in FACTS}
+    compared = [entry for result in results if result.profiled for entry in result.profiled.comparisons]
+    return TaskAxes(
+        baseline=compared[0].baseline if compared else None,
+        tunables={
+            implementation: tuple(name for name, found in tunables.items() if len(found) > 1)
+            for implementation, tunables in values.items()
+        },
+        numeric=tuple(name.removeprefix("tunable/") for name in metrics if name.startswith("tunable/")),
+        facts=tuple(name for name, found in facts.items() if len(found) > 1),
+        recorded=any(result.profiled and result.profiled.recorded for result in results),
+        in_rounds=len({result.round for result in results}) > 1,
+        authors=tuple(name for name in AUTHORS if any(name in run.tags for run in runs)),
+    )
+
 
 STAGE = "track"
 MEDIAN = "time/median_us"

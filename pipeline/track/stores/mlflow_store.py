@@ -20,9 +20,15 @@ from pipeline.records import environment
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import REMEDIES, TrackingError
 from pipeline.records.record import Record, digest
-from pipeline.track.stores.database_lock import file_lock, is_postgres, is_sqlite, postgres_lock, sqlite_lock
 from pipeline.track.stores.embedded_database import SIDE_FILES, database, move_damaged_aside
-from pipeline.track.stores.server_lease import lease
+from pipeline.track.stores.store_locks import (
+    file_lock,
+    is_postgres,
+    is_sqlite,
+    lease,
+    postgres_lock,
+    sqlite_lock,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from pipeline.track.stores.server_lease import LeaseLost
+from pipeline.track.stores.store_locks import LeaseLost
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.results.collection import Result
 from pipeline.report.tables.variants_table import to_csv, to_parquet, variants_table
 from pipeline.track.runs import variant_run
-from pipeline.track.runs.task_specs import read_task
+from pipeline.track.runs.variant_run import read_task
 from tests.report.costs import with_costs
 from tests.report.page.test_rendering import make
 from tests.report.sample_run import cases, write_run

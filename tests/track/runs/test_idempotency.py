@@ -12,8 +12,7 @@ from pipeline.records.record import to_json
 from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.runs.idempotency import log_runs
 from pipeline.track.runs.run_writing import SLOT, RunContext, workload_dataset
-from pipeline.track.runs.task_specs import TrackedTask, read_task
-from pipeline.track.runs.variant_run import VariantRun, is_measured, run_of
+from pipeline.track.runs.variant_run import TrackedTask, VariantRun, is_measured, read_task, run_of
 from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 from tests.track.small_run import measured, results_of, write_source
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.ingest import ingest
 from pipeline.track.runs import task_outline
-from pipeline.track.runs.task_specs import read_task
+from pipeline.track.runs.variant_run import read_task
 from pipeline.track.stores.mlflow_store import MlflowStore, open_store
 from tests.track.small_run import TRACKING, compiled, measured, source, write_source
 

@@ -9,8 +9,7 @@ from pipeline.records.outcome import Failure
 from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.records.results.collection import Result
 from pipeline.records.results.profiled import Profiled
-from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, run_of
+from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, read_task, run_of
 from tests.report.costs import with_costs
 from tests.track.small_run import compiled, measured, results_of, write_source
 

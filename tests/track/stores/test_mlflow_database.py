@@ -18,8 +18,7 @@ from pipeline.track.runs.run_writing import (
     workload_dataset,
     write_run,
 )
-from pipeline.track.runs.task_specs import read_task
-from pipeline.track.runs.variant_run import VariantRun, is_measured, run_of
+from pipeline.track.runs.variant_run import VariantRun, is_measured, read_task, run_of
 from pipeline.track.stores import mlflow_database
 from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id, open_store
 from tests.track.small_run import TRACKING, compiled, measured, results_of, write_source

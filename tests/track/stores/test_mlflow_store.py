@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from pipeline.records.errors import TrackingError
-from pipeline.track.stores.database_lock import file_lock
 from pipeline.track.stores.mlflow_store import (
     MlflowStore,
     backend_uri,
@@ -17,6 +16,7 @@ from pipeline.track.stores.mlflow_store import (
     open_store,
     shown_uri,
 )
+from pipeline.track.stores.store_locks import file_lock
 from tests.track.small_run import TRACKING
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
@@ -131,7 +131,7 @@ def test_a_deleted_experiment_comes_back(store: MlflowStore) -> None:
 
 def test_a_lock_that_stays_held_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the file."""
-    monkeypatch.setattr("pipeline.track.stores.database_lock.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.track.stores.store_locks.LOCK_SECONDS", 0.1)
     with (
         file_lock(tmp_path, "log"),
         pytest.raises(TrackingError, match=r"log\.lock: still held"),

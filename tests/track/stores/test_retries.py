@@ -5,7 +5,7 @@ from mlflow.exceptions import MlflowException, RestException
 from sqlalchemy.exc import OperationalError
 
 from pipeline.track.stores.retries import GIVEN_UP_SECONDS, WAITS, is_passing, patiently
-from pipeline.track.stores.server_lease import LeaseLost
+from pipeline.track.stores.store_locks import LeaseLost
 
 PASSING = [
     MlflowException("(sqlite3.OperationalError) database is locked", error_code=4),

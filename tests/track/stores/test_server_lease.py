@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.records.errors import TrackingError
 from pipeline.track.stores.mlflow_store import MlflowStore
-from pipeline.track.stores.server_lease import BEAT, HOLDER, NAME, LeaseLost, lease
+from pipeline.track.stores.store_locks import BEAT, HOLDER, NAME, LeaseLost, lease
 
 SHORT = {"BEAT_SECONDS": 0.1, "STALE_SECONDS": 1.5, "POLL_SECONDS": 0.05}
 
@@ -16,7 +16,7 @@ SHORT = {"BEAT_SECONDS": 0.1, "STALE_SECONDS": 1.5, "POLL_SECONDS": 0.05}
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in SHORT.items():
-        monkeypatch.setattr(f"pipeline.track.stores.server_lease.{name}", seconds)
+        monkeypatch.setattr(f"pipeline.track.stores.store_locks.{name}", seconds)
 
 
 def _locks(store: MlflowStore) -> list[str]:
@@ -76,7 +76,7 @@ def test_one_that_was_taken_away_is_noticed(store: MlflowStore) -> None:
 
 def test_one_that_is_never_free_is_told(store: MlflowStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what to do."""
-    monkeypatch.setattr("pipeline.track.stores.server_lease.LOCK_SECONDS", 0.3)
+    monkeypatch.setattr("pipeline.track.stores.store_locks.LOCK_SECONDS", 0.3)
     with (
         lease(store.client),
         pytest.raises(TrackingError, match=r"^the registered model kernelmill\.lock: still held by others"),

@@ -1,7 +1,6 @@
 """The MLflow UI in a real browser: the prepared pages show what a user came for.
 
-The screenshots are kept in artifacts/screenshots/.
-"""
+The screenshots are kept in artifacts/screenshots/."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.track.charts.ui_links import HOST, PORT
 from pipeline.track.ingest import Ingested, ingest
+from pipeline.track.mlflow_ui import HOST, PORT
 from pipeline.track.stores.mlflow_store import open_store
 from tests.paths import ROOT
 from tests.report.sample_run import CPP, cases

@@ -1,20 +1,73 @@
-"""The MLflow UI over the embedded store, on loopback, with links to the views of the last run.
+"""MLflow's UI: it is served over the embedded store on loopback, and links lead to its pages.
 
-If results went to an MLflow server, its own UI holds them: its address is printed, nothing is started.
+If results went to an MLflow server, its own UI shows them: its address is printed and nothing is started.
+The UI's plain experiment page opens on a view for language models that hides runs, so links name the view.
 """
 
+import json
 import os
 import socket
 import sys
+import urllib.parse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from pipeline.records import environment
 from pipeline.records.errors import TrackingError
 from pipeline.records.record import read_record
 from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.track.charts import ui_links
 from pipeline.track.stores.mlflow_store import EMBEDDED, backend_uri, is_server, make_embedded
+
+HOST = "127.0.0.1"
+PORT = 5000
+"""The one place that knows where `make ui` listens."""
+ADDRESS_LENGTH = 8000
+"""Characters that servers and terminals take in an address; a compare page names every run."""
+
+_VIEW = {"workflowType": "machine_learning"}
+
+
+def base(uri: str) -> str:
+    """Address of the UI for a store: the server's own, or the one that `make ui` starts."""
+    return uri.rstrip("/") if is_server(uri) else f"http://{HOST}:{PORT}"
+
+
+def runs(ui: str, experiment: str, *, view: str, mode: Literal["CHART", "TABLE"]) -> str:
+    """The runs of an experiment in a shared view, as charts or as a table."""
+    query = {**_VIEW, "compareRunsMode": mode, "viewStateShareKey": view}
+    return f"{ui}/#/experiments/{experiment}/runs?{urllib.parse.urlencode(query)}"
+
+
+def compare(ui: str, experiment: str, names: Sequence[str]) -> tuple[str, int]:
+    """The compare page of the first of these runs that an address can hold, and how many those are."""
+    count = len(names)
+    while True:
+        query = f"runs={_list(names[:count])}&experiments={_list([experiment])}"
+        address = f"{ui}/#/compare-runs?{query}"
+        if len(address) <= ADDRESS_LENGTH or count <= 1:
+            return address, count
+        count = min(count - 1, count * ADDRESS_LENGTH // len(address))
+
+
+def run(ui: str, experiment: str, identity: str) -> str:
+    """The page of one run."""
+    return f"{ui}/#/experiments/{experiment}/runs/{identity}?{urllib.parse.urlencode(_VIEW)}"
+
+
+def models(ui: str) -> str:
+    """The model registry."""
+    return f"{ui}/#/models"
+
+
+def model(ui: str, name: str, version: str) -> str:
+    """The page of one version of a registered model."""
+    return f"{ui}/#/models/{urllib.parse.quote(name)}/versions/{version}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return urllib.parse.quote(json.dumps(list(names), separators=(",", ":")))
+
 
 TASKS_SHOWN = 12
 
@@ -33,7 +86,7 @@ def start(*, port: int, root: Path) -> None:
         return
     require_free(port)
     make_embedded(root)
-    ui = f"http://{ui_links.HOST}:{port}"
+    ui = f"http://{HOST}:{port}"
     print(f"MLflow UI at {ui} in about ten seconds; Ctrl-C ends it.\n{overview(tracked, ui)}", flush=True)
     environment.mlflow_server_defaults()
     serve(server_command(root, port))
@@ -48,7 +101,7 @@ def server_command(root: Path, port: int) -> list[str]:
     """The server: one worker, its own artifacts beside those of the runs, warnings only."""
     uri, artifacts = backend_uri(EMBEDDED, root), (root / "mlflow" / "artifacts").resolve()
     return [
-        *(sys.executable, "-m", "mlflow", "server", "--host", ui_links.HOST, "--port", str(port)),
+        *(sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)),
         *("--backend-store-uri", uri, "--registry-store-uri", uri, "--artifacts-destination", str(artifacts)),
         *("--workers", "1", "--uvicorn-opts", "--log-level warning --no-access-log"),
     ]
@@ -79,7 +132,7 @@ def overview(tracked: Tracked | None, ui: str) -> str:
         lines += [f"  {task.title:{width}}  {task.charts}" for task in found.tasks[:TASKS_SHOWN]]
         more = len(found.tasks) - TASKS_SHOWN
         lines += [f"  … and {more} more in the report"] if more > 0 else []
-    return "\n".join(lines).replace(ui_links.base(tracked.uri), ui)
+    return "\n".join(lines).replace(base(tracked.uri), ui)
 
 
 def require_free(port: int) -> None:
@@ -87,9 +140,9 @@ def require_free(port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((ui_links.HOST, port))
+            probe.bind((HOST, port))
         except OSError as error:
             raise TrackingError(
-                f"port {port} on {ui_links.HOST} is taken ({error.strerror}): "
+                f"port {port} on {HOST} is taken ({error.strerror}): "
                 f"end what listens there, or `kernelmill ui --port {port + 1}`"
             ) from error

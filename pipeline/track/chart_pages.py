@@ -1,14 +1,25 @@
-"""Chart pages laid out in advance: what a page shows in, a shared view of MLflow's UI out.
+"""Chart pages of MLflow's UI that answer a user's questions: logged tasks in, prepared pages and links out.
 
 MLflow keeps the state of a shared chart page as JSON in a tag of the experiment and opens it by the tag's
 key (the UI's own "Share" button does the same). Without it the page shows ten runs and a bar per metric.
-The format is not documented: where a UI does not understand it, it says so and shows the page as always.
-"""
+The format is not documented: a UI that does not understand it says so and shows its default page."""
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, digest, to_json
+from pipeline.records.results.tracked import TaskLinks
+from pipeline.track import mlflow_ui
+from pipeline.track.runs import mlflow_names
+from pipeline.track.runs.idempotency import LoggedRuns
 from pipeline.track.runs.mlflow_names import SWEEP
+from pipeline.track.runs.sweep_run import BEST, SweepRun, curves_of
+from pipeline.track.runs.task_outline import RunOutline, TaskAxes
+from pipeline.track.runs.variant_run import TrackedTask
+from pipeline.track.stores.mlflow_store import MlflowStore, set_experiment_tags
 
 PREFIX = "mlflow.sharedViewState."
 ROUND = "search/round"
@@ -194,3 +205,139 @@ def _bar(metric: str) -> Json:
 def _chart(kind: str, title: str, **settings: object) -> Json:
     card = {"type": kind, "uuid": digest([kind, title]), "displayName": title}
     return card | {"deleted": False, "isGenerated": False} | settings
+
+
+Order = Mapping[tuple[str, ...], Sequence[str]]
+"""Kernel, workload, hardware, dtype, implementation -> tunables, the strongest effect first."""
+
+
+def read_order(aggregate: Path) -> Order:
+    """The order in which aggregate lists the effects; empty where the table is not there."""
+    order: dict[tuple[str, ...], dict[str, None]] = {}
+    path = aggregate / "effects.csv"
+    if path.is_file():
+        with path.open(newline="") as stream:
+            for row in csv.DictReader(stream):
+                key = tuple(
+                    row[name] for name in ("kernel", "workload", "hardware", "dtype", "implementation")
+                )
+                order.setdefault(key, {})[row["tunable"]] = None
+    return {key: tuple(tunables) for key, tunables in order.items()}
+
+
+def goal(axes: Iterable[TaskAxes]) -> str:
+    """The metric to be explained: the speed-up over the first baseline; without one, the roofline's share.
+
+    Of recorded measurements neither is known: the time.
+    """
+    several = list(axes)
+    baseline = next((each.baseline for each in several if each.baseline is not None), None)
+    if baseline is not None:
+        return f"speedup/{baseline}"
+    recorded = bool(several) and all(each.recorded for each in several)
+    return "time/median_us" if recorded else "roofline_share"
+
+
+def explain(axes: TaskAxes, row: TaskRow, order: Order) -> ExplainingMetrics:
+    """The tunables that vary, strongest first, and the facts that vary."""
+    cell = (row.kernel, row.workload, row.hardware, row.dtype)
+    return ExplainingMetrics(
+        tunables={
+            implementation: tuple(
+                map(mlflow_names.key, _sorted(tunables, order.get((*cell, implementation), ())))
+            )
+            for implementation, tunables in axes.tunables.items()
+            if tunables
+        },
+        numeric=frozenset(axes.numeric),
+        facts=axes.facts,
+        in_rounds=axes.in_rounds,
+        authors=axes.authors,
+    )
+
+
+def _sorted(tunables: Sequence[str], strongest: Sequence[str]) -> list[str]:
+    rank = {name: place for place, name in enumerate(strongest)}
+    return sorted(tunables, key=lambda name: rank.get(name, len(rank)))
+
+
+class TaskRuns(Record, frozen=True, kw_only=True):
+    """One task's runs in one experiment."""
+
+    task: TrackedTask
+    lines: tuple[RunOutline, ...]
+    axes: TaskAxes
+
+
+Placed = tuple[TaskRuns, LoggedRuns]
+
+
+def winners(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str:
+    """Which kernel wins how much, over all tasks."""
+    target = goal(batch.axes for batch in batches)
+    return _share(store, experiment, {"winners": winners_page(target)})["winners"]
+
+
+def compiled(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str | None:
+    """What the compiler made of the default variants on each target."""
+    if not any(batch.lines for batch in batches):
+        return None
+    return _share(store, experiment, {"targets": compiled_page()}, mode="TABLE")["targets"]
+
+
+def searches(store: MlflowStore, sweep: SweepRun) -> str | None:
+    """How the best so far fell, round by round; None where no search has two rounds."""
+    curves: dict[str, dict[str, None]] = {}
+    for curve in curves_of(sweep.folder):
+        if curve.quantity == BEST:
+            curves.setdefault(curve.title, {})[mlflow_names.key(curve.name)] = None
+    if not curves:
+        return None
+    page = rounds_page(sweep.identity, {title: tuple(each) for title, each in curves.items()})
+    name = f"rounds of {sweep.summary.experiment}"
+    return _share(store, sweep.experiment, {name: page})[name]
+
+
+def tasks(
+    store: MlflowStore, experiment: str, placed: Sequence[Placed], aggregate: Path
+) -> tuple[TaskLinks, ...]:
+    """Which tunables matter, task by task."""
+    order = read_order(aggregate)
+    filled = [entry for entry in placed if entry[0].lines]
+    charts = _share(store, experiment, {batch.task.name: _page(batch, order) for batch, _ in filled})
+    return tuple(_links(store, experiment, entry, charts[entry[0].task.name]) for entry in filled)
+
+
+def _page(batch: TaskRuns, order: Order) -> ChartPage:
+    row = batch.task.row
+    return task_page(row.task, goal([batch.axes]), explain(batch.axes, row, order))
+
+
+def _links(store: MlflowStore, experiment: str, placed: Placed, charts: str) -> TaskLinks:
+    batch, logged = placed
+    fastest_first = sorted(batch.lines, key=lambda line: line.median or 0.0)
+    runs = [logged.runs[line.slot] for line in fastest_first]
+    address, count = mlflow_ui.compare(mlflow_ui.base(store.uri), experiment, runs)
+    return TaskLinks(
+        task=batch.task.row.task,
+        title=batch.task.title,
+        runs=len(runs),
+        charts=charts,
+        compare=address if batch.axes.differ else None,
+        compared=count if batch.axes.differ else 0,
+        differ=batch.axes.differ,
+    )
+
+
+def _share(
+    store: MlflowStore,
+    experiment: str,
+    pages: Mapping[str, ChartPage],
+    mode: Literal["CHART", "TABLE"] = "CHART",
+) -> dict[str, str]:
+    """Keep the layouts of pages under keys that stay the same; name of the page -> link to it."""
+    keys = {name: digest(name) for name in pages}
+    tags = {f"{PREFIX}{keys[name]}": state(page) for name, page in pages.items()}
+    set_experiment_tags(store, experiment, tags)
+    base = mlflow_ui.base(store.uri)
+    return {name: mlflow_ui.runs(base, experiment, view=key, mode=mode) for name, key in keys.items()}

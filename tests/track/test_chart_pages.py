@@ -1,9 +1,9 @@
-"""The chart pages that are laid out in advance."""
+"""Chart pages laid out in advance."""
 
 import json
 
-from pipeline.track.charts import shared_views
-from pipeline.track.charts.shared_views import ExplainingMetrics
+from pipeline.track import chart_pages
+from pipeline.track.chart_pages import ExplainingMetrics
 
 EXPLAINED = ExplainingMetrics(
     tunables={"cpp": ("vectorize", "unroll", "schedule")},
@@ -13,13 +13,13 @@ EXPLAINED = ExplainingMetrics(
 EXPERIMENT_TAG = 20_000  # characters of an experiment's tag, in MLflow 3.17
 
 
-def _state(page: shared_views.ChartPage) -> dict[str, list[dict[str, object]]]:
-    return json.loads(shared_views.state(page))
+def _state(page: chart_pages.ChartPage) -> dict[str, list[dict[str, object]]]:
+    return json.loads(chart_pages.state(page))
 
 
 def test_a_task_shows_its_own_runs_fastest_first() -> None:
     """Filter and order of the table."""
-    state = _state(shared_views.task_page("t1", "speedup/eager", EXPLAINED))
+    state = _state(chart_pages.task_page("t1", "speedup/eager", EXPLAINED))
     assert state["searchFilter"] == "tags.task = 't1'"
     assert state["orderByKey"] == "metrics.`speedup/eager`"
     assert state["orderByAsc"] is False
@@ -27,7 +27,7 @@ def test_a_task_shows_its_own_runs_fastest_first() -> None:
 
 def test_the_strongest_tunable_stands_next_to_the_goal() -> None:
     """Axes run from the weakest to the strongest; all runs are drawn, not the first ten."""
-    chart = _state(shared_views.task_page("t1", "speedup/eager", EXPLAINED))["compareRunCharts"][0]
+    chart = _state(chart_pages.task_page("t1", "speedup/eager", EXPLAINED))["compareRunCharts"][0]
     assert chart["type"] == "PARALLEL"
     assert chart["selectedParams"] == ["schedule", "unroll", "vectorize"]
     assert chart["selectedMetrics"] == ["speedup/eager"]
@@ -39,13 +39,13 @@ def test_each_implementation_has_its_own_parallel_coordinates() -> None:
     both = ExplainingMetrics(
         tunables={"cpp": ("unroll",), "triton": ("num_warps",)}, numeric=frozenset(), facts=()
     )
-    charts = _state(shared_views.task_page("t1", "speedup/eager", both))["compareRunCharts"]
+    charts = _state(chart_pages.task_page("t1", "speedup/eager", both))["compareRunCharts"]
     assert [chart["selectedParams"] for chart in charts] == [["unroll"], ["num_warps"]]
 
 
 def test_only_numbers_are_scattered() -> None:
     """A tunable that is text has no axis."""
-    charts = _state(shared_views.task_page("t1", "speedup/eager", EXPLAINED))["compareRunCharts"]
+    charts = _state(chart_pages.task_page("t1", "speedup/eager", EXPLAINED))["compareRunCharts"]
     keys = [chart["xaxis"]["key"] for chart in charts if chart["type"] == "SCATTER"]
     assert keys == ["tunable/vectorize", "tunable/unroll", "static/registers"]
 
@@ -53,10 +53,10 @@ def test_only_numbers_are_scattered() -> None:
 def test_every_chart_stands_in_a_section() -> None:
     """A chart of an unknown section would not be shown."""
     for page in (
-        shared_views.task_page("t1", "speedup/eager", EXPLAINED),
-        shared_views.winners_page("speedup/eager"),
-        shared_views.compiled_page(),
-        shared_views.rounds_page("s1", {"softmax": ("best_us/tpe/softmax",)}),
+        chart_pages.task_page("t1", "speedup/eager", EXPLAINED),
+        chart_pages.winners_page("speedup/eager"),
+        chart_pages.compiled_page(),
+        chart_pages.rounds_page("s1", {"softmax": ("best_us/tpe/softmax",)}),
     ):
         state = _state(page)
         sections = {section["uuid"] for section in state["compareRunSections"]}
@@ -72,7 +72,7 @@ def test_nothing_is_offered_where_nothing_differs() -> None:
         in_rounds=True,
         authors=("agent/change",),
     )
-    state = _state(shared_views.task_page("t1", "speedup/eager", written))
+    state = _state(chart_pages.task_page("t1", "speedup/eager", written))
     charts = state["compareRunCharts"]
     assert [(chart["type"], chart["xaxis"]["key"]) for chart in charts] == [
         ("SCATTER", "search/round"),
@@ -86,7 +86,7 @@ def test_nothing_is_offered_where_nothing_differs() -> None:
 def test_a_page_has_a_chart_at_least() -> None:
     """Of one variant: its bar."""
     alone = ExplainingMetrics(tunables={}, numeric=frozenset(), facts=())
-    (chart,) = _state(shared_views.task_page("t1", "speedup/eager", alone))["compareRunCharts"]
+    (chart,) = _state(chart_pages.task_page("t1", "speedup/eager", alone))["compareRunCharts"]
     assert (chart["type"], chart["metricKey"]) == ("BAR", "speedup/eager")
 
 
@@ -96,7 +96,7 @@ def test_searches_of_one_kernel_share_a_chart() -> None:
         "softmax · cpu": ("best_us/tpe/softmax/cpu", "best_us/random/softmax/cpu"),
         "matmul · cpu": ("m",),
     }
-    state = _state(shared_views.rounds_page("s1", curves))
+    state = _state(chart_pages.rounds_page("s1", curves))
     charts = state["compareRunCharts"]
     assert [chart["type"] for chart in charts] == ["LINE", "LINE"]
     assert charts[0]["selectedMetricKeys"] == ["best_us/tpe/softmax/cpu", "best_us/random/softmax/cpu"]
@@ -106,7 +106,7 @@ def test_searches_of_one_kernel_share_a_chart() -> None:
 
 def test_compiled_variants_show_no_measurement() -> None:
     """Neither a time nor a speed-up; the estimate is called one."""
-    text = shared_views.state(shared_views.compiled_page())
+    text = chart_pages.state(chart_pages.compiled_page())
     columns = json.loads(text)["selectedColumns"]
     assert not any("time/" in column or "speedup/" in column for column in columns)
     assert "metrics.`estimate/occupancy`" in columns
@@ -115,9 +115,9 @@ def test_compiled_variants_show_no_measurement() -> None:
 def test_a_page_with_many_tunables_fits_a_tag() -> None:
     """MLflow refuses a longer one."""
     many = tuple(f"A_LONG_TUNABLE_NAME_{number}" for number in range(60))
-    page = shared_views.task_page(
+    page = chart_pages.task_page(
         "t" * 20,
         "speedup/eager",
         ExplainingMetrics(tunables={"cpp": many}, numeric=frozenset(many), facts=()),
     )
-    assert len(shared_views.state(page)) < EXPERIMENT_TAG
+    assert len(chart_pages.state(page)) < EXPERIMENT_TAG

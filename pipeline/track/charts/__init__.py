@@ -1,1 +1,0 @@
-"""Pages of MLflow's UI: what they show, in which layout, under which address."""
