@@ -27,7 +27,7 @@ from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.report.summary_text import summary_text
+from pipeline.report.summary import summary_text
 from pipeline.stages.table import STAGES, Input, rounds
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.run_lock import take_lock

@@ -25,13 +25,12 @@ from pipeline.performance.quantities import counted
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import digest_bytes, read_record, to_json
 from pipeline.records.results.aggregated import NotMeasured, Summary, Winner
-from pipeline.report.summarize import summarize
+from pipeline.report.summary import summarize
 from pipeline.report.tables.attempts_table import together
 from pipeline.report.tables.estimate_error_table import error_lines
-from pipeline.report.tables.group_joining import join_tables
+from pipeline.report.tables.facts_table import facts_markdown
 from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdown, mutants_table
-from pipeline.report.tables.static_facts_table import facts_markdown
-from pipeline.report.tables.task_groups import GroupTables, groups, parts_of
+from pipeline.report.tables.task_groups import GroupTables, groups, join_tables, parts_of
 from pipeline.report.tables.variants_table import pruned_table, to_csv, to_parquet
 from pipeline.report.winner_selection import winners_table
 from pipeline.sandbox import stage_command

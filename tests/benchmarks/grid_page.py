@@ -12,7 +12,7 @@ import msgspec
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
-from pipeline.report.tables.search_columns import configuration
+from pipeline.report.tables.search_tables import configuration
 from pipeline.search.simulated_search import Recording, simulate
 from pipeline.search.spaces.search_space import space_of
 from pipeline.store.atomic import write_atomic

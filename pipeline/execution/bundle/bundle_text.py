@@ -13,7 +13,7 @@ from pipeline.records.layout import STAGES
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackedCounts, TrackOutput
-from pipeline.report.summary_text import summary_text
+from pipeline.report.summary import summary_text
 
 MIB = 1 << 20
 _WHERE = {"new": "new", "known": "here already", "replaced": "replaced", "partial": "without binaries"}

@@ -15,7 +15,7 @@ from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import AggregateSpec, key_of
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
-from pipeline.report.summary_text import summary_text
+from pipeline.report.summary import summary_text
 
 MIB = 1 << 20
 UNFINISHED = 3

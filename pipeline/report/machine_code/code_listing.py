@@ -1,14 +1,71 @@
 """Machine code as text for a terminal: a result with its listings in, lines out."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from pipeline.backends.machine_code.listing import Instruction, Listing, SourceLine
 from pipeline.performance.metrics import BINARY_FACTS, configuration
+from pipeline.records.record import Record
 from pipeline.records.results.collection import Result
 from pipeline.report.machine_code.code_difference import FunctionDifference, InstructionRun
-from pipeline.report.machine_code.source_lines import LineCount, shown_lines
-from pipeline.report.machine_code.source_text import SourceTexts
+
+
+class SourceTexts:
+    """Lines by file name; absent for a file that is not known, or that changed since."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._lines: Mapping[str, list[str]] = {
+            file.name: file.read_text(errors="replace").splitlines() for file in files
+        }
+
+    def text(self, source: SourceLine) -> str | None:
+        """The line without its indentation."""
+        lines = self._lines.get(Path(source.file).name, [])
+        return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else None
+
+
+PROMINENT = ("matrix", "dot", "local", "vector_stack")
+"""Classes for whose sake a line is shown, however few instructions it has."""
+
+
+class LineCount(Record, frozen=True, kw_only=True):
+    """One source line."""
+
+    source: SourceLine | None
+    """None for instructions that no line is to blame for."""
+    instructions: int
+    classes: dict[str, int]
+    """Class -> count, the prominent ones first, then the most frequent; `all` left out."""
+
+
+def line_counts(listings: Sequence[Listing]) -> tuple[LineCount, ...]:
+    """Every source line with its instructions, the one with the most first."""
+    totals: Counter[SourceLine | None] = Counter()
+    classes: dict[SourceLine | None, Counter[str]] = {}
+    for listing in listings:
+        for each in listing.instructions:
+            totals[each.source] += 1
+            classes.setdefault(each.source, Counter()).update(name for name in each.classes if name != "all")
+    return tuple(
+        LineCount(source=source, instructions=count, classes=_ordered(classes[source]))
+        for source, count in totals.most_common()
+    )
+
+
+def shown_lines(counts: Sequence[LineCount], most: int) -> tuple[LineCount, ...]:
+    """The first `most` lines, and of the others those with prominent instructions."""
+    return tuple(
+        count
+        for place, count in enumerate(counts)
+        if place < most or any(name in count.classes for name in PROMINENT)
+    )
+
+
+def _ordered(classes: Counter[str]) -> dict[str, int]:
+    order = sorted(classes, key=lambda name: (name not in PROMINENT, -classes[name], name))
+    return {name: classes[name] for name in order}
+
 
 CONTEXT = 3  # equal instructions shown around a difference
 _SIGNS = {"both": " ", "first": "-", "second": "+"}

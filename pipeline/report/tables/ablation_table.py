@@ -21,7 +21,7 @@ from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Collected, Result
 from pipeline.records.results.profiled import ConfidenceInterval, Profiled
-from pipeline.report.tables.search_columns import TASK, configuration, median_seconds, task_cells
+from pipeline.report.tables.search_tables import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables.variants_table import row_table
 from pipeline.report.winner_selection import costs_of, inverse
 from pipeline.search.spaces.search_space import Subspace, space_of

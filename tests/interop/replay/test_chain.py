@@ -69,7 +69,7 @@ def test_figures_are_the_recorded_ones(chain: Chain) -> None:
 
 def test_the_winner_says_that_it_was_recorded(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
     """No speed-up, no share of a roofline; in the summary, in the text for the terminal, on the page."""
-    from pipeline.report.summary_text import summary_text
+    from pipeline.report.summary import summary_text
 
     summary = read_record(chain.summary, Summary)
     (winner,) = summary.winners

@@ -10,7 +10,7 @@ from pipeline.performance.diagnosis import DIAGNOSES, diagnose
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.compiled import StaticFacts
 from pipeline.records.results.diagnosed import Evidence, FindingCode, Suggestion
-from pipeline.report.tables.diagnoses_table import diagnoses_table
+from pipeline.report.tables.facts_table import diagnoses_table
 from tests.performance.bound_results import cpu_task, facts, profiled, result, task
 from tests.performance.diagnosis.findings import declared
 

@@ -6,7 +6,7 @@ import pytest
 from pipeline.performance.metrics import BINARY_FACTS
 from pipeline.performance.metrics.binary_facts import fma_share, use_of_matrix_units, vector_bits
 from pipeline.records.results.compiled import StaticFacts
-from pipeline.report.machine_code.variant_selection import one, stored
+from pipeline.report.machine_code.code_views import one, stored
 
 
 def row(result):

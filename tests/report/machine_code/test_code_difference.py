@@ -5,9 +5,13 @@ import pytest
 from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
 from pipeline.report.machine_code.code_difference import differences, normalised
-from pipeline.report.machine_code.code_listing import difference_lines, line_differences
-from pipeline.report.machine_code.source_lines import line_counts, shown_lines
-from pipeline.report.machine_code.variant_selection import one, stored
+from pipeline.report.machine_code.code_listing import (
+    difference_lines,
+    line_counts,
+    line_differences,
+    shown_lines,
+)
+from pipeline.report.machine_code.code_views import one, stored
 
 
 def listing(*names_and_code, file="kernel.cubin"):

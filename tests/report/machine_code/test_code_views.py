@@ -1,10 +1,10 @@
-"""Variants by the names of the tables: what is found, and what an error text offers instead."""
+"""Which variants a view of machine code shows."""
 
 import msgspec
 import pytest
 
 from pipeline.records.errors import ConfigError, StoreError
-from pipeline.report.machine_code.variant_selection import matching, one, stored
+from pipeline.report.machine_code.code_views import matching, one, stored
 
 
 @pytest.fixture(scope="module")

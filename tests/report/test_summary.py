@@ -1,10 +1,11 @@
+"""The summary as a terminal shows it."""
+
 import msgspec
 import pytest
 
 from pipeline.records.provenance import Origin
 from pipeline.records.results.aggregated import NotMeasured
-from pipeline.report.summarize import summarize, tally
-from pipeline.report.summary_text import summary_text
+from pipeline.report.summary import summarize, summary_text, tally
 from pipeline.report.winner_selection import find_winners
 from tests.report.sample_run import PROVENANCE
 

@@ -1,15 +1,19 @@
-"""Static facts of the kernels over all targets: results in, one row per kernel, target and choice out."""
+"""Tables of what explains a variant's time: static facts of its binary, hardware counters, diagnoses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.metrics import BINARY_FACTS, ColumnType, configuration
-from pipeline.records.record import Record
+from pipeline.records.planning.specs import GenerateSpec
+from pipeline.records.record import Record, to_json
 from pipeline.records.results.collection import Result
+from pipeline.records.results.diagnosed import Finding
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 Choice = Literal["default", "first proposed", "best occupancy"]
 Row = dict[str, Any]
@@ -75,7 +79,7 @@ def choose(results: Sequence[Result]) -> tuple[FactsChoice, ...]:
 
 def facts_table(chosen: Sequence[FactsChoice]) -> "pa.Table":
     """One row per choice; a default that did not compile has its outcome and reason, and no facts."""
-    return row_table(STATIC_FACTS, [_row(entry) for entry in chosen])
+    return row_table(STATIC_FACTS, [_facts_row(entry) for entry in chosen])
 
 
 def facts_markdown(rows: Sequence[Row]) -> str:
@@ -106,7 +110,7 @@ def _preference(result: Result) -> tuple[float, ...]:
     return (-(facts.occupancy_bound or 0), facts.spills or 0, not result.default, facts.code_bytes or 0)
 
 
-def _row(entry: FactsChoice) -> dict[str, object]:
+def _facts_row(entry: FactsChoice) -> dict[str, object]:
     result = entry.result
     task = result.task
     row: dict[str, object] = {metric.name: metric.value(result) for metric in BINARY_FACTS}
@@ -167,3 +171,81 @@ def _cell(name: str, value: object) -> str:
     if name == "estimate_occupancy" and isinstance(value, float):
         return f"{value:.0%}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+SCHEMA: dict[str, ColumnType] = {
+    "task": "string",
+    "variant": "string",
+    "tool": "string",
+    "launch": "int64",
+    "kernel": "string",
+    "counter": "string",
+    "value": "double",
+    "absent": "string",
+}
+
+
+def counters_table(results: Sequence[Result]) -> "pa.Table":
+    """Values of the whole call (`launch` is null), then launch by launch.
+
+    A counter that is not to be had has no value but the reason.
+    """
+    return row_table(SCHEMA, [row for result in results for row in _rows(result)])
+
+
+def _rows(result: Result) -> Iterable[dict[str, object]]:
+    counters = result.profiled.counters if result.profiled else None
+    if counters is None:
+        return
+    who: dict[str, object] = {"task": result.task.task, "variant": result.id, "tool": counters.tool}
+    for name, value in counters.values.items():
+        yield who | {"counter": name, "value": value}
+    for name, reason in counters.absent.items():
+        yield who | {"counter": name, "absent": reason}
+    for number, launch in enumerate(counters.kernels):
+        for name, value in launch.values.items():
+            yield who | {"launch": number, "kernel": launch.kernel, "counter": name, "value": value}
+
+
+DIAGNOSES: dict[str, ColumnType] = {
+    "task": "string",
+    "kernel": "string",
+    "workload": "string",
+    "hardware": "string",
+    "variant": "string",
+    "implementation": "string",
+    "configuration": "string",
+    "code": "string",
+    "basis": "string",
+    "estimate_gain_at_most": "double",
+    "sentence": "string",
+    "evidence": "string",
+    "suggestions": "string",
+}
+
+
+def diagnoses_table(results: Sequence[Result], declared: Mapping[str, GenerateSpec]) -> "pa.Table":
+    """Evidence and suggestions are JSON, as their records are."""
+    rows = [
+        _finding_row(result, finding)
+        for result in results
+        for finding in diagnose(result, declared.get(result.task.generate))
+    ]
+    return row_table(DIAGNOSES, rows)
+
+
+def _finding_row(result: Result, finding: Finding) -> dict[str, object]:
+    row: dict[str, object] = {
+        name: getattr(result.task, name) for name in ("task", "kernel", "workload", "hardware")
+    }
+    return row | {
+        "variant": result.id,
+        "implementation": result.variant.implementation,
+        "configuration": configuration(result),
+        "code": str(finding.code),
+        "basis": finding.basis,
+        "estimate_gain_at_most": finding.gain_at_most,
+        "sentence": finding.sentence,
+        "evidence": to_json(finding.evidence).decode(),
+        "suggestions": to_json(finding.suggestions).decode(),
+    }

@@ -1,4 +1,4 @@
-"""Every number of the machine-code report, against what an independent command prints, for every target."""
+"""The evidence for static facts in a report of machine code."""
 
 import os
 import shutil
@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.backends.machine_code.nvidia_tools import tools
 from pipeline.records.errors import ConfigError
-from pipeline.report.machine_code.fact_evidence import evidence
-from pipeline.report.machine_code.variant_selection import one, stored
+from pipeline.report.machine_code.code_report import evidence
+from pipeline.report.machine_code.code_views import one, stored
 from tests.backends.triton.triton_jobs import TARGETS, written_job
 
 

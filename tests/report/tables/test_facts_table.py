@@ -1,6 +1,10 @@
+"""Tables of static facts and counters."""
+
 import pytest
 
-from pipeline.report.tables.static_facts_table import choose, facts_markdown, facts_table
+from pipeline.records.results.collection import Collected
+from pipeline.report.tables.facts_table import SCHEMA, choose, counters_table, facts_markdown, facts_table
+from tests.report.costs import with_costs, without_costs
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +53,27 @@ def test_markdown_for_the_docs(chosen):
     assert text.count("### ") == 3
     assert "| h200 | sm_90 |" in text and "| mi355x | gfx950 |" in text
     assert "| cpu |" not in text
+
+
+def test_call_launches_and_what_is_absent(collected: Collected):
+    """The call's value has no launch; each launch has its own; an absent counter has its reason, no value."""
+    measured = next(result for result in collected.results if result.profiled)
+    rows = counters_table([with_costs(measured)]).to_pylist()
+    assert {(row["task"], row["variant"], row["tool"]) for row in rows} == {
+        (measured.task.task, measured.id, "ncu")
+    }
+    found = [tuple(row[name] for name in ("launch", "kernel", "counter", "value", "absent")) for row in rows]
+    read, tensor = "dram__bytes_read.sum", "sm__inst_executed_pipe_tensor.sum"
+    assert found == [
+        (None, None, read, 96.0, None),
+        (None, None, tensor, None, "not on this device"),
+        (0, "first", read, 64.0, None),
+        (1, "second", read, 32.0, None),
+    ]
+
+
+def test_without_counters_the_table_is_empty(collected: Collected):
+    """Nothing measured, or nothing to be had: the schema stands."""
+    measured = next(result for result in collected.results if result.profiled)
+    table = counters_table([without_costs(measured), *collected.results])
+    assert (table.num_rows, table.schema.names) == (0, list(SCHEMA))
