@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import textwrap
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -380,6 +381,37 @@ def errors() -> str:
     return "\n".join(lines)
 
 
+def structure() -> str:
+    """Rooms of the package by level, from the contract in pyproject.toml and the rooms' docstrings."""
+    contracts = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    lines = [
+        """# Structure of the code
+
+`pipeline/` consists of packages on levels. A package imports from lower levels only, and packages on one
+level do not import each other; `make lint` checks it. A package opens a few modules to the others, its
+*doors*; `tests/test_house.py` checks them, and that no modules import each other in a circle.
+
+To extend Kernelmill, start with the [recipes](../recipes/index.md): each names the files to write.
+
+| level | package | contents |
+|---:|---|---|"""
+    ]
+    details: list[str] = []
+    rooms = [level.split(" | ") for level in layers if level != "__main__"]
+    for number, names in zip(range(len(rooms), 0, -1), rooms, strict=True):
+        for name in names:
+            text = importlib.import_module(f"pipeline.{name}").__doc__ or ""
+            paragraphs = inspect.cleandoc(text).split("\n\n")
+            lines.append(f"| {number} | [`{name}/`](#{name}) | {_cell(paragraphs[0])} |")
+            details += [f"## {name}", ""]
+            for paragraph in paragraphs:
+                title, doors, modules = paragraph.partition("Doors: ")
+                listed = ", ".join(f"`{each}`" for each in modules.replace("\n", " ").split(", "))
+                details += [f"*Doors:* {listed}" if doors and not title else paragraph, ""]
+    return "\n".join([*lines, "", *details])
+
+
 def _summary(owner: type) -> str:
     return (inspect.getdoc(owner) or "").split("\n\n")[0].replace("\n", " ")
 
@@ -397,4 +429,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors": errors,
     "backends": backends,
     "hardware": hardware,
+    "structure": structure,
 }
