@@ -22,11 +22,11 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
         The hardware is not here, or not declared.
     """
     hardware, device = _device(name, conf)
+    from pipeline.backends.devices.device_ceilings import DeviceCeilings
+    from pipeline.backends.devices.device_lock import device_lock
+    from pipeline.backends.devices.machine_state import circumstances
     from pipeline.measure.ceilings import ceiling_measurement
-    from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
-    from pipeline.measure.ceilings.machine_state import circumstances
     from pipeline.measure.comparison.bench import PRELOAD
-    from pipeline.measure.conditions.device_lock import device_lock
     from pipeline.sandbox.processes.fork_server import ForkServer
 
     measure: Callable[[ForkServer, ceiling_measurement.CeilingsDevice], DeviceCeilings] = {

@@ -1,4 +1,4 @@
-"""How long a call takes: timers, rounds against baselines, conditions, ceilings, costs.
+"""How long a call takes: rounds against baselines, the processes that are timed, conditions, ceilings, costs.
 
-Doors: ceilings, comparison, conditions.device_lock, hosting, measurement_identity, statistics
+Doors: ceilings, comparison, hosting, measurement_identity, statistics
 """

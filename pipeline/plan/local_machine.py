@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pipeline.backends.devices.host_cpu import read_cpu, read_gpu
+from pipeline.backends.devices.cpu.detection import read_cpu, read_gpu
 from pipeline.plan.config.semantics import NATIVE
 from pipeline.records.configuration.hardware import BackendKind, Hardware
 from pipeline.records.record import Record, digest

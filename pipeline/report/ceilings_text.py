@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.measure.ceilings.device_ceilings import (
+from pipeline.backends.devices.device_ceilings import (
     DeviceCeilings,
     Level,
     at,

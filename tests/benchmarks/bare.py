@@ -223,7 +223,7 @@ def bind(library: Path, job: CompileJob, tensors: dict[str, Any]) -> Call:
 def _prepare_timing() -> None:
     """Torch, and the surroundings that the pipeline times in."""
     from pipeline.backends.cpp.loading import share_openmp
-    from pipeline.measure.timers.cpu import CpuTimer
+    from pipeline.backends.devices.cpu.timer import CpuTimer
 
     CpuTimer(flush_cache=False).prepare()
     share_openmp()

@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.backends.cpp.loading import share_openmp
+from pipeline.backends.devices.cpu.matrix_peaks import peak_of
+from pipeline.backends.devices.cpu.processor import usable_cores
+from pipeline.backends.devices.cpu.timer import CpuTimer
+from pipeline.backends.devices.device_ceilings import DeviceCeilings, at, level_of
+from pipeline.backends.devices.device_lock import device_lock
 from pipeline.measure.ceilings import ceiling_measurement, cpu
 from pipeline.measure.ceilings.cpu import Arrays
-from pipeline.measure.ceilings.device_ceilings import DeviceCeilings, at, level_of
-from pipeline.measure.ceilings.matrix_peaks import peak_of
-from pipeline.measure.ceilings.processor import usable_cores
 from pipeline.measure.comparison.bench import PRELOAD
-from pipeline.measure.conditions.device_lock import device_lock
-from pipeline.measure.timers.cpu import CpuTimer
 from pipeline.plan.local_machine import read_machine
 from pipeline.sandbox.processes.fork_server import ForkServer
 from tests.benchmarks import likwid

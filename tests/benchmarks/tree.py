@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.measure.conditions import disturbance
+from pipeline.backends.devices import disturbance
 from pipeline.records.record import Record
 from pipeline.sandbox.processes import descendants
 

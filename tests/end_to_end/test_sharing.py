@@ -71,7 +71,7 @@ def test_measurements_are_of_one_kind_of_machine(tmp_path: Path, shared: Path) -
     ours.snakemake(*run)
     other = _checkout(tmp_path / "other", shared)
     other.edit(
-        "pipeline/backends/devices/host_cpu.py",
+        "pipeline/backends/devices/cpu/detection.py",
         '"cores": str(_physical_cores(cpus)),',
         '"cores": str(1 + _physical_cores(cpus)),',
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.ceilings.ceiling_measurement import CeilingsRequest
-from pipeline.measure.ceilings.device_ceilings import (
+from pipeline.backends.devices.cpu.timer import CpuTimer
+from pipeline.backends.devices.device_ceilings import (
     BASE,
     PRODUCTS,
     DeviceCeilings,
@@ -17,8 +17,8 @@ from pipeline.measure.ceilings.device_ceilings import (
     envelope,
     with_products,
 )
-from pipeline.measure.conditions.disturbance import Disturbance
-from pipeline.measure.timers.cpu import CpuTimer
+from pipeline.backends.devices.disturbance import Disturbance
+from pipeline.measure.ceilings.ceiling_measurement import CeilingsRequest
 from pipeline.measure.timers.timer_registry import timer_for
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.sandbox.processes.channel import Channel
@@ -83,7 +83,7 @@ def serve_call(channel: Channel) -> None:
 
 def peaks() -> list[int | None]:
     """Bytes of host memory for arrays of 16, 16, 0, 8 and 24 MB, memory set up as in a measuring child."""
-    from pipeline.measure.costs.peak_memory import peak_of
+    from pipeline.backends.devices.peak_memory import peak_of
 
     CpuTimer(flush_cache=False).prepare()  # the allocator keeps what is freed
     sizes = (16 * MB, 16 * MB, 0, 8 * MB, 24 * MB)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.ceilings.device_ceilings import BASE, envelope
+from pipeline.backends.devices.device_ceilings import BASE, envelope
 from pipeline.records.configuration.hardware import Hardware, Quantity
 from pipeline.report.ceilings_text import ShownCeilings, ceilings_text
 from tests.measure.stand_ins import DEVICE, MB

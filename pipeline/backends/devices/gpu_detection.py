@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-from pipeline.backends.devices.nvml import NotAvailable, Nvml, NvmlDevice
+from pipeline.backends.devices.cuda.nvml import NotAvailable, Nvml, NvmlDevice
 from pipeline.records.configuration.hardware import BackendKind
 
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")

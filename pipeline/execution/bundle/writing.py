@@ -6,7 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from pipeline.backends.devices.nvml import NotAvailable, Nvml
+from pipeline.backends.devices.cuda.nvml import NotAvailable, Nvml
 from pipeline.execution.bundle.bundle_file import packed, write_bundle
 from pipeline.execution.bundle.contents import BundleItem, Part, choose, items_of
 from pipeline.execution.bundle.manifest import BundleManifest

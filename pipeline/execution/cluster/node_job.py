@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pipeline.backends.devices.host_cpu import gpu_present
+from pipeline.backends.devices.cpu.detection import gpu_present
 from pipeline.plan.identity.tool_versions import find_tools, library_versions
 from pipeline.plan.local_machine import identity, read_machine
 from pipeline.records.configuration.hardware import Target

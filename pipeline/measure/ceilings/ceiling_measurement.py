@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pipeline.measure.ceilings.device_ceilings import BASE, PRODUCTS, DeviceCeilings, better
-from pipeline.measure.ceilings.machine_state import circumstances
+from pipeline.backends.devices.device_ceilings import BASE, PRODUCTS, DeviceCeilings, better
+from pipeline.backends.devices.disturbance import cpu_seconds, disturbance, load
+from pipeline.backends.devices.machine_state import circumstances
 from pipeline.measure.ceilings.shared_ceilings import forget, share, shared, shared_path
-from pipeline.measure.conditions.disturbance import cpu_seconds, disturbance, load
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.errors import StoreError, WorkerError
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
@@ -116,7 +116,7 @@ def serve(channel: Channel) -> None:
     if request.kind == "cpu":
         from pipeline.measure.ceilings.cpu import measure
     else:
-        from pipeline.measure.ceilings.cuda import measure
+        from pipeline.backends.devices.cuda.ceilings import measure
     before, own = load(), cpu_seconds()
     found = measure(Path(request.folder), request.products, request.known)
     beside = disturbance(before, load(), cpu_seconds() - own)

@@ -11,7 +11,11 @@ from pathlib import Path
 
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cpp.loading import NativeLaunch, share_openmp
-from pipeline.measure.ceilings.device_ceilings import (
+from pipeline.backends.devices.cpu.matrix_peaks import matrix_peaks
+from pipeline.backends.devices.cpu.memory_levels import cpu_levels
+from pipeline.backends.devices.cpu.processor import last_level_cache, usable_cores
+from pipeline.backends.devices.cpu.timer import CpuTimer
+from pipeline.backends.devices.device_ceilings import (
     DeviceCeilings,
     better,
     envelope,
@@ -19,11 +23,7 @@ from pipeline.measure.ceilings.device_ceilings import (
     sizes,
     with_products,
 )
-from pipeline.measure.ceilings.matrix_peaks import matrix_peaks
-from pipeline.measure.ceilings.memory_levels import cpu_levels
-from pipeline.measure.ceilings.processor import last_level_cache, usable_cores
-from pipeline.measure.conditions.disturbance import cpu_seconds, disturbance, load
-from pipeline.measure.timers.cpu import CpuTimer
+from pipeline.backends.devices.disturbance import cpu_seconds, disturbance, load
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.errors import ToolchainError
 from pipeline.records.planning.problem import Problem

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pipeline.measure.ceilings.device_ceilings import PRODUCTS, DeviceCeilings, at, level_bandwidth, level_of
+from pipeline.backends.devices.device_ceilings import PRODUCTS, DeviceCeilings, at, level_bandwidth, level_of
 from pipeline.records.record import Record
 from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
 

@@ -10,7 +10,7 @@ import platform
 import stat
 from pathlib import Path
 
-from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
+from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.records.environment import user_cache
 from pipeline.records.errors import StoreError
 from pipeline.records.record import digest, read_record, to_json

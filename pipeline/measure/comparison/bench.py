@@ -10,17 +10,17 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from pipeline.backends.devices.cpu.processor import usable_cores
+from pipeline.backends.devices.device_ceilings import DeviceCeilings
+from pipeline.backends.devices.device_lock import device_lock
 from pipeline.measure.ceilings import ceiling_measurement, over_roofline, problem_bounds, roofline_share
-from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
 from pipeline.measure.ceilings.problem_bounds import Traffic
-from pipeline.measure.ceilings.processor import usable_cores
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import candidate_runner
 from pipeline.measure.comparison.baseline_selection import Opponent, opponents
 from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
 from pipeline.measure.comparison.round_summary import Measured, Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE, Round
-from pipeline.measure.conditions.device_lock import device_lock
 from pipeline.measure.counters import cuda
 from pipeline.measure.hosting import torch_compile
 from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp

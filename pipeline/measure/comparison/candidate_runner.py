@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.backends.devices.disturbance import disturbance, load
 from pipeline.measure.comparison import process_agreement
 from pipeline.measure.comparison.baselines import Baselines, BaselineSets
 from pipeline.measure.comparison.round_summary import Measured, Once, Unstable, numbered, once, together
 from pipeline.measure.comparison.rounds import CANDIDATE, Round, fresh_seed, quiet, run_rounds, undisturbed
-from pipeline.measure.conditions.disturbance import disturbance, load
-from pipeline.measure.conditions.monitor import Monitor
-from pipeline.measure.costs.call_costs import Examined
+from pipeline.measure.device_monitor import Monitor
+from pipeline.measure.hosting.call_costs import Examined
 from pipeline.measure.hosting.clock_check import FalseClock, ShortBatches
 from pipeline.measure.hosting.process_handle import Member, MemberGone
 from pipeline.records.configuration.hardware import BackendKind

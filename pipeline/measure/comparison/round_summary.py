@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.measure import statistics
+from pipeline.backends.devices.disturbance import Disturbance
+from pipeline.measure import device_monitor, statistics
 from pipeline.measure.comparison import process_agreement
 from pipeline.measure.comparison.rounds import (
     CANDIDATE,
@@ -17,9 +18,7 @@ from pipeline.measure.comparison.rounds import (
     undisturbed,
     waiting,
 )
-from pipeline.measure.conditions import monitor
-from pipeline.measure.conditions.disturbance import Disturbance
-from pipeline.measure.costs.call_costs import Examined
+from pipeline.measure.hosting.call_costs import Examined
 from pipeline.measure.hosting.clock_check import check_clock
 from pipeline.measure.hosting.process_handle import Member
 from pipeline.records.configuration.stage_settings import Profile
@@ -139,7 +138,7 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
         *_lacking(several),
         *_precision(timing, comparisons, settings),
         *_repeated(rounds, used),
-        *monitor.notes(looks),
+        *device_monitor.notes(looks),
     )
     return Measured(
         timing=timing,
@@ -149,7 +148,7 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
         facts=last.facts,
         rounds=tuple(rounds),
         first_peak=first.first_peak,
-        conditions=monitor.merged(looks),
+        conditions=device_monitor.merged(looks),
     )
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from pipeline.measure import statistics
-from pipeline.measure.conditions.monitor import Monitor, disturbances
+from pipeline.measure.device_monitor import Monitor, disturbances
 from pipeline.measure.hosting.process_handle import Member
 from pipeline.measure.hosting.timed_batch import Batch
 from pipeline.records.configuration.stage_settings import Profile

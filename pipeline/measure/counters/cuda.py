@@ -20,8 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.counters.single_call import REFUSED, SingleCallRequest
 from pipeline.measure.hosting.measuring_messages import SetUp
+from pipeline.measure.hosting.single_call import REFUSED, SingleCallRequest
 from pipeline.records.environment import untranslated
 from pipeline.records.record import to_json
 from pipeline.records.results.profiled import Counters, KernelCounters, Unmeasured
@@ -140,7 +140,7 @@ def _options(metrics: Sequence[str], caches: str, table: Path) -> tuple[str, ...
 
 
 def _callable(request: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "pipeline.measure.counters.single_call", str(request))
+    return (sys.executable, "-m", "pipeline.measure.hosting.single_call", str(request))
 
 
 def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int | None, str]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from pipeline.backends.backend import without_copies
+from pipeline.backends.devices.device import Call
 from pipeline.backends.registry import backend
 from pipeline.measure.hosting import torch_compile
 from pipeline.measure.hosting.input_content import Content
 from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp
-from pipeline.measure.timers.timer import Call
 
 
 class Hosted(NamedTuple):

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure.costs.call_costs import Examined
+from pipeline.measure.hosting.call_costs import Examined
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.configuration.kernel import GradientOf
 from pipeline.records.planning.problem import Problem

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import assert_never
 
 from pipeline.backends.backend import LaunchError
+from pipeline.backends.devices.device import Call, CannotRecord, Timer
+from pipeline.backends.devices.peak_memory import peak_of
 from pipeline.measure import statistics
-from pipeline.measure.costs.call_costs import examine
-from pipeline.measure.costs.peak_memory import peak_of
+from pipeline.measure.hosting.call_costs import examine
 from pipeline.measure.hosting.hosted_callable import Hosted, load
 from pipeline.measure.hosting.input_content import Content
 from pipeline.measure.hosting.measuring_messages import (
@@ -41,7 +42,6 @@ from pipeline.measure.hosting.measuring_messages import (
 )
 from pipeline.measure.hosting.output_drift import First
 from pipeline.measure.hosting.timer_integrity import Clockwork
-from pipeline.measure.timers.timer import Call, CannotRecord, Timer
 from pipeline.measure.timers.timer_registry import timer_for
 from pipeline.records.configuration.hardware import BackendKind
 from pipeline.sandbox.confinement.confine import confine
@@ -261,7 +261,7 @@ def _confine(kind: BackendKind) -> None:
     """Before any thread starts; what a confined process may not do and the others do comes first."""
     if kind == "cpu":
         from pipeline.backends.cpp.loading import share_openmp
-        from pipeline.measure.timers.cpu import raise_priority
+        from pipeline.backends.devices.cpu.timer import raise_priority
 
         share_openmp()
         raise_priority()

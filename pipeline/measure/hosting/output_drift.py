@@ -7,8 +7,8 @@ of the first one and on poisoned outputs, has to give what the first one gave.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pipeline.backends.devices.device import Call
 from pipeline.measure.hosting.input_content import Content
-from pipeline.measure.timers.timer import Call
 
 if TYPE_CHECKING:
     import torch

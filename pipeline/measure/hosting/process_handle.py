@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.measure.costs.call_costs import Examined
+from pipeline.measure.hosting.call_costs import Examined
 from pipeline.measure.hosting.lead_calls import LEAD_SHARE, credible_lead, settle_seconds
 from pipeline.measure.hosting.measuring_messages import (
     Answer,

@@ -7,7 +7,7 @@ account of its CPU time still shows (`pipeline.measure.hosting.clock_check`).
 
 import time
 
-from pipeline.measure.timers.timer import Timer
+from pipeline.backends.devices.device import Timer
 from pipeline.sandbox.observation.module_copy import module_copy
 
 MODULES = (

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipeline.backends.devices.host_cpu import read_cpu
+from pipeline.backends.devices.cpu.detection import read_cpu
 from pipeline.store.current_provenance import revision
 from tests.end_to_end.checkout import ROOT
 from tests.execution.cluster import slurm as installation

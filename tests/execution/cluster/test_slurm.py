@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure.conditions import device_lock
+from pipeline.backends.devices import device_lock
 from tests.end_to_end.checkout import Checkout
 from tests.execution.cluster import slurm as installation
 from tests.execution.cluster.slurm import CPUS, Slurm

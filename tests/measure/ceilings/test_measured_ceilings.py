@@ -8,8 +8,8 @@ import grimp
 import msgspec
 import pytest
 
+from pipeline.backends.devices.device_ceilings import BASE, PRODUCTS, SERIES, level_bandwidth
 from pipeline.measure.ceilings import ceiling_measurement
-from pipeline.measure.ceilings.device_ceilings import BASE, PRODUCTS, SERIES, level_bandwidth
 from pipeline.records.errors import WorkerError
 from pipeline.records.record import to_json
 from pipeline.store.integrity import write_sealed

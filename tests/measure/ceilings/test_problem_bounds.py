@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.measure.ceilings.device_ceilings import PRODUCTS, envelope
+from pipeline.backends.devices.device_ceilings import PRODUCTS, envelope
 from pipeline.measure.ceilings.problem_bounds import Traffic, beyond_caches, of_problem, products_of
 from tests.measure.stand_ins import DEVICE, MB
 

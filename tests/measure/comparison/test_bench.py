@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from pipeline.backends.backend import CompileJob
+from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.measure.ceilings import ceiling_measurement
-from pipeline.measure.ceilings.device_ceilings import DeviceCeilings
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import bench as module
 from pipeline.measure.comparison.bench import Bench

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.backends.devices.nvml import NotAvailable
+from pipeline.backends.devices.cuda.nvml import NotAvailable
+from pipeline.backends.devices.device_lock import device_lock
 from pipeline.measure.comparison import candidate_runner, ratio_verdict, round_summary
 from pipeline.measure.comparison.candidate_runner import ACCUSATIONS, measure
 from pipeline.measure.comparison.round_summary import Measured, Once, Unstable, once, together
 from pipeline.measure.comparison.rounds import Round, run_rounds, undisturbed
-from pipeline.measure.conditions.device_lock import device_lock
-from pipeline.measure.conditions.monitor import Monitor
+from pipeline.measure.device_monitor import Monitor
 from pipeline.measure.hosting.clock_check import FalseClock, ShortBatches, check_clock
 from pipeline.measure.hosting.measuring_messages import Loaded
 from pipeline.measure.hosting.measuring_process import MOST_CALLS

@@ -7,17 +7,17 @@ from multiprocessing.connection import _ConnectionBase
 import msgspec
 import pytest
 
+from pipeline.backends.devices.cpu import timer as cpu_timer
+from pipeline.backends.devices.cpu.timer import CpuTimer
 from pipeline.measure.hosting.timer_integrity import Clockwork
-from pipeline.measure.timers import cpu
-from pipeline.measure.timers.cpu import CpuTimer
 
 REPLACED = {
     "time.perf_counter_ns": (time, "perf_counter_ns"),
     "builtins.range": (builtins, "range"),
     "multiprocessing.connection._ConnectionBase.recv_bytes": (_ConnectionBase, "recv_bytes"),
     "msgspec.msgpack.encode": (msgspec.msgpack, "encode"),
-    "pipeline.measure.timers.cpu.CpuTimer.straight": (CpuTimer, "straight"),
-    "pipeline.measure.timers.cpu.range": (cpu, "range"),
+    "pipeline.backends.devices.cpu.timer.CpuTimer.straight": (CpuTimer, "straight"),
+    "pipeline.backends.devices.cpu.timer.range": (cpu_timer, "range"),
 }
 
 

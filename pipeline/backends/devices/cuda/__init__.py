@@ -1,0 +1,1 @@
+"""NVIDIA GPUs, through torch, Triton, NVML and Nsight Compute."""

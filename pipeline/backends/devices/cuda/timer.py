@@ -1,0 +1,162 @@
+"""The clock of NVIDIA's and AMD's GPUs: device events around the calls, L2 flushed, launches as a graph."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.backends.devices.device import FLUSH_FACTOR, Call, CannotRecord
+
+if TYPE_CHECKING:
+    import torch
+
+    Marks = tuple[torch.cuda.Event, torch.cuda.Event]
+    """Recorded before and after a call."""
+
+WARM_UP_CALLS = 3  # on a side stream before a graph is recorded
+MOST_QUEUED = 256  # launches, where a launch may be of several kernels
+
+
+class CudaTimer:
+    """Device events around the calls; the L2 cache is overwritten before each call where asked for."""
+
+    device = "cuda"
+
+    def __init__(self, *, flush_cache: bool, cuda_graph: bool = False) -> None:
+        self._flush = flush_cache
+        self._graph = cuda_graph
+        self._scratch: torch.Tensor | None = None
+
+    def prepare(self) -> None:
+        """Open the device's context now, outside every measured time."""
+        import torch
+
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+    def recorded(self, call: Call) -> Call:
+        """With graphs, the call's launches recorded once and replayed; tensors keep their addresses.
+
+        Warm-up on a stream of its own first, as torch's notes on graphs ask for (torch.cuda.CUDAGraph).
+        """
+        if not self._graph:
+            return call
+        import torch
+
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP_CALLS):
+                call()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                call()
+        except RuntimeError as error:
+            raise CannotRecord(f"it cannot be recorded as a CUDA graph: {error}") from error
+        return graph.replay
+
+    def settle(self, call: Call, seconds: float) -> None:
+        """Untimed calls until the clock has risen."""
+        import torch
+
+        end = time.perf_counter() + seconds
+        call()
+        torch.cuda.synchronize()
+        while time.perf_counter() < end:
+            call()
+            torch.cuda.synchronize()
+
+    def batch(self, call: Call, calls: int) -> float:
+        """Time on the device between events, host overhead hidden where calls queue up."""
+        if self._flush:
+            return sum(_seconds([self._flushed(call) for _ in range(calls)]))
+        return self.straight(call, calls)
+
+    def straight(self, call: Call, calls: int) -> float:
+        """From an event before the first launch to one behind the last."""
+        import torch
+
+        torch.cuda.synchronize()
+        first, last = _event(), _event()
+        first.record()
+        for _ in range(calls):
+            call()
+        last.record()
+        return sum(_seconds([(first, last)]))
+
+    def latencies(self, call: Call, gaps: Sequence[float]) -> tuple[float, ...]:
+        """The device idles in the gaps, so that its clocks may sink; each call is waited for."""
+        import torch
+
+        marks = []
+        for gap in gaps:
+            if self._flush:
+                self._evict()
+            torch.cuda.synchronize()
+            time.sleep(gap)
+            marks.append(_marked(call))
+        return _seconds(marks)
+
+    def host_seconds(self, call: Call, calls: int) -> float:
+        """Time to enqueue a call, the queue (1,024 launches) far from full."""
+        import torch
+
+        calls = min(calls, MOST_QUEUED)
+        torch.cuda.synchronize()
+        start = time.perf_counter_ns()
+        for _ in range(calls):
+            call()
+        spent = time.perf_counter_ns() - start
+        torch.cuda.synchronize()
+        return spent * 1e-9 / calls
+
+    def facts(self) -> dict[str, str]:
+        """Name, capability, multiprocessors, L2, driver's runtime, torch."""
+        import torch
+
+        properties = torch.cuda.get_device_properties(0)
+        return {
+            "name": properties.name,
+            "capability": f"{properties.major}.{properties.minor}",
+            "multiprocessors": str(properties.multi_processor_count),
+            "l2_bytes": str(properties.L2_cache_size),
+            "runtime": str(torch.version.cuda or torch.version.hip),
+            "torch": str(torch.__version__),
+            "timer": "device events",
+            "launch": "graph" if self._graph else "stream",
+        }
+
+    def _flushed(self, call: Call) -> "Marks":
+        self._evict()
+        return _marked(call)
+
+    def _evict(self) -> None:
+        import torch
+
+        if self._scratch is None:
+            size = FLUSH_FACTOR * torch.cuda.get_device_properties(0).L2_cache_size
+            self._scratch = torch.empty(size, dtype=torch.int8, device="cuda")
+        self._scratch.zero_()
+
+
+def _marked(call: Call) -> "Marks":
+    first, last = _event(), _event()
+    first.record()
+    call()
+    last.record()
+    return first, last
+
+
+def _event() -> "torch.cuda.Event":
+    import torch
+
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+def _seconds(marks: "Sequence[Marks]") -> tuple[float, ...]:
+    """Seconds between the two events of each pair, once the device has reached them."""
+    import torch
+
+    torch.cuda.synchronize()
+    return tuple(1e-3 * float(first.elapsed_time(last)) for first, last in marks)

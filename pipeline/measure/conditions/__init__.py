@@ -1,1 +1,0 @@
-"""The state of the device and of the machine while something is measured."""

@@ -1,1 +1,0 @@
-"""What a call costs besides time: energy and memory."""
