@@ -1,6 +1,7 @@
 """Estimated lower bounds of a call's time: work, rates and launch in, the bound and its terms out.
 
-Apart from results, so that a stage which has no result yet can compare a binary with its bound."""
+Apart from results, so that a stage which has no result yet can compare a binary with its bound.
+"""
 
 import math
 from collections.abc import Mapping

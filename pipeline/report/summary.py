@@ -1,6 +1,7 @@
 """The summary of an experiment: results in, its record out, and the winners as a table for a terminal.
 
-python -m pipeline.report.summary artifacts/aggregate/<experiment>/summary.json"""
+python -m pipeline.report.summary artifacts/aggregate/<experiment>/summary.json
+"""
 
 import collections
 import sys

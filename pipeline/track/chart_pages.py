@@ -2,7 +2,8 @@
 
 MLflow keeps the state of a shared chart page as JSON in a tag of the experiment and opens it by the tag's
 key (the UI's own "Share" button does the same). Without it the page shows ten runs and a bar per metric.
-The format is not documented: a UI that does not understand it says so and shows its default page."""
+The format is not documented: a UI that does not understand it says so and shows its default page.
+"""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
