@@ -27,7 +27,7 @@ onerror:
 
 if "problems" in config:
     # Here, because it brings the composing of configurations, which a plan that is kept does not need.
-    from pipeline.execution.chain.stage_commands import shell_line
+    from pipeline.execution.stage_commands import shell_line
     from pipeline.execution.judging_run import open_judging
     from pipeline.execution.workflow import ROOT
     from pipeline.stages.table import STAGES

@@ -1,4 +1,4 @@
-"""Hydra's sweeper `optuna`: the class that Hydra finds; the work is in `pipeline.execution.sweeping`.
+"""Hydra's sweeper `optuna`: the class that Hydra finds; the work is in `pipeline.execution.sweep`.
 
 Hydra executes this module at each start, before it registers it (so no `from __future__ import annotations`),
 and finds a plugin only where its class is defined here.
@@ -30,7 +30,7 @@ SAMPLERS = {
 
 @dataclass
 class OptunaSweeperConf:
-    """`hydra.sweeper` with its defaults; `pipeline.execution.sweep.sweeper_settings` checks it."""
+    """`hydra.sweeper` with its defaults; `pipeline.execution.sweep.swept_space` checks it."""
 
     _target_: str = "hydra_plugins.kernelmill_optuna.OptunaSweeper"
     _recursive_: bool = False  # a sampler that is named by its class is not made by Hydra

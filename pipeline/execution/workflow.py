@@ -13,15 +13,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from pipeline.execution.chain.stage_commands import shell_line
-from pipeline.execution.cluster.placement import RESOURCES, Cluster, Request
-from pipeline.execution.cluster.preflight import begin_job, check_run
-from pipeline.execution.cluster.site import KEY, Site, to_site
+from pipeline.execution.cluster.site import KEY, RESOURCES, Cluster, Request, Site, to_site
 from pipeline.execution.recovery import recover
 from pipeline.execution.snakemake_internals import only_progress
+from pipeline.execution.stage_commands import shell_line
 from pipeline.execution.workers.submit import begin
+from pipeline.plan.cluster_nodes import read_nodes
+from pipeline.plan.local_machine import identity, read_machine
 from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
-from pipeline.records.environment import jobs_end_with_this, prefer_programs_in, use_shared_store
+from pipeline.records.environment import (
+    inside_slurm,
+    jobs_end_with_this,
+    prefer_programs_in,
+    stages_run_on_a_node,
+    use_scratch,
+    use_shared_store,
+)
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
@@ -32,6 +39,56 @@ from pipeline.stages.table import STAGES, Input, rounds
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.run_lock import take_lock
 from pipeline.store.shared_store import SharedStore, shared_store
+
+
+def begin_job(site: Site) -> None:
+    """In the process that Slurm started for a job: its stages run on their own, with the node's scratch.
+
+    Raises
+    ------
+    ConfigError
+        The site's scratch folder is not on this node.
+    """
+    if not inside_slurm():
+        return
+    stages_run_on_a_node()
+    if site.scratch is not None:
+        use_scratch(site.scratch)
+
+
+def check_run(plan: Plan, cluster: Cluster | None, store: Path) -> None:
+    """Whether the devices that a plan counts on are where its jobs will run.
+
+    Raises
+    ------
+    ConfigError
+        The plan counts on a node, and the run has no site; or the site lacks a target.
+    """
+    if cluster is None:
+        _check_here(plan, store)
+        return
+    cluster.check(plan)
+    for name in cluster.unknown(plan):
+        print(
+            f"{name}: no node of it was asked what it is, so it counts as absent: compiled, not measured "
+            f"(kernelmill nodes probe {name})",
+            file=sys.stderr,
+        )
+
+
+def _check_here(plan: Plan, store: Path) -> None:
+    """Without a cluster, what is measured on a node may run here only if this machine is one of its kind."""
+    rows = {task.row.hardware: task.row for task in plan.tasks if task.row.device_present}
+    for name, node in read_nodes(store).items():
+        if name not in rows:
+            continue
+        kind = rows[name].kind
+        if identity(kind, node.machine) != identity(kind, read_machine()):
+            raise ConfigError(
+                f"hardware '{name}' is measured on a node of the cluster, which this machine is not: run "
+                f"with --profile workflows/profiles/slurm, or `kernelmill nodes forget {name}`"
+            )
+
 
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"

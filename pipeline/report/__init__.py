@@ -3,6 +3,5 @@
 `tables` has a module for each table that aggregate writes; `page` renders the report from them;
 `machine_code` shows, compares and reports binaries.
 
-Doors: ceilings_text, machine_code.code_views, page, summary, sweep_objective, tables,
-winner_selection
+Doors: machine_code.code_views, page, summary, tables, winner_selection
 """

@@ -148,7 +148,7 @@ class Clock:
 
 def child(lines: list[str]) -> None:
     """Do all that the front door does until it would start Snakemake, and say what CPU time that took."""
-    from pipeline.execution.sweep import command_line, dag_launcher, grid_sweeper, job_folders, sweep_jobs
+    from pipeline.execution.sweep import command_line, dag_launcher, grid_sweeper, sweep_jobs
     from pipeline.plan import plan_cache, planner, spec_files
     from pipeline.plan.identity import stage_builds
     from pipeline.plan.tasks import resolution, stage_specs, task_maker
@@ -168,7 +168,7 @@ def child(lines: list[str]) -> None:
     clock.wrap(stage_builds.StageBuilds, "aggregate", "plan: code and tools")
     clock.wrap(resolution.Spaces, "counts", "plan: spaces solved")
     clock.wrap(sweep_jobs.SweepJobs, "make", "jobs' configurations")
-    clock.wrap(job_folders.JobFolders, "write", "jobs' folders")
+    clock.wrap(sweep_jobs.JobFolders, "write", "jobs' folders")
     imported = time.process_time()
     plans: list[Any] = []
 

@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from pipeline.execution.cluster.placement import Cluster
-from pipeline.execution.cluster.site import Placement, Site
+from pipeline.execution.cluster.site import Cluster, Placement, Site
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import INTERRUPTED, Workflow, jobs_of, open_workflow, overrides_of, site_of
 from pipeline.plan.config.groups import options

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.chain.stage_commands import StageCommands, shell_line
+from pipeline.execution.stage_commands import StageCommands, shell_line
 from pipeline.execution.workers import submit
 from pipeline.plan.identity.stage_builds import OTHERS
 from pipeline.records import layout

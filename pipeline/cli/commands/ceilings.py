@@ -31,7 +31,6 @@ def command(hardware: str, mode: "Mode | None", root: Path, conf: Path) -> None:
       kernelmill ceilings
       kernelmill ceilings h100 --again
     """
-    from pipeline.execution.machine_ceilings import measured
-    from pipeline.report.ceilings_text import ceilings_text
+    from pipeline.execution.machine_ceilings import ceilings_text, measured
 
     print(ceilings_text(measured(hardware, mode or "known", root=root, conf=conf)))

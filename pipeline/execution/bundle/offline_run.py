@@ -13,9 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.execution.bundle.manifest import TaskEnd
-from pipeline.execution.chain.stage_commands import StageCommands
-from pipeline.execution.chain.stage_processes import Command, FinishedStage, found, run_all
+from pipeline.execution.bundle.bundle_file import TaskEnd
+from pipeline.execution.stage_commands import Command, FinishedStage, StageCommands, found, run_all
 from pipeline.records.outcome import Failure
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.planning.specs import AggregateSpec

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.execution.chain.stage_commands import StageCommands
-from pipeline.execution.chain.stage_processes import TIME_IS_UP, run_all
+from pipeline.execution.stage_commands import TIME_IS_UP, StageCommands, run_all
 from pipeline.records.errors import WorkerError
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import CompileSpec, TaskRow
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.collection import Result, is_default
+from pipeline.records.results.profiled import Comparison
 from pipeline.records.results.variant import Generated, Variant
 from pipeline.stages.table import STAGES, later, read_round, rounds
 from pipeline.store.atomic import write_atomic
@@ -126,3 +126,37 @@ class VariantEvaluator:
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+CHEATED = frozenset({Outcome.TAMPERED, Outcome.OVER_ROOFLINE})
+"""What touched the harness, did the work elsewhere, or is faster than the device can be."""
+
+
+class Rewards(Record, frozen=True, kw_only=True):
+    """How much is given for what. A verified and measured variant gets the lower bound of its speed-up."""
+
+    failed: float = 0.0
+    """For what did not verify, and for what verified and could not be measured."""
+    cheated: float = -1.0
+    """In place of `failed`, for what tried to cheat."""
+
+    def __post_init__(self) -> None:
+        """Nothing that did not verify may pay."""
+        for field in ("failed", "cheated"):
+            if not getattr(self, field) <= 0:
+                raise ValueError(f"{field}: expected 0 or less, got {getattr(self, field)}")
+
+    def of(self, judged: VariantEvaluation, baseline: str) -> float:
+        """The reward against a baseline."""
+        if judged.outcome in CHEATED:
+            return self.cheated
+        found = comparison(judged, baseline)
+        return self.failed if found is None else max(0.0, found.speedup.low)
+
+
+def comparison(judged: VariantEvaluation, baseline: str) -> Comparison | None:
+    """The measured speed-up; None for what did not pass every stage, or where the baseline is absent."""
+    measured = judged.result.profiled
+    if judged.failure is not None or measured is None:
+        return None
+    return next((each for each in measured.comparisons if each.baseline == baseline), None)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from pipeline.execution.gym.environment_task import Action, Observation, TunableAxis
 from pipeline.execution.gym.kernel_environment import Info, KernelEnvironment
-from pipeline.execution.gym.observation import Action, Observation, TunableAxis
 from pipeline.records.errors import ConfigError
 from pipeline.records.results.profiled import ConfidenceInterval
 

@@ -13,10 +13,15 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from pipeline.execution.gym.environment_task import EnvironmentRequest, EnvironmentTask, task_of
-from pipeline.execution.gym.evaluation import VariantEvaluation, VariantEvaluator, cores
-from pipeline.execution.gym.observation import Action, Observation, start_of
-from pipeline.execution.gym.reward import Rewards, comparison
+from pipeline.execution.gym.environment_task import (
+    Action,
+    EnvironmentRequest,
+    EnvironmentTask,
+    Observation,
+    start_of,
+    task_of,
+)
+from pipeline.execution.gym.evaluation import Rewards, VariantEvaluation, VariantEvaluator, comparison, cores
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.configuration.kernel import TunableValue

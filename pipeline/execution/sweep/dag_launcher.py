@@ -24,9 +24,8 @@ from pipeline.execution.snakemake_command import (
     run_snakemake,
 )
 from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped, is_grid
-from pipeline.execution.sweep.job_folders import JobFolders
 from pipeline.execution.sweep.job_results import find_results, objective_text, results_text, write_result
-from pipeline.execution.sweep.sweep_jobs import LazyJobReturn, SweepJob, SweepJobs
+from pipeline.execution.sweep.sweep_jobs import JobFolders, LazyJobReturn, SweepJob, SweepJobs
 from pipeline.execution.workflow import ROOT, Workflow, show
 from pipeline.plan.config.compose import Compositions
 from pipeline.plan.config.groups import hint

@@ -17,7 +17,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.execution.sweep.job_folders import writing
+from pipeline.execution.sweep.sweep_jobs import writing
 
 Job = tuple[str, ...]
 GRIDS = (

@@ -22,9 +22,14 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.execution.snakemake_command import is_looking
-from pipeline.execution.sweep.job_folders import writing
-from pipeline.execution.sweep.sweeper_settings import SweepConfiguration, SweepLimits, read_settings
-from pipeline.execution.sweep.swept_space import Swept, read_space
+from pipeline.execution.sweep.sweep_jobs import writing
+from pipeline.execution.sweep.swept_space import (
+    SweepConfiguration,
+    SweepLimits,
+    Swept,
+    read_settings,
+    read_space,
+)
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
 from pipeline.search.sampling.study import Answer, Evaluated, Exploration, Failed, MeasuredPoint

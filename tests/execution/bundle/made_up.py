@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.execution.bundle.bundle_file import Bundle, read_bundle
 from pipeline.execution.bundle.offline_run import OfflineResult, OfflineRunner
 from pipeline.execution.bundle.writing import BundleRequest, Written, write
-from pipeline.execution.chain.stage_processes import FinishedStage
+from pipeline.execution.stage_commands import FinishedStage
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.planning.planned_tasks import Plan

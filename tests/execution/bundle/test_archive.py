@@ -8,8 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.execution.bundle.bundle_file import packed, read_bundle
-from pipeline.execution.bundle.manifest import MANIFEST, BundledFile, BundleManifest, sha256
+from pipeline.execution.bundle.bundle_file import (
+    MANIFEST,
+    BundledFile,
+    BundleManifest,
+    packed,
+    read_bundle,
+    sha256,
+)
 from pipeline.records.errors import BundleError
 from pipeline.records.record import to_json
 

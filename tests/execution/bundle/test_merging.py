@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.execution.bundle import merging
 from pipeline.execution.bundle.bundle_file import Bundle
-from pipeline.execution.bundle.bundle_validation import check
+from pipeline.execution.bundle.merging import check
 from pipeline.records.errors import BundleError, StoreError
 from pipeline.records.layout import output_path
 from pipeline.records.provenance import Origin

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.bundle import contents
-from pipeline.execution.bundle.bundle_file import read_bundle
-from pipeline.execution.bundle.manifest import sha256
+from pipeline.execution.bundle import writing
+from pipeline.execution.bundle.bundle_file import read_bundle, sha256
 from pipeline.records.errors import BundleError
 from pipeline.store import privacy
 from tests.execution.bundle.made_up import BINARY, Run, bundle_of, make_run
@@ -73,11 +72,11 @@ def test_too_large(run: Run, tmp_path: Path) -> None:
 def test_long_logs_lose_their_middle() -> None:
     """The head, a note, the tail; a short one stays."""
     log = b"head " + b"x" * 200_000 + b" tail"
-    shorter = contents.cut(log)
-    assert len(shorter) < contents.LOG_BYTES + 100
+    shorter = writing.cut(log)
+    assert len(shorter) < writing.LOG_BYTES + 100
     assert shorter.startswith(b"head ") and shorter.endswith(b" tail")
-    assert f"{len(log) - contents.LOG_BYTES} bytes cut out".encode() in shorter
-    assert contents.cut(b"short") == b"short"
+    assert f"{len(log) - writing.LOG_BYTES} bytes cut out".encode() in shorter
+    assert writing.cut(b"short") == b"short"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_long_logs_lose_their_middle() -> None:
 )
 def test_parts(name: str, part: str) -> None:
     """By their names."""
-    assert contents.part_of(name) == part
+    assert writing.part_of(name) == part
 
 
 def test_paths_give_way_to_names() -> None:

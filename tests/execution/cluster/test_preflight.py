@@ -7,10 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.execution.cluster import preflight
-from pipeline.execution.cluster.placement import Cluster
-from pipeline.execution.cluster.preflight import begin_job, check_run
-from pipeline.execution.cluster.site import Placement, Site
+from pipeline.execution import workflow
+from pipeline.execution.cluster.site import Cluster, Placement, Site
+from pipeline.execution.workflow import begin_job, check_run
 from pipeline.plan.cluster_nodes import Node, write_node
 from pipeline.plan.identity import stage_builds
 from pipeline.records import environment
@@ -30,7 +29,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path / "project")
     write_node(made.store, NODE)
     made.machine = msgspec.structs.replace(MACHINE, nodes={"cpu": OTHER})
-    monkeypatch.setattr(preflight, "read_machine", lambda: MACHINE)
+    monkeypatch.setattr(workflow, "read_machine", lambda: MACHINE)
     return made
 
 
@@ -45,7 +44,7 @@ def test_a_nodes_target_is_not_measured_elsewhere(project: Project, monkeypatch:
     assert "`kernelmill nodes forget cpu`" in str(caught.value)
     check_run(plan, Cluster(SITE, project.store), project.store)
     check_run(project.plan("workload=small", "hardware=h200"), None, project.store)
-    monkeypatch.setattr(preflight, "read_machine", lambda: OTHER)
+    monkeypatch.setattr(workflow, "read_machine", lambda: OTHER)
     check_run(plan, None, project.store)
 
 

@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 
 from pipeline.plan.config.compose import HYDRA_VERSION, PRIMARY
 from tests.paths import ROOT
+from tests.report.conftest import collected, root, spec  # noqa: F401
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.execution.sweep.optuna_sweeper import explore
-from pipeline.execution.sweep.sweeper_settings import SweepLimits
+from pipeline.execution.sweep.swept_space import SweepLimits
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.study import Failed, MeasuredPoint
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic

@@ -5,11 +5,11 @@ import math
 import msgspec
 import pytest
 
+from pipeline.execution.sweep.job_results import find_objective, job_result
 from pipeline.records.layout import output_path
 from pipeline.records.planning.objective import Missed, Objective, Reached, Unfinished
 from pipeline.records.results.aggregated import Winner
 from pipeline.records.results.profiled import Energy, Unmeasured
-from pipeline.report.sweep_objective import find_objective, job_result
 from pipeline.report.winner_selection import find_winners
 
 TIME = Objective(name="time", description="", quantity="time", direction="minimize")

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.execution.chain import stage_processes
-from pipeline.execution.chain.stage_processes import TIME_IS_UP, Command, run_all
+from pipeline.execution import stage_commands
+from pipeline.execution.stage_commands import TIME_IS_UP, Command, run_all
 
 
 @pytest.fixture(autouse=True)
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs instead of stages."""
     program = [sys.executable, "-c"]
-    monkeypatch.setattr(stage_processes, "launcher", lambda command: [*program, command.arguments[0]])
+    monkeypatch.setattr(stage_commands, "launcher", lambda command: [*program, command.arguments[0]])
 
 
 def command(folder: Path, name: str, program: str, cores: int = 1) -> Command:

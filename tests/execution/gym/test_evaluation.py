@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipeline.execution.gym.evaluation import VariantEvaluation
-from pipeline.execution.gym.reward import Rewards
+from pipeline.execution.gym.evaluation import Rewards, VariantEvaluation
 from pipeline.records.outcome import Failure, Outcome
 from tests.execution.gym.made_up import judged, measured
 

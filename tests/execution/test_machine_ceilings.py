@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from pipeline.backends.devices.device_ceilings import BASE, envelope
+from pipeline.execution.machine_ceilings import ShownCeilings, ceilings_text
 from pipeline.records.configuration.hardware import Hardware, Quantity
-from pipeline.report.ceilings_text import ShownCeilings, ceilings_text
 from tests.measure.stand_ins import DEVICE, MB
 
 HARDWARE = Hardware(

@@ -1,1 +1,0 @@
-"""The chain of stages: their command lines for concrete keys, and the processes that run them."""

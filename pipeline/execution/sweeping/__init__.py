@@ -1,1 +1,0 @@
-"""Sweeping: what a Hydra sweep searches, in batches of jobs, and what came out."""
