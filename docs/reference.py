@@ -238,23 +238,15 @@ def strategies() -> str:
         "An option of `conf/search` names a strategy and its settings. [Guide](../guide/search.md).",
         "",
     ]
-    shared = {each.name: each.type for each in msgspec.structs.fields(_search())}
     for name in strategy_names():
         found = strategy(name)
         lines += [f"## {name}", "", _cell(found.description), ""]
-        settings = found.settings or _struct(shared.get("agent" if name == "llm" else name))
-        if settings is not None:
-            lines += [*_describe(settings), ""]
+        if found.settings is not None:
+            lines += [*_describe(found.settings), ""]
         for option in options.get(name, ()):
             text = re.sub(r"\A(?:#.*\n)+", "", (CONF / "search" / f"{option}.yaml").read_text())
             lines += [f"`conf/search/{option}.yaml`:", "", "```yaml", text.rstrip(), "```", ""]
     return "\n".join(lines)
-
-
-def _search() -> type[msgspec.Struct]:
-    from pipeline.plan.config.groups import GROUPS
-
-    return GROUPS["search"]
 
 
 def _struct(annotation: Any) -> type[msgspec.Struct] | None:

@@ -22,6 +22,7 @@ from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.configuration.workload import Workload
 from pipeline.records.record import Record, to_json
+from pipeline.search.strategy_registry import search_inputs
 
 Lines = tuple[str, ...]
 """The overrides of one job."""
@@ -135,7 +136,7 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
             settings.mutation.presets,
             f"{option_file(conf, 'mutation', settings.mutation.name)}: presets",
         ),
-        every_kernel=catalogue.all_kernels() if settings.search.agent is not None else {},
+        every_kernel=catalogue.all_kernels() if search_inputs(settings.search).brief is not None else {},
     )
 
 

@@ -22,6 +22,8 @@ def untranslated() -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C"}
 
 
+SECRET = "_API_KEY"
+"""How the name of a variable ends that processes which run kernels never get."""
 RUN = "KERNELMILL_RUN"
 
 

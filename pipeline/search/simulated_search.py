@@ -20,7 +20,7 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.search_space import Point, Space, recorded_space
 from pipeline.search.stopping_rules import left, stop
 from pipeline.search.strategy import Budget, Identity, identity
-from pipeline.search.strategy_registry import proposer
+from pipeline.search.strategy_registry import fidelities, proposer
 
 NO_RECORD = "the recorded space has no result for this point"
 
@@ -84,10 +84,11 @@ def simulate(recording: Recording, search: Search) -> Simulated:
     ConfigError
         The strategy is not known, or cannot search this space.
     """
-    if search.successive_halving is not None and search.successive_halving.shrink:
-        raise ConfigError("search.successive_halving.shrink: the results were recorded on one shape")
+    levels = fidelities(search)
+    if any(each.shrink for each in levels):
+        raise ConfigError(f"search.{search.strategy}.shrink: the results were recorded on one shape")
     propose = proposer(search.strategy)
-    screening = search.screening()
+    screening = tuple(each.share for each in levels)
     history: list[Trial] = []
     ended: Stop | None = None
     for number in range(search.rounds):

@@ -4,6 +4,7 @@ A strategy that tunes has `propose`, one that writes sources has `write`.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -12,7 +13,7 @@ import msgspec
 
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.search_settings import Search
-from pipeline.records.errors import StoreError
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
 from pipeline.records.results.variant import Variant
@@ -25,44 +26,58 @@ from pipeline.store.stored_sources import written_text
 Settings = TypeVar("Settings", bound=Record)
 Identity = tuple[str, tuple[tuple[str, TunableValue], ...]]
 
+SHORTEST = 64
+"""No dimension becomes shorter than this: a block would be larger than the whole dimension."""
+
+
+def settings_of(search: Search | None, kind: type[Settings], name: str) -> Settings:
+    """Settings of the strategy `name`; its defaults if the search has none.
+
+    Raises
+    ------
+    ConfigError
+        They do not fit the schema, or a setting without a default is missing.
+    """
+    given = search.settings.get(name, {}) if search is not None else {}
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"search.{name}: {error}") from error
+
 
 class Budget(Record, frozen=True, kw_only=True):
-    """How much may be proposed, where in the search we are, and the strategy's settings."""
+    """How many points may be proposed, in which round, and the strategy's settings."""
 
     round: int
     """Counted from 0."""
     rounds: int
     variants: int | None
-    """Of this round at most; None: all that the space holds, in the first round."""
+    """Maximum of this round; None: the whole space, in the first round."""
     variants_per_round: int | None = None
-    """Of every round, before the whole budget comes to its end."""
+    """Maximum of every round, before the total budget is used up."""
     seed: int
     search: Search | None = None
-    """The whole of the search's settings; None: every strategy's own defaults."""
+    """The search that is run; None: the defaults of every strategy."""
     starts: tuple[Point, ...] = ()
     """Winners of other tasks, the most similar task first."""
 
     @property
     def total(self) -> int | None:
-        """Points of all rounds together; None: all that the space holds."""
+        """Points of all rounds together; None: the whole space."""
         whole = None if self.variants_per_round is None else self.variants_per_round * self.rounds
         limit = self.search.variants if self.search is not None else None
         return min((each for each in (whole, limit) if each is not None), default=None)
 
     def settings(self, kind: type[Settings], name: str) -> Settings:
-        """Settings of a strategy, its defaults where none are given."""
-        given = getattr(self.search, name, None)
-        if isinstance(given, kind):
-            return given
-        own = self.search.settings.get(name, {}) if self.search is not None else {}
-        return msgspec.convert(own, kind)
+        """Settings of the strategy `name`; its defaults if the search has none."""
+        return settings_of(self.search, kind, name)
 
 
 class Propose(Protocol):
     """Proposes the points of one round; deterministic in its arguments, no point twice over all rounds.
 
-    It keeps nothing between rounds: all it may learn from is `history`. Only a strategy that screens proposes
-    a point again, to have it measured longer.
+    It keeps no state between rounds and learns from `history` alone. Only a strategy with a `fidelity`
+    proposes a point again, to measure it more fully.
     """
 
     def __call__(self, space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
@@ -71,13 +86,13 @@ class Propose(Protocol):
 
 
 class Workshop(Record, frozen=True, kw_only=True):
-    """What a strategy that writes sources works with: the declared sources, and those of earlier rounds."""
+    """What a strategy that writes sources has access to: declared sources, and those of earlier rounds."""
 
     spec: GenerateSpec
     repository: str
     store: str
     attempts: tuple[tuple[Attempt, ...], ...] = ()
-    """Of a language model, round by round from the first one on."""
+    """Attempts of a language model by round, from round 0 on."""
     records: tuple[SourceRecord, ...] = ()
     """Who wrote the sources of the earlier rounds, and from which variants."""
 
@@ -87,7 +102,7 @@ class Workshop(Record, frozen=True, kw_only=True):
         Raises
         ------
         StoreError
-            It is gone, though the plan saw it.
+            The file is gone since the plan was made.
         """
         path = Path(self.repository, self.spec.implementations[implementation].source)
         try:
@@ -119,12 +134,66 @@ class Write(Protocol):
 
 
 Diagnose = Callable[[Sequence[Trial], Sequence[Path], GenerateSpec], Sequence[Trial]]
-"""Trials, the files that they were read from, and the task -> the trials with their diagnosis."""
+"""Trials, the files they were read from, the task -> the trials with their diagnosis."""
 Remarks = Callable[[Sequence[Trial], Budget], tuple[str, ...]]
 
 
+class Fidelity(Record, frozen=True, kw_only=True):
+    """How fully a round measures its variants."""
+
+    share: float = 1.0
+    """Share of the timed seconds and batches."""
+    shrink: dict[str, int] = {}
+    """Dimension of the problem -> factor by which it is shorter than the workload's."""
+
+    def dimensions(self, workload: dict[str, int]) -> dict[str, int]:
+        """The dimensions that the round measures on."""
+        return {name: shorter(size, self.shrink.get(name, 1)) for name, size in workload.items()}
+
+
+def shorter(size: int, times: int) -> int:
+    """A dimension that many times shorter, rounded up to the part of 64 that divides it, and at least 64.
+
+    A multiple of a block or of a vector stays one, and a size that is none stays none.
+    """
+    part = math.gcd(size, SHORTEST)
+    return min(size, max(SHORTEST, -(-size // (times * part)) * part))
+
+
+class Winners(Record, frozen=True, kw_only=True):
+    """Winners of other tasks to start from."""
+
+    path: str | None
+    """Path of a `winners.csv`, or a pattern with `*`."""
+    at_most: int
+
+
+class BriefRequest(Record, frozen=True, kw_only=True):
+    """What a writer of sources has to know about the kernel and the device, beyond what every brief holds."""
+
+    exemplars: int = 0
+    """Maximum number of kernels of the same category."""
+    start: str | None = None
+    """A source of the repository to start from; None: the kernel's own."""
+
+
+class SearchInputs(Record, frozen=True, kw_only=True):
+    """What a search reads besides the space; a change of it makes a new plan.
+
+    The plan reads these files; its messages name the strategy's settings `folder`, `winners` and `start`.
+    """
+
+    folder: str | None = None
+    """A folder of sources, relative to the repository."""
+    winners: Winners | None = None
+    reference: bool = False
+    """The kernel's reference, in order to compile it."""
+    brief: BriefRequest | None = None
+    """None: a brief only if the strategy reads diagnoses and the kernel has cost formulas."""
+
+
 class Strategy(Record, frozen=True, kw_only=True):
-    """All that the pipeline needs to know of a strategy."""
+    """Everything that the pipeline knows about a strategy."""
 
     description: str
     """One sentence for the reference."""
@@ -132,15 +201,23 @@ class Strategy(Record, frozen=True, kw_only=True):
     write: Write | None = None
     """Instead of `propose`: it proposes sources."""
     settings: type[Record] | None = None
-    """Schema of its own settings, which stand under its name in the yaml; all have defaults."""
+    """Schema of its settings, which are under its name in the yaml."""
+    problems: Callable[[Search], Iterable[str]] | None = None
+    """What is wrong with a search, for example too few rounds: lines that start with the key."""
     wraps: Callable[[Search], str] | None = None
-    """Name of the strategy that it has search for it."""
+    """Name of the strategy that proposes points for it."""
     may_be_wrapped: bool = False
-    """Whether another strategy may have this one search for it."""
+    """Whether it may propose points for another strategy; its settings then need defaults."""
+    inputs: Callable[[Search], SearchInputs] | None = None
+    """What it reads besides the space."""
+    fidelity: Callable[[Search, int], Fidelity] | None = None
+    """How fully a round measures; None: every round measures fully."""
+    ablates: bool = False
+    """Its last round switches off one technique at a time: the report compares with the best before it."""
     remarks: Remarks | None = None
     """What it reports about a round in addition to its points."""
     diagnose: Diagnose | None = None
-    """If it reads what limits the variants of its history: how that is found out."""
+    """For strategies that read what limits the variants in the history: adds the diagnosis to the trials."""
     libraries: tuple[str, ...] = ()
     """Distributions whose versions its proposals depend on."""
 
@@ -161,7 +238,7 @@ def identity(point: Point) -> Identity:
 
 
 def proposed(history: Sequence[Trial]) -> set[Identity]:
-    """Points of earlier rounds."""
+    """The points of earlier rounds."""
     return {identity(trial.point) for trial in history}
 
 

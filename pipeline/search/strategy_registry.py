@@ -8,7 +8,7 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError
 from pipeline.search import strategies
-from pipeline.search.strategy import Propose, Strategy
+from pipeline.search.strategy import Fidelity, Propose, SearchInputs, Strategy
 
 GROUP = "kernelmill.strategies"
 """Entry points of other packages: name -> `module:STRATEGY`."""
@@ -71,7 +71,25 @@ def proposer(name: str) -> Propose:
 
 
 def members(search: Search) -> tuple[str, ...]:
-    """The strategy that a search names, and the one that it has search for it."""
+    """The strategy of a search, and the one that it wraps."""
     wraps = strategy(search.strategy).wraps
     found = [search.strategy] if wraps is None else [search.strategy, wraps(search)]
     return tuple(dict.fromkeys(found))
+
+
+def search_inputs(search: Search) -> SearchInputs:
+    """What the search reads besides the space."""
+    inputs = strategy(search.strategy).inputs
+    return SearchInputs() if inputs is None else inputs(search)
+
+
+def fidelities(search: Search) -> tuple[Fidelity, ...]:
+    """How fully each round measures; empty if every round measures fully."""
+    fidelity = strategy(search.strategy).fidelity
+    return () if fidelity is None else tuple(fidelity(search, number) for number in range(search.rounds))
+
+
+def shapes(search: Search, workload: dict[str, int]) -> tuple[dict[str, int], ...]:
+    """Round -> the dimensions that it measures on; empty if every round has those of the workload."""
+    levels = fidelities(search)
+    return tuple(each.dimensions(workload) for each in levels) if any(each.shrink for each in levels) else ()

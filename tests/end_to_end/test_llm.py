@@ -52,11 +52,11 @@ def test_from_a_plain_source_to_a_faster_one(checkout: Checkout) -> None:
             "search.rounds=3",
             "search.variants_per_round=3",
         ),
-        *(f"search.agent.base_url=http://127.0.0.1:{port}/v1", "search.agent.model=scripted"),
+        *(f"search.llm.base_url=http://127.0.0.1:{port}/v1", "search.llm.model=scripted"),
         *(
-            "search.agent.start=plain.cpp",
-            "search.agent.requests_at_once=1",
-            "search.agent.backoff_seconds=0.1",
+            "search.llm.start=plain.cpp",
+            "search.llm.requests_at_once=1",
+            "search.llm.backoff_seconds=0.1",
         ),
     )
     judge = [Reply(text="CHANGE: compute each exponential once."), Reply(text=ADVICE)]

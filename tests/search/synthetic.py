@@ -1,6 +1,6 @@
 """A small space with a known landscape, and rounds over it, in process: for the tests of strategies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -107,12 +107,12 @@ def play(name: str, space: Space, judge: Judge, budget: Budget) -> list[list[Poi
     """All rounds of a search, each with the history of those before."""
     history: list[Trial] = []
     proposed: list[list[Point]] = []
-    shares: Sequence[float] = budget.search.screening() if budget.search else ()
+    levels = strategy_registry.fidelities(budget.search) if budget.search else ()
     for number in range(budget.rounds):
         points = strategy_registry.proposer(name.partition("/")[0])(
             space, history, msgspec.structs.replace(budget, round=number)
         )
         proposed.append(points)
-        share = shares[number] if shares else 1.0
+        share = levels[number].share if levels else 1.0
         history += [trial(point, judge, number, share) for point in points]
     return proposed

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pipeline.records.configuration.search_settings import Search, SuccessiveHalving
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
@@ -50,8 +50,8 @@ SEARCH = Search(name="", description="", strategy="random", rounds=5, variants_p
 
 def test_smaller_shapes_were_not_recorded() -> None:
     """A recorded space is of one shape: another is refused, not made up."""
-    ladder = SuccessiveHalving(shrink={"M": 2})
-    search = msgspec.structs.replace(SEARCH, strategy="successive_halving", successive_halving=ladder)
+    ladder = {"successive_halving": {"shrink": {"M": 2}}}
+    search = msgspec.structs.replace(SEARCH, strategy="successive_halving", settings=ladder)
     with pytest.raises(
         ConfigError, match="successive_halving.shrink: the results were recorded on one shape"
     ):

@@ -7,16 +7,24 @@ import msgspec
 import pytest
 
 from pipeline.records.configuration.kernel import Constraint
-from pipeline.records.configuration.search_settings import Search, SuccessiveHalving
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.search import strategy_registry
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategies.optuna import SamplerName
-from pipeline.search.strategy import Budget, identity
+from pipeline.search.strategies.successive_halving import SuccessiveHalving
+from pipeline.search.strategy import Budget, identity, shorter
 from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
 
+LADDER = Search(
+    name="",
+    description="",
+    strategy="successive_halving",
+    rounds=4,
+    settings={"successive_halving": {"shrink": {"rows": 4}}},
+)
 LIE = ConfidenceInterval(value=1e-9, low=1e-9, high=1e-9, confidence=0.95)
 REPEATING = ("successive_halving",)
 """Strategies that have a point measured again, longer."""
@@ -189,7 +197,7 @@ def test_halving_measures_survivors_longer() -> None:
     assert second == sorted(measured, key=valley)[:3]
     assert third == second[:1]
     assert given.search is not None
-    assert given.search.screening() == (1 / 9, 1 / 3, 1.0)
+    assert [each.share for each in strategy_registry.fidelities(given.search)] == [1 / 9, 1 / 3, 1.0]
     assert trial(first[0], valley, 0, 1 / 9).seconds is None
 
 
@@ -197,8 +205,8 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
     """A new bracket learns from first rungs alone, which have the same shape. It says what it does."""
     given = budget("successive_halving", rounds=6, variants=9)
     assert given.search is not None
-    ladder = SuccessiveHalving(shrink={"M": 4}, sampler="evolution")
-    search = msgspec.structs.replace(given.search, successive_halving=ladder)
+    ladder = {"successive_halving": {"shrink": {"M": 4}, "sampler": "evolution"}}
+    search = msgspec.structs.replace(given.search, settings=ladder)
     given = msgspec.structs.replace(given, search=search)
     history = [
         trial(point, easy, number, share)
@@ -221,6 +229,34 @@ def test_halving_on_smaller_shapes_compares_alike_with_alike() -> None:
         "it only chooses what the next round measures",
     )
     assert say([], msgspec.structs.replace(given, round=5)) == ()
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "expected"),
+    [
+        (4096, 4, 1024),
+        (4097, 4, 1025),
+        (4096, 64, 64),
+        (4096, 1000, 64),
+        (40, 4, 40),
+        (100, 1, 100),
+        (96, 4, 64),
+    ],
+)
+def test_a_dimension_becomes_shorter(size: int, times: int, expected: int) -> None:
+    """A multiple of 64 stays one, what is odd may be odd, and nothing falls below 64 or grows."""
+    assert shorter(size, times) == expected
+
+
+def test_the_shape_of_a_round() -> None:
+    """Each rung is shorter than the next; the last one, and a search without the setting, have their own."""
+    shapes = strategy_registry.shapes(LADDER, {"rows": 4096, "cols": 2048})
+    assert [each["rows"] for each in shapes] == [256, 1024, 4096, 256]
+    assert {each["cols"] for each in shapes} == {2048}
+    assert strategy_registry.shapes(msgspec.structs.replace(LADDER, settings={}), {"rows": 4096}) == ()
+    assert strategy_registry.shapes(msgspec.structs.replace(LADDER, strategy="random"), {"rows": 4096}) == ()
+    with pytest.raises(ValueError, match="shrink.rows: expected at least 2, got 1"):
+        SuccessiveHalving(shrink={"rows": 1})
 
 
 def test_several_objectives_say_what_it_goes_without() -> None:

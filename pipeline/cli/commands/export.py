@@ -73,13 +73,14 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
 
 
 def _declared(lines: Sequence[str]) -> dict[str, str]:
-    from pipeline.records.search.written_source import Writer
+    from pipeline.search.strategy_registry import strategy, strategy_names
 
+    writers = [name for name in strategy_names() if strategy(name).write is not None]
     found = {}
     for line in lines:
         name, separator, licence = line.partition("=")
-        if not separator or not licence or name not in get_args(Writer):
-            known = ", ".join(get_args(Writer))
+        if not separator or not licence or name not in writers:
+            known = ", ".join(writers)
             raise ConfigError(f"--declare {line}: expected WRITER=LICENCE, the writer one of {known}")
         found[name] = licence
     return found

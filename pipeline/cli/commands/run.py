@@ -35,7 +35,7 @@ def command(ctx: click.Context, arguments: tuple[str, ...]) -> int:
 
     \b
     Examples:
-      kernelmill run kernel=softmax hardware=cpu
+      kernelmill run kernel=softmax hardware=cpu search=surrogate
       kernelmill run experiment=smoke -- --dry-run
     """
     return start(arguments, ctx.obj["passed_on"])

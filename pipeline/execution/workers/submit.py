@@ -34,7 +34,7 @@ WARM, LAST, AHEAD, BEGIN = "--warm", "--last", "--ahead", "--begin"
 TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page.rendering:prepare"
 """What the last stages of a run need."""
 SECRET = "_API_KEY"
-"""No process that runs candidates may hold such a key (`pipeline.records.configuration.agent_settings`)."""
+"""No process that runs candidates may hold such a key (`pipeline.records.environment`)."""
 KEY_HOLDER = "generate"
 """The stage that asks language models, and runs nothing."""
 RUN = "KERNELMILL_RUN"  # set by pipeline.records.environment: the process of Snakemake whose job this is

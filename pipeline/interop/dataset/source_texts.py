@@ -212,7 +212,7 @@ class SourceTextReader:
             return None, None
         author = written.author
         named = f"{author.writer}: {author.name}"
-        if author.writer == "mutate":  # one place of the declared source is changed: its licence holds on
+        if author.derived:
             return f"{named}, from: {origin}", licence
         return named, author.details.get("licence") or self._licensing.declared.get(author.writer)
 

@@ -22,7 +22,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.planning.objective import Objective
 from pipeline.records.record import Record, digest
 from pipeline.records.results.mutated import Mutation
-from pipeline.search.strategy_registry import strategy, strategy_names
+from pipeline.search.strategy_registry import members, strategy, strategy_names
 
 R = TypeVar("R", bound=Record)
 _Known = dict[tuple[object, ...], Record]
@@ -41,22 +41,45 @@ class ExperimentSettings(Record, frozen=True, kw_only=True):
 
 
 def to_search(plain: Any, where: str) -> Search:
-    """A Search whose strategies may declare settings of their own, under their names.
+    """A Search with the settings of its strategy and of the one that it wraps, which the yaml has by name.
 
     Raises
     ------
     ConfigError
         As `to_record`.
     """
-    keys = list(plain) if isinstance(plain, dict) else []
-    own = [key for key in keys if key in strategy_names() and key not in Search.__struct_fields__]
-    schemas: dict[str, Any] = {key: strategy(key).settings for key in own}
-    fields = [(key, schema | None, None) for key, schema in schemas.items() if schema is not None]
-    kind: Any = msgspec.defstruct("Search", fields, bases=(Search,), frozen=True, kw_only=True)
-    found = to_record(plain, kind, where)
-    common = {name: getattr(found, name) for name in Search.__struct_fields__}
-    given = {name: msgspec.to_builtins(getattr(found, name)) for name, _, _ in fields}
-    return Search(**common | {"settings": {name: each for name, each in given.items() if each is not None}})
+    if not isinstance(plain, dict):
+        return to_record(plain, Search, where)
+    chosen = plain.get("strategy")
+    if isinstance(chosen, str) and chosen not in strategy_names():
+        raise ConfigError(f"{where}: strategy: unknown name '{chosen}' {hint(chosen, strategy_names())}")
+    named = [name for name in strategy_names() if name in plain or name == chosen]
+    schemas: dict[str, Any] = {name: kind for name in named if (kind := strategy(name).settings) is not None}
+    common = [each for each in msgspec.structs.fields(Search) if each.name != "settings"]
+    own = [(name, kind if name == chosen else kind | None, None) for name, kind in schemas.items()]
+    fields = [(each.name, each.type, each.default) for each in common]
+    schema: Any = msgspec.defstruct("Search", [*fields, *own], bases=(Record,), frozen=True, kw_only=True)
+    given: dict[str, object] = {chosen: {}} if chosen in schemas and plain.get(chosen) is None else {}
+    found = to_record(plain | given, schema, where)
+    settings = {name: each for name in schemas if (each := getattr(found, name)) is not None}
+    search = Search(
+        **{each.name: getattr(found, each.name) for each in common},
+        settings={name: msgspec.to_builtins(each) for name, each in settings.items()},
+    )
+    return _with_defaults(search, where)
+
+
+def _with_defaults(search: Search, where: str) -> Search:
+    """With the settings of the strategy that it wraps, so that they are part of the search's identity."""
+    settings = dict(search.settings)
+    for name in members(search)[1:]:
+        if name not in strategy_names():
+            known = hint(name, strategy_names())
+            raise ConfigError(f"{where}: {search.strategy}: unknown strategy '{name}' {known}")
+        wrapped = strategy(name)
+        if wrapped.settings is not None and wrapped.may_be_wrapped and name not in settings:
+            settings[name] = msgspec.to_builtins(to_record({}, wrapped.settings, f"{where}: {name}"))
+    return msgspec.structs.replace(search, settings=settings)
 
 
 class OptionLoader:

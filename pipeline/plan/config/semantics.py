@@ -28,7 +28,7 @@ from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import names_in
 from pipeline.records.record import Record
-from pipeline.search.strategy_registry import members, strategy, strategy_names
+from pipeline.search.strategy_registry import members, strategy
 
 DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
@@ -275,12 +275,8 @@ def _listed(values: Iterable[TunableValue]) -> str:
     return ", ".join(repr(value) for value in dict.fromkeys(values))
 
 
-_WRITING = ("candidates", "inductor", "mutate")
-_FROM_FOLDERS = ("candidates", "mutate")
-
-
 def search_problems(search: Search) -> Iterator[str]:
-    """Budgets, rounds, settings of other strategies, sources; each line begins with the key."""
+    """Budgets, rounds, settings of other strategies, and what the strategy itself finds."""
     if search.rounds < 1:
         yield f"rounds: expected at least 1, got {search.rounds}"
     if search.variants_per_round is not None and search.variants_per_round < 1:
@@ -290,38 +286,15 @@ def search_problems(search: Search) -> Iterator[str]:
     for budget in ("variants", "seconds", "joules"):
         if (value := getattr(search, budget)) is not None and value <= 0:
             yield f"{budget}: expected more than 0, got {value:g}"
-    try:
-        taking_part = members(search)
-        for name in taking_part[1:]:
-            if not strategy(name).may_be_wrapped:
-                yield f"{search.strategy}: {name} cannot search for another strategy"
-    except ConfigError as error:
-        yield str(error)
-        return
-    for name in strategy_names():
-        if name not in taking_part and (name in search.settings or getattr(search, name, None) is not None):
+    taking_part = members(search)
+    for name in taking_part[1:]:
+        if not strategy(name).may_be_wrapped:
+            yield f"{search.strategy}: {name} cannot search for another strategy"
+    for name in search.settings:
+        if name not in taking_part:
             yield f"{name}: settings of another strategy; got strategy: {search.strategy}"
-    ladder = search.successive_halving
-    if search.strategy == "successive_halving" and search.rounds < (rungs := ladder.rungs if ladder else 3):
-        yield f"rounds: a bracket has {rungs} rungs, got {search.rounds}: nothing would be measured fully"
-    yield from _writing(search)
-
-
-def _writing(search: Search) -> Iterator[str]:
-    """Strategies that write sources."""
-    if search.folder == "":
-        yield "folder: empty; a folder of sources, or null"
-    elif search.strategy == "candidates" and search.folder is None:
-        yield "folder: the strategy candidates needs one"
-    elif search.folder is not None and search.strategy not in _FROM_FOLDERS:
-        known = " and ".join(_FROM_FOLDERS)
-        yield f"folder: only {known} know what to do with one"
-    if search.implementation is not None and search.strategy not in _WRITING:
-        yield f"implementation: only {', '.join(_WRITING)} write sources"
-    if (search.strategy == "llm") != (search.agent is not None):
-        yield "agent: the strategy llm needs one, and no other strategy knows what to do with it"
-    if search.strategy == "llm" and search.rounds < 2:
-        yield f"rounds: llm needs at least 2, the first one measures where it starts; got {search.rounds}"
+    if (problems := strategy(search.strategy).problems) is not None:
+        yield from problems(search)
 
 
 CALLING = ("triton",)

@@ -1,7 +1,4 @@
-"""What a search reads beside the space: briefs for agents, folders of candidates, and winners to start from.
-
-In: a kernel, a device, and the files that a search names. Out: records, and the files that were read.
-"""
+"""Read what a search needs besides the space: briefs, folders of sources, and winners to start from."""
 
 import csv
 import stat
@@ -10,13 +7,13 @@ from pathlib import Path
 
 from pipeline.interop.formats.format_registry import read_recorded
 from pipeline.plan.tasks.resolution import limits_of
-from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.configuration.hardware import Hardware, Target
 from pipeline.records.configuration.kernel import Implementation, Kernel, TunableValue
-from pipeline.records.configuration.search_settings import Start, Transfer
+from pipeline.records.configuration.search_settings import Start
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.brief import Brief, Exemplar
+from pipeline.search.strategy import BriefRequest, Winners
 
 TABLES = (".csv",)
 NEEDED = ("kernel", "workload", "hardware", "dtype", "implementation", "configuration")
@@ -24,23 +21,28 @@ NEEDED = ("kernel", "workload", "hardware", "dtype", "implementation", "configur
 
 
 def starts(
-    transfer: Transfer, implementations: Mapping[str, Implementation], wanted: Mapping[str, str], root: Path
+    winners: Winners,
+    implementations: Mapping[str, Implementation],
+    wanted: Mapping[str, str],
+    root: Path,
+    *,
+    setting: str = "search.transfer.winners",
 ) -> tuple[tuple[Start, ...], tuple[Path, ...]]:
-    """What the search begins with, the most similar task first; and the files that were read.
+    """The points that the search starts from, the most similar task first; and the files that were read.
 
-    `wanted` names the task: kernel, workload, hardware and dtype. Tables of winners tell their kernel, and
-    only the same one counts; recorded results of another tuner do not: their tunables are taken by name.
+    `wanted` names the task: kernel, workload, hardware and dtype. A table of winners names the kernel of each
+    row, and only rows of the same kernel count. Recorded results of another tuner name none: their tunables
+    are matched by name.
 
     Raises
     ------
     ConfigError
-        No path is given, no file is there, one cannot be read, or none holds a winner that this kernel
-        has a use for.
+        No path is given, there is no such file, one cannot be read, or none has a winner for this kernel.
     """
-    if transfer.winners is None:
-        raise ConfigError("search.transfer.winners: missing; expected a winners.csv, as aggregate writes it")
-    where = f"search.transfer.winners={transfer.winners}"
-    pattern = Path(transfer.winners)
+    if winners.path is None:
+        raise ConfigError(f"{setting}: missing; expected a winners.csv, as aggregate writes it")
+    where = f"{setting}={winners.path}"
+    pattern = Path(winners.path)
     top = Path(pattern.anchor) if pattern.is_absolute() else root
     below = pattern.relative_to(pattern.anchor) if pattern.is_absolute() else pattern
     try:
@@ -54,7 +56,7 @@ def starts(
     for path in files:
         read = _from_table if path.suffix in TABLES else _from_recorded
         try:
-            ranked += read(path, implementations, wanted, transfer.at_most)
+            ranked += read(path, implementations, wanted, winners.at_most)
         except FormatError as error:
             raise ConfigError(f"{where}: neither a winners.csv nor recorded results: {error}") from None
     if not ranked:
@@ -71,7 +73,7 @@ def starts(
         for each in ordered
         if distinct[each.implementation, tuple(sorted(each.tunables.items()))] is each
     ]
-    return tuple(kept[: transfer.at_most]), files
+    return tuple(kept[: winners.at_most]), files
 
 
 def _from_table(
@@ -146,8 +148,10 @@ def _from_recorded(
 class BriefSubject(Record, frozen=True, kw_only=True):
     """What a brief is about."""
 
-    agent: Agent | None
-    """None: no language model writes, the brief is for diagnosing."""
+    search: str
+    """Name of the strategy, for messages."""
+    request: BriefRequest | None
+    """None: the brief is only for diagnosing."""
     kernel: Kernel
     implementations: dict[str, Implementation]
     """Those that fit the target."""
@@ -158,7 +162,7 @@ class BriefSubject(Record, frozen=True, kw_only=True):
 
 
 def brief_of(subject: BriefSubject, root: Path, digest: Callable[[Implementation], str]) -> Brief:
-    """The brief; `digest` tells an implementation's sources.
+    """The brief; `digest` gives the digest of an implementation's sources.
 
     Raises
     ------
@@ -166,9 +170,9 @@ def brief_of(subject: BriefSubject, root: Path, digest: Callable[[Implementation
         The source to start from is not there, or no implementation has one that could be changed.
     """
     kernel, hardware = subject.kernel, subject.hardware
-    if subject.agent and all(each.call is not None for each in subject.implementations.values()):
+    if subject.request and all(each.call is not None for each in subject.implementations.values()):
         raise ConfigError(
-            f"search=llm: {kernel.name}: no implementation for {hardware.name} has a source here"
+            f"search={subject.search}: {kernel.name}: no implementation for {hardware.name} has a source here"
         )
     return Brief(
         description=kernel.description,
@@ -186,18 +190,21 @@ def brief_of(subject: BriefSubject, root: Path, digest: Callable[[Implementation
         ),
         device=hardware.facts.get("model"),
         peaks=hardware.peaks,
-        exemplars=tuple(_exemplars(subject, digest))[: subject.agent.exemplars] if subject.agent else (),
-        start_digest=_start(subject.agent, root) if subject.agent else None,
+        exemplars=tuple(_exemplars(subject, digest))[: subject.request.exemplars] if subject.request else (),
+        start_digest=_start(subject.request, root, f"search.{subject.search}.start")
+        if subject.request
+        else None,
     )
 
 
-def _start(agent: Agent, root: Path) -> str | None:
-    if agent.start is None:
+def _start(request: BriefRequest, root: Path, setting: str) -> str | None:
+    if request.start is None:
         return None
-    path = (root / agent.start).resolve()
+    path = (root / request.start).resolve()
     if not path.is_relative_to(root.resolve()) or not path.is_file():
-        text = f"search.agent.start: {agent.start}: no such file"
-        raise ConfigError(f"{text}; it is a path from the repository's root")
+        raise ConfigError(
+            f"{setting}: {request.start}: no such file; expected a path relative to the repository"
+        )
     return digest_bytes(path.read_bytes())
 
 
@@ -219,46 +226,46 @@ def _exemplars(subject: BriefSubject, digest: Callable[[Implementation], str]) -
                 )
 
 
-def files_of(folder: str, root: Path) -> dict[str, str]:
-    """Name -> digest of the files that lie in it, in order; hidden ones and those that begin with _ are left.
+def files_of(folder: str, root: Path, *, setting: str) -> dict[str, str]:
+    """Name -> digest of the files in a folder, in order, without hidden ones and those that start with _.
 
     Raises
     ------
     ConfigError
-        It is no folder, it holds no file, one cannot be read, or is a link that leads out of the folder and
-        of the repository: what it leads to would be kept, logged and exported as if it were a source.
+        It is no folder, it has no file, one cannot be read, or one is a link to a file outside of the folder
+        and of the repository, which would be kept, logged and exported as if it were a source.
     """
     path = root / folder
     try:
         if not path.is_dir():
             what = "is a file" if path.exists() else "does not exist"
-            raise ConfigError(f"search.folder: {folder}: {what}, expected a folder of sources")
-        files = sorted(_plain_files(path, (path.resolve(), root.resolve())))
+            raise ConfigError(f"{setting}: {folder}: {what}, expected a folder of sources")
+        files = sorted(_plain_files(path, (path.resolve(), root.resolve()), setting))
         if not files:
-            raise ConfigError(f"search.folder: {folder}: holds no source, expected one file for each variant")
+            raise ConfigError(f"{setting}: {folder}: holds no source, expected one file for each variant")
         return {file.name: digest_bytes(file.read_bytes()) for file in files}
     except OSError as error:
         raise ConfigError(
-            f"search.folder: {error.filename or folder}: cannot be read: {error.strerror}"
+            f"{setting}: {error.filename or folder}: cannot be read: {error.strerror}"
         ) from None
 
 
-def _plain_files(folder: Path, homes: tuple[Path, ...]) -> Iterator[Path]:
-    """Files that hold something of their own; folders, devices and the like are passed over."""
+def _plain_files(folder: Path, homes: tuple[Path, ...], setting: str) -> Iterator[Path]:
+    """Regular files; folders, devices and the like are skipped."""
     for file in folder.iterdir():
         if file.name[0] in "._":
             continue
         if file.is_symlink():
-            _check_link(file, homes)
+            _check_link(file, homes, setting)
         if stat.S_ISREG(file.stat().st_mode):
             yield file
 
 
-def _check_link(link: Path, homes: tuple[Path, ...]) -> None:
+def _check_link(link: Path, homes: tuple[Path, ...], setting: str) -> None:
     found = link.resolve()
     if not found.exists():
-        raise ConfigError(f"search.folder: {link}: a link to {found}, which does not exist: remove the link")
+        raise ConfigError(f"{setting}: {link}: a link to {found}, which does not exist: remove the link")
     if not any(found.is_relative_to(home) for home in homes):
         raise ConfigError(
-            f"search.folder: {link}: a link to {found}, outside of the repository: put a copy in its place"
+            f"{setting}: {link}: a link to {found}, outside of the repository: put a copy in its place"
         )

@@ -39,6 +39,7 @@ from pipeline.records.planning.specs import (
 from pipeline.records.record import Record, digest
 from pipeline.records.search.brief import Brief
 from pipeline.records.search.recorded_space import RecordedFile
+from pipeline.search.strategy_registry import fidelities, search_inputs, shapes
 from pipeline.verify.mutation.mutant_generation import LANGUAGES
 
 R = TypeVar("R", bound=Record)
@@ -190,8 +191,8 @@ class SpecMaker:
             device_present=task.device_present,
             device=task.device,
             settings=self._undescribed(task.profile),
-            screening=task.search.screening(),
-            shapes=task.search.shapes(task.problem.dimensions),
+            screening=tuple(each.share for each in fidelities(task.search)),
+            shapes=shapes(task.search, task.problem.dimensions),
             builds=self._build("profile", task.implementations, task.target, task.recorded),
             recorded=task.recorded,
         )
@@ -210,7 +211,7 @@ class SpecMaker:
 
 
 def _compiles_reference(task: TaskInputs) -> bool:
-    return task.search.strategy == "inductor" and task.kernel.gradient_of is None
+    return search_inputs(task.search).reference and task.kernel.gradient_of is None
 
 
 def _unnamed(options: R) -> R:

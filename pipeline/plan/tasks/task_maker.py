@@ -38,7 +38,7 @@ from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, digest
 from pipeline.records.search.brief import Brief
 from pipeline.search.spaces.search_space import constants_of
-from pipeline.search.strategy_registry import strategy
+from pipeline.search.strategy_registry import fidelities, search_inputs, strategy
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class TaskMaker:
             raise Impossible(f"{settings.search.strategy} writes sources, and nothing was recorded of those")
         else:
             problem, implementations = replayed.problem, replayed.implementations
-        _check_ladder(settings.search, problem, recorded=replayed is not None)
+        _check_shrink(settings.search, problem, recorded=replayed is not None)
         # All limits, so that an error names all that a constraint may use.
         constants = constants_of(problem, self._limits(device.hardware))
         ruled_by = f"kernel.space={kernel.space}" if kernel.space is not None else where
@@ -134,7 +134,8 @@ class TaskMaker:
         self, search: Search, implementations: dict[str, Implementation], cell: GridCell, dtype: str
     ) -> tuple[Start, ...]:
         """Winners that the search begins with; the files belong to what the plan was made from."""
-        if search.strategy != "transfer" or search.transfer is None:
+        winners = search_inputs(search).winners
+        if winners is None:
             return ()
         wanted = {
             "kernel": cell.kernel,
@@ -142,7 +143,8 @@ class TaskMaker:
             "hardware": cell.hardware,
             "dtype": dtype,
         }
-        found, files = starts(search.transfer, implementations, wanted, self._root)
+        setting = f"search.{search.strategy}.winners"
+        found, files = starts(winners, implementations, wanted, self._root, setting=setting)
         self._sources.read.update(files)
         return found
 
@@ -173,14 +175,15 @@ class TaskMaker:
     def _brief(
         self, material: PlanInputs, cell: GridCell, implementations: dict[str, Implementation], reference: str
     ) -> Brief | None:
-        """Where a language model is to write, or a search reads diagnoses."""
-        agent, search = material.settings.search.agent, material.settings.search
-        kernel = material.kernels[cell.kernel]
+        """For searches that ask for one, or read diagnoses."""
+        search, kernel = material.settings.search, material.kernels[cell.kernel]
+        request = search_inputs(search).brief
         known = kernel.cost.flops is not None and kernel.cost.bytes is not None
-        if agent is None and (strategy(search.strategy).diagnose is None or not known):
+        if request is None and (strategy(search.strategy).diagnose is None or not known):
             return None
         subject = BriefSubject(
-            agent=agent,
+            search=search.strategy,
+            request=request,
             kernel=kernel,
             implementations=implementations,
             hardware=material.devices[cell.hardware].hardware,
@@ -188,16 +191,17 @@ class TaskMaker:
             kernels=material.every_kernel,
         )
         brief = brief_of(subject, self._root, self._sources.implementation)
-        if agent is not None and agent.start is not None:
-            self._sources.read.add((self._root / agent.start).resolve())
+        if request is not None and request.start is not None:
+            self._sources.read.add((self._root / request.start).resolve())
         return brief
 
     def _folder(self, search: Search) -> dict[str, str]:
         """Files of the folder that a search names; the plan is made anew when one comes or changes."""
-        if search.folder is None:
+        given = search_inputs(search).folder
+        if given is None:
             return {}
-        found = files_of(search.folder, self._root)
-        folder = (self._root / search.folder).resolve()
+        found = files_of(given, self._root, setting=f"search.{search.strategy}.folder")
+        folder = (self._root / given).resolve()
         self._sources.read |= {folder, *(folder / name for name in found)}
         return found
 
@@ -257,16 +261,17 @@ class TaskMaker:
         )
 
 
-def _check_ladder(search: Search, problem: Problem, *, recorded: bool) -> None:
-    """Raise for smaller shapes that there cannot be."""
-    names = search.successive_halving.shrink if search.successive_halving else {}
+def _check_shrink(search: Search, problem: Problem, *, recorded: bool) -> None:
+    """Raise if the search measures on smaller shapes and there are none."""
+    names = dict.fromkeys(name for each in fidelities(search) for name in each.shrink)
     if not names:
         return
+    where = f"search.{search.strategy}.shrink"
     if recorded:
-        raise Impossible("search.successive_halving.shrink: the measurements were recorded on one shape")
+        raise Impossible(f"{where}: the measurements were recorded on one shape")
     if not names.keys() & problem.dimensions.keys():
         raise ConfigError(
-            f"search.successive_halving.shrink: got {', '.join(names)}, "
+            f"{where}: got {', '.join(names)}, "
             f"expected dimensions of {problem.kernel}: {', '.join(problem.dimensions)}"
         )
 

@@ -1,7 +1,5 @@
 """Sources that a search writes: the text, who wrote it and from what, and how the store keeps it."""
 
-from typing import Literal
-
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_bytes
@@ -9,18 +7,18 @@ from pipeline.records.search.model_attempt import Attempt
 
 LARGEST = 1 << 20  # bytes of one text: the largest source of this project has 20 kB
 
-Writer = Literal["candidates", "mutate", "inductor", "llm"]
-"""The strategies that write."""
-
 
 class Author(Record, frozen=True, kw_only=True):
-    """Who wrote a text, and by what: provenance, never identity."""
+    """Who wrote a text, and how: provenance, not part of any identity."""
 
-    writer: Writer
+    writer: str
+    """Name of the strategy."""
     name: str
     """The file of a folder, the transformation, the version of torch, the model."""
     details: dict[str, str] = {}
-    """Whatever a reader of the result wants to know: the place that was changed, the licence, …"""
+    """Anything else that is worth recording: the line that was changed, the licence, …"""
+    derived: bool = False
+    """The declared source with changes: its origin and licence still apply."""
 
 
 class WrittenSource(Record, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from pipeline.report.tables.variants_table import row_table
 from pipeline.report.winner_selection import costs_of, inverse
 from pipeline.search.spaces.search_space import Subspace, space_of
 from pipeline.search.spaces.technique_removal import Without, without_each
+from pipeline.search.strategy_registry import strategy, strategy_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +99,7 @@ def find_ablations(collected: Collected) -> list[AblationTable]:
 def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
     """The winner; of an ablation what its last round began from, which the search chose by its time."""
     measured = [each for each in results if each.profiled is not None]
-    if spec.search.strategy == "ablation":
+    if _ablates(spec.search.strategy):
         earlier = [each for each in measured if each.round < spec.search.rounds - 1]
         if not earlier:
             return [each for each in measured if each.default]
@@ -108,6 +109,11 @@ def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
         return []
     costs = costs_of(timed)
     return [measured[min(range(len(costs)), key=lambda place: costs[place].value)]]
+
+
+def _ablates(name: str) -> bool:
+    """Whether its last round is an ablation; the strategy of another machine's package may not be here."""
+    return name in strategy_names() and strategy(name).ablates
 
 
 def _of_best(best: Result, results: Sequence[Result], spec: GenerateSpec) -> Iterator[AblationTable]:

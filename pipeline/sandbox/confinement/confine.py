@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.records.configuration.agent_settings import SECRET
+from pipeline.records.environment import SECRET
 from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import capabilities, landlock, mounts, seccomp, system_calls
 

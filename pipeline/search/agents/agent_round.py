@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.model_attempt import (
@@ -23,6 +22,7 @@ from pipeline.records.search.model_attempt import (
     Role,
 )
 from pipeline.records.search.search_trial import Trial
+from pipeline.search.agents.agent_settings import Agent
 from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.answer_parsing import Unusable, read_change, read_source
 from pipeline.search.agents.attempt_selection import choose

@@ -1,8 +1,8 @@
 """The key of an endpoint: read from the environment when it is needed, and taken out of every text."""
 
 from pipeline.records import environment
-from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
+from pipeline.search.agents.agent_settings import Agent
 
 NOTHING = "none"
 """What is sent where the endpoint wants no key: the protocol has no way to send none."""
@@ -45,7 +45,7 @@ def key_of(agent: Agent) -> Key:
     value = environment.api_key(agent.key_variable)
     if value is None:
         raise AgentError(
-            f"${agent.key_variable} is not set: export it, or say search.agent.key_variable=null where"
+            f"${agent.key_variable} is not set: export it, or say search.llm.key_variable=null where"
             f" {agent.base_url} wants no key"
         )
     return Key(value.strip())

@@ -9,9 +9,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.outcome import Outcome
 from pipeline.records.search.search_trial import Trial
+from pipeline.search.agents.agent_settings import Agent
 
 NEVER = frozenset({Outcome.TAMPERED, Outcome.OVER_ROOFLINE})
 """What cheats is not extended: its time says nothing, and its way is not to be followed."""

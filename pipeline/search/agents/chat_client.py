@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record
 from pipeline.records.search.model_attempt import AnswerOutcome, ModelAnswer, ModelRequest
+from pipeline.search.agents.agent_settings import Agent
 from pipeline.search.agents.api_key import Key
 from pipeline.search.agents.chat_protocol import Completion, read_completion
 

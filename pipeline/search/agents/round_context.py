@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.records.configuration.agent_settings import Agent
 from pipeline.records.errors import StoreError
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.brief import Brief
 from pipeline.records.search.model_attempt import Attempt
 from pipeline.records.search.search_trial import Trial
+from pipeline.search.agents.agent_settings import Agent
 from pipeline.search.agents.attempt_selection import best_of
 from pipeline.search.agents.kernel_contract import Contract, contract_of
 from pipeline.search.agents.prompt_text import device_lines, history_lines, promise_lines, trial_lines

@@ -1,28 +1,36 @@
-"""Ablation: from one variant, one technique off at a time, all else equal; the report tells their worth.
+"""Ablation: switch off one technique of a variant at a time; the report gives the value of each.
 
-The variant is the best that the rounds before the last one found; with one round, the default of each
-implementation. A tunable that expresses no technique goes back to its default. Where the rules exclude the
-variant without a technique, the nearest valid one stands in (`techniques`). The kind of table is that of
-"Im2win: Memory Efficient Convolution on SIMD Architectures" (Lu et al., HPEC 2022), which takes its
-optimizations away one by one.
+The variant is the best one of the rounds before the last; with a single round, the default of each
+implementation. A tunable that expresses no technique returns to its default. If the constraints exclude the
+variant without a technique, the nearest valid one is used. The table has the form of "Im2win: Memory
+Efficient Convolution on SIMD Architectures" (Lu et al., HPEC 2022), which removes its optimizations one by
+one.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.records.configuration.search_settings import Ablation
+from pipeline.records.configuration.search_settings import Search
+from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.spaces.technique_removal import without_each
-from pipeline.search.strategy import Budget, Strategy
+from pipeline.search.strategy import Budget, Strategy, settings_of
 from pipeline.search.strategy_registry import proposer
 from pipeline.search.trial_losses import best
 
 
+class Ablation(Record, frozen=True, kw_only=True):
+    """Settings of the ablation."""
+
+    search: str = "surrogate"
+    """Strategy that searches for the best variant in all rounds but the last."""
+
+
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
-    """In the last round the variants without one technique each; before it, what the search proposes."""
+    """The points of the wrapped strategy; in the last round, the best variant without each technique."""
     if budget.round < budget.rounds - 1:
         settings = budget.settings(Ablation, "ablation")
         shorter = msgspec.structs.replace(budget, rounds=budget.rounds - 1)
@@ -41,8 +49,15 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     return points if budget.variants is None else points[: budget.variants]
 
 
+def wrapped(search: Search) -> str:
+    """The strategy that searches for the best variant."""
+    return settings_of(search, Ablation, "ablation").search
+
+
 STRATEGY = Strategy(
-    description="From one variant, one technique off at a time: what each is worth.",
+    description="Switches off one technique of the best variant at a time, to measure what each is worth.",
     propose=propose,
-    wraps=lambda search: (search.ablation or Ablation()).search,
+    settings=Ablation,
+    wraps=wrapped,
+    ablates=True,
 )

@@ -1,20 +1,34 @@
-"""Local search with jumps: from the best variant to its neighbours; in a valley, some tunables change.
+"""Local search: neighbors of the best variants; in a local optimum, several tunables change at once.
 
-After Wales, Doye, "Global Optimization by Basin-Hopping", J. Phys. Chem. A 101, 1997.
+Wales, Doye, "Global Optimization by Basin-Hopping", J. Phys. Chem. A 101, 1997.
 """
 
 from collections.abc import Sequence
 
-from pipeline.records.configuration.search_settings import BasinHopping
+from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
+from pipeline.records.validation import at_least
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.trial_losses import Lesson, lessons
 
 
+class BasinHopping(Record, frozen=True, kw_only=True):
+    """Settings of the local search that jumps out of local optima."""
+
+    start: int = 8
+    """Random points before the first descent."""
+    jump: int = 3
+    """Number of tunables that change at once if no neighbor is better."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a search without a start or a jump."""
+        at_least(self, start=1, jump=1)
+
+
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
-    """The defaults, then neighbours of the best; jumps from it where all of them were tried."""
+    """The defaults, then neighbors of the best; jumps from it once all of them were tried."""
     settings = budget.settings(BasinHopping, "basin_hopping")
     field = Field(space, history, budget)
     return field.defaults_first(lambda count: _steps(field, history, count, settings))
@@ -24,9 +38,9 @@ def _steps(field: Field, history: Sequence[Trial], count: int, settings: BasinHo
     known = sorted((each for each in lessons(history) if each.loss is not None), key=_loss)
     points = field.draw(min(count, max(0, settings.start - len(history))))
     if known:
-        # Two valleys at once: the second best keeps a descent alive that one unlucky measurement hides.
+        # Two descents at once: a noisy measurement may hide which of the two best is better.
         for centre in known[:2]:
-            points += _beside(field, centre, count - len(points))
+            points += _neighbors_of(field, centre, count - len(points))
         while len(points) < count:
             jumped = _jump(field, known[0], settings.jump)
             if jumped is None:
@@ -35,7 +49,7 @@ def _steps(field: Field, history: Sequence[Trial], count: int, settings: BasinHo
     return points + field.draw(count - len(points)) if len(points) < count else points
 
 
-def _beside(field: Field, centre: Lesson, count: int) -> list[Point]:
+def _neighbors_of(field: Field, centre: Lesson, count: int) -> list[Point]:
     name, tunables = centre.trial.point
     lattice = field.lattices[name]
     left = [
@@ -62,5 +76,8 @@ def _loss(lesson: Lesson) -> float:
 
 
 STRATEGY = Strategy(
-    description="Local search that jumps when no neighbor is better.", propose=propose, may_be_wrapped=True
+    description="Local search that jumps when no neighbor is better.",
+    propose=propose,
+    settings=BasinHopping,
+    may_be_wrapped=True,
 )

@@ -1,20 +1,35 @@
-"""Sources of a folder as variants. In: the folder's files, as the plan saw them. Out: a proposal for each.
+"""Candidates: the sources of a folder as variants, each in place of an implementation's own source.
 
-A file takes the place of the source of the implementation that has its suffix, at that implementation's
-default point. The declared default comes first: it shows what the others gain.
+A file replaces the source of the implementation with its suffix, at the default point of that implementation.
+The declared default comes first, so that the gain of the others is visible.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import digest_bytes
+from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource, unfit
 from pipeline.search.spaces.search_space import Space
-from pipeline.search.strategy import Budget, Strategy, Workshop
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop, settings_of
+
+
+class Candidates(Record, frozen=True, kw_only=True):
+    """Settings of the strategy `candidates`."""
+
+    folder: str
+    """Folder of sources, relative to the repository."""
+    implementation: str | None = None
+    """Implementation whose source they replace; null: the one with the suffix of the file."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no folder."""
+        if not self.folder:
+            raise ValueError("folder: empty; expected a folder of sources")
 
 
 def propose(
@@ -23,20 +38,27 @@ def propose(
     budget: Budget,
     workshop: Workshop,
 ) -> list[Proposal | Unfit]:
-    """So many as the round may have, in the order of the files' names; none that an earlier round had.
+    """The files in the order of their names, as many as the round may have, none of an earlier round.
 
     Raises
     ------
     ConfigError
-        The search names an implementation that this task has not, or several have one suffix.
+        The settings name an implementation that this task does not have, or several have the same suffix.
     StoreError
-        A file is not what it was when the plan was made.
+        A file changed since the plan was made.
     """
+    return candidates_of(budget.settings(Candidates, "candidates"), space, budget, workshop)
+
+
+def candidates_of(
+    settings: Candidates, space: Space, budget: Budget, workshop: Workshop
+) -> list[Proposal | Unfit]:
+    """The same for a strategy that starts from a folder."""
     if budget.variants is None and budget.round > 0:
         return []
     points = default_points(space)
-    suffixes = _suffixes(workshop)
-    found = list(_proposals(points, suffixes, workshop))
+    suffixes = _suffixes(settings, workshop)
+    found = list(_proposals(settings.folder, points, suffixes, workshop))
     refused = [each for each in found if isinstance(each, Unfit)] if budget.round == 0 else []
     fitting = [each for each in found if isinstance(each, Proposal)]
     start = budget.round * (budget.variants_per_round or 0)
@@ -45,7 +67,7 @@ def propose(
 
 
 def default_points(space: Space) -> dict[str, dict[str, TunableValue]]:
-    """The default of each implementation, or its first valid point where that is not valid here."""
+    """The default of each implementation, or its first valid point if the default is not valid here."""
     points: dict[str, dict[str, TunableValue]] = {}
     for each in space.subspaces:
         valid = each.points()
@@ -55,7 +77,7 @@ def default_points(space: Space) -> dict[str, dict[str, TunableValue]]:
 
 
 def _proposals(
-    points: dict[str, dict[str, TunableValue]], suffixes: dict[str, str], workshop: Workshop
+    folder: str, points: dict[str, dict[str, TunableValue]], suffixes: dict[str, str], workshop: Workshop
 ) -> Iterator[Proposal | Unfit]:
     files = workshop.spec.files
     named = [suffixes[suffix] for file in files if (suffix := Path(file).suffix) in suffixes]
@@ -68,7 +90,7 @@ def _proposals(
         if place is None or place not in points:
             yield _without_a_place(author, place, suffixes)
             continue
-        content = _content(Path(workshop.repository, workshop.spec.search.folder or "", file), known)
+        content = _content(Path(workshop.repository, folder, file), known)
         try:
             source = WrittenSource(text=content.decode(), author=author)
         except UnicodeDecodeError as error:
@@ -77,13 +99,13 @@ def _proposals(
         yield Proposal(implementation=place, tunables=points[place], source=source)
 
 
-def _suffixes(workshop: Workshop) -> dict[str, str]:
-    """Suffix of a file -> the implementation whose place it takes."""
-    spec = workshop.spec
-    wanted = spec.search.implementation
+def _suffixes(settings: Candidates, workshop: Workshop) -> dict[str, str]:
+    """Suffix of a file -> the implementation whose source it replaces."""
+    spec, wanted = workshop.spec, settings.implementation
+    where = f"search.{spec.search.strategy}.implementation"
     if wanted is not None and wanted not in spec.implementations:
         known = ", ".join(spec.implementations)
-        raise ConfigError(f"search.implementation: got '{wanted}', this task has {known}")
+        raise ConfigError(f"{where}: got '{wanted}', this task has {known}")
     found: dict[str, str] = {}
     for name, implementation in spec.implementations.items():
         if implementation.call is not None or wanted not in (None, name):
@@ -91,13 +113,13 @@ def _suffixes(workshop: Workshop) -> dict[str, str]:
         suffix = Path(implementation.source).suffix
         if suffix in found:
             both = f"{found[suffix]} and {name}"
-            raise ConfigError(f"search.implementation: {both} both have {suffix} sources: name one of them")
+            raise ConfigError(f"{where}: {both} both have {suffix} sources: name one of them")
         found[suffix] = name
     return found
 
 
 def _without_a_place(author: Author, name: str | None, suffixes: dict[str, str]) -> Unfit:
-    """What another target may well have a place for is no mistake."""
+    """No error: the same folder may serve several targets."""
     if name is not None:
         reason = f"{name} has no valid point on this problem"
     else:
@@ -116,4 +138,11 @@ def _content(path: Path, known: str) -> bytes:
     return content
 
 
-STRATEGY = Strategy(description="Every source of a folder.", write=propose)
+def inputs(search: Search) -> SearchInputs:
+    """The folder."""
+    return SearchInputs(folder=settings_of(search, Candidates, "candidates").folder)
+
+
+STRATEGY = Strategy(
+    description="Every source of a folder.", write=propose, settings=Candidates, inputs=inputs
+)

@@ -1,35 +1,57 @@
-"""Evolution: the best variants have offspring, by crossover and by steps; at rest it begins anew.
+"""Evolutionary search: the best variants have offspring by crossover and mutation; it restarts on stagnation.
 
-Steady state: parents are the best of the present epoch, whatever round they are of. An epoch ends when so
-many rounds brought nothing better; then a population is drawn at random, for only a jump leaves a valley.
+Steady state: the parents are the best variants since the last restart, of whatever round. After
+`stagnation_rounds` rounds without improvement a new population is drawn at random.
 """
 
 from collections.abc import Sequence
 
-from pipeline.records.configuration.search_settings import Evolution
+from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
+from pipeline.records.validation import at_least, share
 from pipeline.search.spaces.lattice import Field, Lattice, Vector
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.trial_losses import Lesson, lessons
 
 
+class Evolution(Record, frozen=True, kw_only=True):
+    """Settings of the evolutionary search."""
+
+    population: int = 8
+    """Number of best variants that may have offspring."""
+    tournament: int = 3
+    """Tournament size: the best of that many random variants becomes a parent."""
+    crossover: float = 1.0
+    """Probability that a child has two parents."""
+    niche: int = 1
+    """Of variants that differ in at most this many tunables, only the best has offspring; 0: all have."""
+    random_reset: float = 0.5
+    """Probability that a mutated tunable takes any of its values instead of a neighboring one."""
+    stagnation_rounds: int = 8
+    """Rounds without improvement after which a new random population starts."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a population without parents, or a probability outside of 0 to 1."""
+        at_least(self, population=2, tournament=1, stagnation_rounds=1, niche=0)
+        share(self, "crossover", "random_reset")
+
+
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
-    """The defaults, then offspring; strangers where there is nobody to have any."""
+    """The defaults, then offspring; random points as long as there are too few parents."""
     settings = budget.settings(Evolution, "evolution")
     field = Field(space, history, budget)
     return field.defaults_first(lambda count: _generation(field, history, count, settings))
 
 
 def _generation(field: Field, history: Sequence[Trial], count: int, settings: Evolution) -> list[Point]:
-    began = epoch(history, settings.patience)
-    epoch_trials = [trial for trial in history if trial.round >= began]
-    known = sorted((each for each in lessons(epoch_trials) if each.loss is not None), key=_loss)
+    began = last_restart(history, settings.stagnation_rounds)
+    since_restart = [trial for trial in history if trial.round >= began]
+    known = sorted((each for each in lessons(since_restart) if each.loss is not None), key=_loss)
     apart = _apart(known, settings)
-    parents = apart if len(apart) > 1 else known[: settings.population]  # of few tunables all are relatives
-    drawn = max(0, settings.population - len(epoch_trials)) if len(parents) < settings.population else 0
-    strangers = count if len(parents) < 2 else min(count, drawn)
-    points = field.draw(strangers)
+    parents = apart if len(apart) > 1 else known[: settings.population]  # few tunables: one niche
+    drawn = max(0, settings.population - len(since_restart)) if len(parents) < settings.population else 0
+    points = field.draw(count if len(parents) < 2 else min(count, drawn))
     while parents and len(points) < count:
         child = _child(field, parents, settings)
         if child is None:
@@ -38,22 +60,22 @@ def _generation(field: Field, history: Sequence[Trial], count: int, settings: Ev
     return points + field.draw(count - len(points)) if len(points) < count else points
 
 
-def epoch(history: Sequence[Trial], patience: int) -> int:
-    """The round in which the present population began."""
+def last_restart(history: Sequence[Trial], stagnation_rounds: int) -> int:
+    """The round in which the current population started."""
     began, since, best = 0, 0, float("inf")
     for number in sorted({trial.round for trial in history}):
         losses = [each.loss for each in lessons([trial for trial in history if trial.round == number])]
         found = min((loss for loss in losses if loss is not None), default=float("inf"))
         if found < best:
             best, since = found, number
-        elif number - since >= patience:
-            # The next round draws a population; what it is compared with starts over.
+        elif number - since >= stagnation_rounds:
+            # The next round draws a population, which is compared only with itself.
             began, since, best = number + 1, number + 1, float("inf")
     return began
 
 
 def _apart(known: Sequence[Lesson], settings: Evolution) -> list[Lesson]:
-    """The best of each niche: relatives of one good variant would soon be all that is left.
+    """The best of each niche; otherwise the population would converge to neighbors of one good variant.
 
     Clearing, after Petrowski, "A Clearing Procedure as a Niching Method for Genetic Algorithms", 1996.
     """
@@ -67,7 +89,7 @@ def _apart(known: Sequence[Lesson], settings: Evolution) -> list[Lesson]:
 
 
 def _differing(one: Lesson, other: Lesson) -> int:
-    """In how many tunables two variants differ; one more where they are of two implementations."""
+    """In how many tunables two variants differ; in all and one more if their implementations differ."""
     (name, first), (other_name, second) = one.trial.point, other.trial.point
     shared = sum(first.get(key) != value for key, value in second.items())
     return shared + (len(first) + 1 if name != other_name else 0)
@@ -83,7 +105,7 @@ def _child(field: Field, parents: list[Lesson], settings: Evolution) -> Point | 
     if mates and generator.random() < settings.crossover:
         other = lattice.vector(generator.choice(mates).trial.point[1])
         vector = tuple(generator.choice(pair) for pair in zip(vector, other, strict=True))
-    vector = _mutated(field, lattice, vector, settings.leap)
+    vector = _mutated(field, lattice, vector, settings.random_reset)
     found = lattice.nearest(vector, field.taken[name], generator)
     return None if found is None else field.take(name, found)
 
@@ -92,14 +114,14 @@ def _chosen(field: Field, parents: list[Lesson], settings: Evolution) -> Lesson:
     return min(field.generator.choices(parents, k=settings.tournament), key=_loss)
 
 
-def _mutated(field: Field, lattice: Lattice, vector: Vector, leap: float) -> Vector:
-    """On average one tunable changes: a step, or a leap: what is next to a good value need not be good."""
+def _mutated(field: Field, lattice: Lattice, vector: Vector, random_reset: float) -> Vector:
+    """On average one tunable changes, to a neighboring value or to any other one."""
     mutated = list(vector)
     for place, axis in enumerate(lattice.axes):
         if field.generator.random() < 1 / len(lattice.axes):
-            leaps = field.generator.random() < leap
+            reset = field.generator.random() < random_reset
             others = [step for step in range(len(axis.values)) if step != vector[place]]
-            mutated[place] = field.generator.choice(others if leaps else axis.beside(vector[place]))
+            mutated[place] = field.generator.choice(others if reset else axis.beside(vector[place]))
     return tuple(mutated)
 
 
@@ -111,5 +133,6 @@ def _loss(lesson: Lesson) -> float:
 STRATEGY = Strategy(
     description="The best variants have offspring by crossover and mutation.",
     propose=propose,
+    settings=Evolution,
     may_be_wrapped=True,
 )

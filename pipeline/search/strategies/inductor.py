@@ -19,7 +19,7 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies.candidates import default_points
-from pipeline.search.strategy import Budget, Strategy, Workshop
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop
 from pipeline.search.torch_inductor import gpu_capture
 from pipeline.search.torch_inductor.cpp_source import CannotWrap, Macros, wrap
 from pipeline.search.torch_inductor.cpu_capture import Capture, CpuCaptureRequest
@@ -32,6 +32,15 @@ CAPTURE, CAPTURE_GPU = (
     "pipeline.search.torch_inductor.gpu_capture",
 )
 Answer = TypeVar("Answer", bound=Record)
+
+
+class InductorSettings(Record, frozen=True, kw_only=True):
+    """Settings of the strategy `inductor`."""
+
+    implementation: str | None = None
+    """Implementation whose source it replaces; null: the first one of the backend."""
+
+
 SECONDS = 300.0  # to compile one reference: 20 to 30 on two busy cores
 
 
@@ -51,15 +60,13 @@ def propose(
     if budget.round > 0:
         return []
     spec = workshop.spec
+    chosen = budget.settings(InductorSettings, "inductor").implementation
     points = default_points(space)
     backend = BACKENDS.get(spec.target.kind) if spec.target is not None else None
     wanted = [
         name
         for name, each in spec.implementations.items()
-        if each.backend == backend
-        and each.call is None
-        and name in points
-        and spec.search.implementation in (None, name)
+        if each.backend == backend and each.call is None and name in points and chosen in (None, name)
     ]
     if not wanted:
         return [_unfit("", _without_a_place(spec, backend))]
@@ -137,4 +144,9 @@ def _unfit(version: str, reason: str, name: str | None = None) -> Unfit:
     return Unfit(implementation=name, author=_author(version or "not asked"), failure=failure)
 
 
-STRATEGY = Strategy(description="The code that torch.compile generates for the reference.", write=propose)
+STRATEGY = Strategy(
+    description="The code that torch.compile generates for the reference.",
+    write=propose,
+    settings=InductorSettings,
+    inputs=lambda _: SearchInputs(reference=True),
+)

@@ -7,21 +7,29 @@ to none with their reason. The verdict is the pipeline's; the model's own words 
 import functools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.records.configuration.agent_settings import Agent
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
 from pipeline.search.agents.agent_round import Draft, write_round
+from pipeline.search.agents.agent_settings import Agent
 from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.api_key import key_of
 from pipeline.search.agents.chat_client import Client, check_package
 from pipeline.search.agents.round_context import RoundContext, read_text
 from pipeline.search.spaces.search_space import Space
-from pipeline.search.strategy import Budget, Strategy, Workshop
+from pipeline.search.strategy import (
+    BriefRequest,
+    Budget,
+    SearchInputs,
+    Strategy,
+    Workshop,
+    settings_of,
+)
 from pipeline.search.trial_diagnosis import diagnosed
 
 
@@ -37,9 +45,9 @@ def propose(
     ConfigError
         The spec was made for another strategy.
     """
-    agent, brief = workshop.spec.search.agent, workshop.spec.brief
-    if agent is None or brief is None:
-        raise ConfigError("search: the strategy llm needs the key agent: see conf/search/llm.yaml")
+    agent, brief = budget.settings(Agent, "llm"), workshop.spec.brief
+    if brief is None:
+        raise ConfigError("search: the plan was made for another strategy than llm; plan again")
     if budget.round == 0:
         if budget.rounds > 1:
             check_package()
@@ -126,6 +134,23 @@ def _report(scene: RoundContext, answers: Answers, drafts: Sequence[Draft], seco
             )
 
 
+def inputs(search: Search) -> SearchInputs:
+    """Kernels of the category as examples, and the source to start from."""
+    agent = settings_of(search, Agent, "llm")
+    return SearchInputs(brief=BriefRequest(exemplars=agent.exemplars, start=agent.start))
+
+
+def problems(search: Search) -> Iterator[str]:
+    """A single round would only measure the starting point."""
+    if search.rounds < 2:
+        yield f"rounds: llm needs at least 2, the first one measures where it starts; got {search.rounds}"
+
+
 STRATEGY = Strategy(
-    description="Sources that a language model writes and improves.", write=propose, diagnose=diagnosed
+    description="Sources that a language model writes and improves.",
+    write=propose,
+    settings=Agent,
+    problems=problems,
+    inputs=inputs,
+    diagnose=diagnosed,
 )

@@ -1,9 +1,8 @@
-"""Rewrite the best sources so far, one change at a time. In: the history. Out: rewritten sources.
+"""Rewrite the best sources so far, one change at a time.
 
-The first round measures where it starts from: the declared defaults, and the sources of a folder if one is
-named. Each later round takes what passed, the fastest first, and changes what its diagnosis calls for; what
-no diagnosis calls for comes later, what did nothing but harm so far last. What was tried, with whatever end,
-is not tried again.
+The first round measures the starting points: the declared defaults, or the sources of a folder. Each later
+round takes the variants that passed, the fastest first, and applies the rewrites that their diagnosis calls
+for; then other rewrites, and last those that only did harm so far. No source is tried twice.
 """
 
 import itertools
@@ -11,25 +10,40 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
+from pipeline.records.record import Record
 from pipeline.records.results.diagnosed import Finding
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, SourceRecord, Unfit, WrittenSource
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.rewrite_catalogue import BACKEND, TRANSFORMATIONS
 from pipeline.search.spaces.search_space import Space
-from pipeline.search.strategies import candidates
-from pipeline.search.strategies.candidates import default_points
-from pipeline.search.strategy import Budget, Strategy, Workshop
+from pipeline.search.strategies.candidates import Candidates, candidates_of, default_points
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop, settings_of
 from pipeline.search.trial_diagnosis import diagnosed
 
 CALLED_FOR_BY, UNCALLED = "called_for_by", "nothing"
-"""Of a rewrite's author: which finding called for it, and what stands there where none did."""
+"""Key of an author's details: the finding that called for the rewrite, or `nothing`."""
 
 
 _RIGHT = (Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE, Outcome.UNSTABLE_TIMING)
-"""Of what verified; without a time they come after all others."""
+"""Outcomes of variants that verified; those without a time come last."""
+
+
+class MutateSettings(Record, frozen=True, kw_only=True):
+    """Settings of the strategy `mutate`."""
+
+    folder: str | None = None
+    """Folder of sources to start from, relative to the repository; null: the declared sources."""
+    implementation: str | None = None
+    """Implementation whose source is rewritten; null: every Triton implementation."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an empty folder."""
+        if self.folder == "":
+            raise ValueError("folder: empty; expected a folder of sources, or null")
 
 
 class _Call(NamedTuple):
@@ -42,12 +56,13 @@ class _Call(NamedTuple):
 def propose(
     space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
 ) -> list[Proposal | Unfit]:
-    """So many as the round may have; the same history gives the same ones."""
+    """The starting points in round 0, then as many rewrites as the round may have."""
+    settings = budget.settings(MutateSettings, "mutate")
+    names = [name for name in workshop.spec.implementations if _is_open(name, workshop, settings)]
     if budget.round == 0:
-        return _start(space, history, budget, workshop)
-    names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
+        return _start(settings, names, space, budget, workshop)
     tried = {workshop.text(trial.variant) for trial in history if trial.variant.written}
-    parents = _parents(history, names, written=bool(workshop.spec.search.folder))
+    parents = _parents(history, names, written=settings.folder is not None)
     found = (
         proposal
         for called in (True, False)
@@ -103,12 +118,12 @@ def _harm(child: Trial, parent: Trial) -> bool | None:
 
 
 def _start(
-    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+    settings: MutateSettings, names: Sequence[str], space: Space, budget: Budget, workshop: Workshop
 ) -> list[Proposal | Unfit]:
-    if workshop.spec.search.folder is not None:
-        return candidates.propose(space, history, budget, workshop)
+    if settings.folder is not None:
+        given = Candidates(folder=settings.folder, implementation=settings.implementation)
+        return candidates_of(given, space, budget, workshop)
     points = default_points(space)
-    names = [name for name in workshop.spec.implementations if _is_open(name, workshop)]
     if not names:
         known = ", ".join(workshop.spec.implementations)
         raise ConfigError(
@@ -118,12 +133,11 @@ def _start(
     return [Proposal(implementation=name, tunables=points[name]) for name in names if name in points]
 
 
-def _is_open(name: str, workshop: Workshop) -> bool:
-    """Whether its source can be rewritten, and is meant."""
-    spec = workshop.spec
-    implementation = spec.implementations[name]
+def _is_open(name: str, workshop: Workshop, settings: MutateSettings) -> bool:
+    """Whether the source of the implementation can be rewritten, and the settings do not exclude it."""
+    implementation = workshop.spec.implementations[name]
     known = implementation.call is None and implementation.backend == BACKEND
-    return known and spec.search.implementation in (None, name)
+    return known and settings.implementation in (None, name)
 
 
 def _parents(history: Sequence[Trial], names: Sequence[str], *, written: bool) -> list[Trial]:
@@ -165,8 +179,9 @@ def _urgency(call: _Call, order: Mapping[str, int]) -> tuple[float, int]:
 def _children(
     parent: Trial, calls: Sequence[_Call], tried: set[str], workshop: Workshop
 ) -> Iterator[Proposal]:
-    """Kinds of change in turn, so that a short round sees each of them."""
+    """Alternates between the kinds of rewrite, so that a short round tries each of them."""
     name, tunables = parent.point
+    derived = _is_derived(parent, workshop.records)
     source = Source(text=workshop.text(parent.variant), limits=workshop.spec.limits | _limits(workshop))
     kinds = [[(call, rewrite) for rewrite in call.transformation.find(source)] for call in calls]
     for found in itertools.zip_longest(*kinds):
@@ -174,14 +189,22 @@ def _children(
             if each is not None and each[1].text not in tried:
                 call, rewrite = each
                 tried.add(rewrite.text)
-                yield Proposal(implementation=name, tunables=tunables, source=_source(rewrite, call, parent))
+                written = _source(rewrite, call, parent, derived=derived)
+                yield Proposal(implementation=name, tunables=tunables, source=written)
 
 
 def _limits(workshop: Workshop) -> dict[str, int]:
     return workshop.spec.brief.target.limits if workshop.spec.brief else {}
 
 
-def _source(rewrite: Rewrite, call: _Call, parent: Trial) -> WrittenSource:
+def _is_derived(parent: Trial, records: Sequence[SourceRecord]) -> bool:
+    """Whether its source is the declared one, or was made from it."""
+    return not parent.variant.written or any(
+        record.author.derived for record in records if record.entry == parent.variant.source_digest
+    )
+
+
+def _source(rewrite: Rewrite, call: _Call, parent: Trial, *, derived: bool) -> WrittenSource:
     details = {"line": str(rewrite.line), CALLED_FOR_BY: UNCALLED, "keeps": call.transformation.keeps}
     if call.finding is not None:
         code = call.finding.code
@@ -190,12 +213,19 @@ def _source(rewrite: Rewrite, call: _Call, parent: Trial) -> WrittenSource:
             "finding": call.finding.sentence,
             "because": call.transformation.called_for_by[code],
         }
-    author = Author(writer="mutate", name=rewrite.name, details=details)
+    author = Author(writer="mutate", name=rewrite.name, details=details, derived=derived)
     return WrittenSource(text=rewrite.text, author=author, parents=(parent.variant.id,))
+
+
+def inputs(search: Search) -> SearchInputs:
+    """The folder to start from."""
+    return SearchInputs(folder=settings_of(search, MutateSettings, "mutate").folder)
 
 
 STRATEGY = Strategy(
     description="The fastest Triton source so far, rewritten in one place as its diagnosis calls for.",
     write=propose,
+    settings=MutateSettings,
+    inputs=inputs,
     diagnose=diagnosed,
 )

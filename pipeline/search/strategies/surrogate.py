@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.records.configuration.search_settings import Surrogate
+from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
+from pipeline.records.validation import at_least
 from pipeline.search.gaussian_process import Process, improvement
 from pipeline.search.implementation_shares import shares
 from pipeline.search.spaces.lattice import Field, Lattice, Vector
@@ -34,6 +35,19 @@ ELITES, REACH = 4, 2
 of a large space holds few of them."""
 WALKS = 12
 """Of a space that is not enumerated: from so many neighbours of each of the best another step is taken."""
+
+
+class Surrogate(Record, frozen=True, kw_only=True):
+    """Settings of the Gaussian process over the valid points."""
+
+    startup: int = 8
+    """Random points before the model is used."""
+    trials_at_most: int = 400
+    """Maximum number of measured points in the model, the best ones; its cost is cubic."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a model without observations."""
+        at_least(self, startup=2, trials_at_most=2)
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
@@ -136,6 +150,7 @@ def _best(process: Process, values: "Numbers", pool: "Steps", count: int) -> lis
 STRATEGY = Strategy(
     description="A Gaussian process over the valid points; the largest expected improvements come next.",
     propose=propose,
+    settings=Surrogate,
     may_be_wrapped=True,
     libraries=("numpy", "scipy"),
 )

@@ -1,21 +1,38 @@
-"""Transfer: the winners of another device, shape or dtype first, then a search that goes on from them.
+"""Transfer: the winners of another device, shape or dtype first, then a search that continues from them.
 
-What was won elsewhere is in the budget (`Budget.starts`): the plan read it. A winner whose values this space
-does not have, or whose rules exclude it, gives way to the nearest point.
+The plan reads the winners (`Budget.starts`). A winner that is not a valid point of this space is replaced by
+the nearest valid point.
 """
 
 from collections.abc import Sequence
 
-from pipeline.records.configuration.search_settings import Transfer
+from pipeline.records.configuration.search_settings import Search
+from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
+from pipeline.records.validation import at_least
 from pipeline.search.spaces.lattice import Field
 from pipeline.search.spaces.search_space import Point, Space
-from pipeline.search.strategy import Budget, Strategy
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, Winners, settings_of
 from pipeline.search.strategy_registry import proposer
 
 
+class Transfer(Record, frozen=True, kw_only=True):
+    """Settings of the transfer from other tasks."""
+
+    winners: str | None = None
+    """Winners of other devices, shapes or dtypes: path of a `winners.csv`, or a pattern with `*`."""
+    at_most: int = 8
+    """Maximum number of winners to try, those of the most similar task first."""
+    search: str = "surrogate"
+    """Strategy that continues from the winners."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for no winners at all."""
+        at_least(self, at_most=1)
+
+
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
-    """Winners that were not tried yet; after the last of them, what the search proposes."""
+    """The winners in the first round, then what the wrapped strategy proposes."""
     settings = budget.settings(Transfer, "transfer")
     if not history:
         field = Field(space, history, budget)
@@ -35,7 +52,7 @@ def _starts(field: Field, count: int, settings: Transfer) -> list[Point]:
 
 
 def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:
-    """How many winners there were to begin with."""
+    """How many winners the search starts from."""
     if history:
         return ()
     settings = budget.settings(Transfer, "transfer")
@@ -45,9 +62,22 @@ def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:
     return (f"transfer: {count} winner{plural} of other tasks{where} to begin with",)
 
 
+def wrapped(search: Search) -> str:
+    """The strategy that continues from the winners."""
+    return settings_of(search, Transfer, "transfer").search
+
+
+def inputs(search: Search) -> SearchInputs:
+    """The winners."""
+    settings = settings_of(search, Transfer, "transfer")
+    return SearchInputs(winners=Winners(path=settings.winners, at_most=settings.at_most))
+
+
 STRATEGY = Strategy(
     description="Winners of other devices, shapes or dtypes first, then a search that continues from them.",
     propose=propose,
-    wraps=lambda search: (search.transfer or Transfer()).search,
+    settings=Transfer,
+    wraps=wrapped,
+    inputs=inputs,
     remarks=remarks,
 )

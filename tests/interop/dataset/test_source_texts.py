@@ -20,7 +20,9 @@ DECLARED = Variant(
 )
 
 
-def written(root: Path, text: str, writer: str, **details: str) -> tuple[Variant, SourceRecord]:
+def written(
+    root: Path, text: str, writer: str, *, derived: bool = False, **details: str
+) -> tuple[Variant, SourceRecord]:
     """A source in the store, as a search leaves it there."""
     files = {MAIN: digest_bytes(text.encode())}
     entry = digest_parts(files)
@@ -29,7 +31,7 @@ def written(root: Path, text: str, writer: str, **details: str) -> tuple[Variant
         (folder / "files" / MAIN).write_text(text)
         put_record(folder, KeptSource(main=MAIN, files=files))
     variant = msgspec.structs.replace(DECLARED, source_digest=entry, written=True)
-    author = Author(writer=writer, name="somebody", details=details)  # type: ignore[arg-type]
+    author = Author(writer=writer, name="somebody", details=details, derived=derived)
     return variant, SourceRecord(entry=entry, implementation="cpp", author=author)
 
 
@@ -68,7 +70,7 @@ def test_without_a_licence_only_on_demand(tmp_path: Path, writer: str) -> None:
 
 def test_a_rewritten_source_keeps_its_licence(tmp_path: Path) -> None:
     """One place of the declared source was changed."""
-    source = texts(tmp_path).source(*written(tmp_path, "int b;\n", "mutate"), None)
+    source = texts(tmp_path).source(*written(tmp_path, "int b;\n", "mutate", derived=True), None)
     assert (source.text, source.licence) == ("int b;\n", "Apache-2.0")
     assert source.origin == "mutate: somebody, from: this project"
 

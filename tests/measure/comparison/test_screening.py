@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from pipeline.measure.comparison.screening import brief, screened, share_of, shortened, smaller
-from pipeline.records.configuration.search_settings import Search, SuccessiveHalving, shorter
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.profiled import ProfileRecord
@@ -13,14 +12,6 @@ from tests.search.synthetic import SPACE, easy, trial
 from tests.stages.test_profile import SPEC
 
 DIMENSIONS = SPEC.problem.dimensions
-LADDER = Search(
-    name="",
-    description="",
-    strategy="successive_halving",
-    rounds=4,
-    successive_halving=SuccessiveHalving(shrink={"rows": 4}),
-)
-
 SETTINGS = Profile(
     name="",
     description="",
@@ -59,34 +50,6 @@ def test_the_share_of_a_round() -> None:
     """Without a ladder every round measures fully."""
     assert share_of((), 5) == 1.0
     assert share_of((0.25, 1.0), 0) == 0.25
-
-
-@pytest.mark.parametrize(
-    ("size", "times", "expected"),
-    [
-        (4096, 4, 1024),
-        (4097, 4, 1025),
-        (4096, 64, 64),
-        (4096, 1000, 64),
-        (40, 4, 40),
-        (100, 1, 100),
-        (96, 4, 64),
-    ],
-)
-def test_a_dimension_becomes_shorter(size: int, times: int, expected: int) -> None:
-    """A multiple of 64 stays one, what is odd may be odd, and nothing falls below 64 or grows."""
-    assert shorter(size, times) == expected
-
-
-def test_the_shape_of_a_round() -> None:
-    """Each rung is shorter than the next; the last one, and a search without the setting, have their own."""
-    shapes = LADDER.shapes({"rows": 4096, "cols": 2048})
-    assert [each["rows"] for each in shapes] == [256, 1024, 4096, 256]
-    assert {each["cols"] for each in shapes} == {2048}
-    assert msgspec.structs.replace(LADDER, successive_halving=None).shapes({"rows": 4096}) == ()
-    assert msgspec.structs.replace(LADDER, strategy="random").shapes({"rows": 4096}) == ()
-    with pytest.raises(ValueError, match="shrink.rows: expected at least 2, got 1"):
-        SuccessiveHalving(shrink={"rows": 1})
 
 
 def test_what_a_round_measures() -> None:

@@ -46,7 +46,10 @@ def test_every_option_of_an_axis_is_right(group: str) -> None:
     assert found == list(names)
 
 
-GIVEN = {("search", "llm"): "search.agent.model=NAME", ("search", "candidates"): "search.folder=docs"}
+GIVEN = {
+    ("search", "llm"): "search.llm.model=NAME",
+    ("search", "candidates"): "search.candidates.folder=docs",
+}
 """What has no value that would be right for everyone, and an example of one."""
 
 

@@ -27,7 +27,7 @@ def test_a_search_that_reads_none(project: Project) -> None:
 
 def test_folders_have_a_use(project: Project) -> None:
     """Strategies that write from a folder are named."""
-    with pytest.raises(ConfigError, match="folder: only candidates and mutate know what to do with one"):
-        project.plan("search=grid", "search.folder=kernels")
+    with pytest.raises(ConfigError, match="candidates: settings of another strategy; got strategy: grid"):
+        project.plan("search=grid", "+search.candidates.folder=kernels")
     with pytest.raises(ConfigError, match="folder"):
         project.plan("search=candidates")

@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.plan.tasks.search_inputs import starts
 from pipeline.records.configuration.kernel import Implementation, Tunable
-from pipeline.records.configuration.search_settings import Transfer
 from pipeline.records.errors import ConfigError
+from pipeline.search.strategy import Winners
 
 DECLARED = {
     "cpp": Implementation(
@@ -41,7 +41,7 @@ def test_the_most_similar_first(tmp_path: Path) -> None:
         "other,small,h200,float32,cpp,LANES=1 STREAM=False",
         "toy,small,a100,float32,cpp,LANES=8 STREAM=True",
     )
-    found, files = starts(Transfer(winners="winners.csv"), DECLARED, WANTED, tmp_path)
+    found, files = starts(Winners(path="winners.csv", at_most=8), DECLARED, WANTED, tmp_path)
     assert [start.tunables for start in found] == [
         {"LANES": 8, "STREAM": True},
         {"LANES": 16, "STREAM": False},
@@ -60,9 +60,9 @@ def test_a_pattern_and_a_limit(tmp_path: Path) -> None:
         "toy,large,b,float32,cpp,LANES=1 STREAM=True",
         name="b.csv",
     )
-    found, files = starts(Transfer(winners="*.csv"), DECLARED, WANTED, tmp_path)
+    found, files = starts(Winners(path="*.csv", at_most=8), DECLARED, WANTED, tmp_path)
     assert (len(found), len(files)) == (2, 2)
-    (only,), _ = starts(Transfer(winners=str(tmp_path / "*.csv"), at_most=1), DECLARED, WANTED, tmp_path)
+    (only,), _ = starts(Winners(path=str(tmp_path / "*.csv"), at_most=1), DECLARED, WANTED, tmp_path)
     assert only.of == "toy small on a, float32"
 
 
@@ -88,5 +88,5 @@ def test_what_cannot_be_used(tmp_path: Path, winners: str | None, text: str) -> 
     (tmp_path / "notes.txt").write_text("no JSON")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError) as caught:
-        starts(Transfer(winners=winners), DECLARED, WANTED, tmp_path)
+        starts(Winners(path=winners, at_most=8), DECLARED, WANTED, tmp_path)
     assert text in str(caught.value)

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.execution.workers.submit import SECRET as SECRET_OF_SUBMIT
 from pipeline.execution.workers.submit import _environment as keys_of
-from pipeline.records.configuration.agent_settings import SECRET
+from pipeline.records.environment import SECRET
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from pipeline.records.configuration.agent_settings import Agent
+import msgspec
+
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.kernel import Cost, Implementation, Tensor, Tunable
 from pipeline.records.configuration.optimization import Optimization
@@ -15,6 +16,7 @@ from pipeline.records.results.variant import Variant
 from pipeline.records.search.brief import Brief
 from pipeline.records.search.model_attempt import Attempt, Message, ModelRequest, Template
 from pipeline.records.search.search_trial import StageOfTrial, Trial
+from pipeline.search.agents.agent_settings import Agent
 from tests.search.agents.server import SOURCES
 
 NOBODY = "http://127.0.0.1:9/v1"
@@ -119,7 +121,12 @@ def spec(settings: Agent) -> GenerateSpec:
         limits={},
         optimization=Optimization(name="", description=""),
         search=Search(
-            name="llm", description="", strategy="llm", rounds=3, variants_per_round=2, agent=settings
+            name="llm",
+            description="",
+            strategy="llm",
+            rounds=3,
+            variants_per_round=2,
+            settings={"llm": msgspec.to_builtins(settings)},
         ),
         build=Build(code="c", toolchain={}),
         brief=Brief(

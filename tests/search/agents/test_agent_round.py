@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records.configuration.agent_settings import Agent, Price
 from pipeline.records.errors import AgentError
 from pipeline.records.search.model_attempt import AnswerOutcome, Attempt
 from pipeline.search.agents.agent_round import Draft, write_round
+from pipeline.search.agents.agent_settings import Agent, Price
 from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.api_key import Key
 from pipeline.search.agents.chat_client import Client

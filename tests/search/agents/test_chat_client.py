@@ -176,7 +176,7 @@ def test_a_key_does_not_show_itself() -> None:
 def test_a_missing_key_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable that is not set, and what to do."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(AgentError, match=r"^\$OPENAI_API_KEY is not set: export it, or say search.agent"):
+    with pytest.raises(AgentError, match=r"^\$OPENAI_API_KEY is not set: export it, or say search.llm"):
         key_of(agent(key_variable="OPENAI_API_KEY"))
 
 

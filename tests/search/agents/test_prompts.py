@@ -27,11 +27,11 @@ VERSIONS = {
 def scene(trials: list[Trial], rounds: list[list[Attempt]] | None = None) -> RoundContext:
     """Round 1 of softmax."""
     made = spec(agent())
-    assert made.brief is not None and made.search.agent is not None
+    assert made.brief is not None
     return RoundContext(
         spec=made,
         brief=made.brief,
-        agent=made.search.agent,
+        agent=agent(),
         trials=trials,
         rounds=rounds or [[]],
         round=1,

@@ -30,16 +30,28 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-def workshop(folder: Path, **search: object) -> Workshop:
+def search(folder: str, **settings: str) -> Search:
+    """A search over a folder of sources."""
+    given = {"candidates": {"folder": folder, **settings}}
+    return Search(name="", description="", strategy="candidates", settings=given)
+
+
+def files(folder: str, root: Path) -> dict[str, str]:
+    """The files of the folder that a search names."""
+    return files_of(folder, root, setting="search.candidates.folder")
+
+
+def workshop(folder: Path) -> Workshop:
     """A task whose search names the folder."""
-    wanted = Search(name="", description="", strategy="candidates", folder=folder.name, **search)
-    spec = msgspec.structs.replace(SPEC, search=wanted, files=files_of(folder.name, folder.parent))
+    wanted = search(folder.name)
+    spec = msgspec.structs.replace(SPEC, search=wanted, files=files(folder.name, folder.parent))
     return Workshop(spec=spec, repository=str(folder.parent), store=str(folder.parent / "store"))
 
 
 def propose(shop: Workshop, round_number: int = 0, variants: int | None = None) -> list[Proposal | Unfit]:
     """One round."""
     budget = Budget(round=round_number, rounds=3, variants=variants, variants_per_round=variants, seed=0)
+    budget = msgspec.structs.replace(budget, search=shop.spec.search)
     return candidates.propose(space_of(shop.spec), [], budget, shop)
 
 
@@ -83,8 +95,7 @@ def test_two_implementations_with_one_suffix(folder: Path) -> None:
     spec: GenerateSpec = msgspec.structs.replace(shop.spec, implementations=both)
     with pytest.raises(ConfigError, match="cpp and other both have .cpp sources: name one of them"):
         propose(msgspec.structs.replace(shop, spec=spec))
-    search = msgspec.structs.replace(spec.search, implementation="neither")
-    spec = msgspec.structs.replace(spec, search=search)
+    spec = msgspec.structs.replace(spec, search=search(folder.name, implementation="neither"))
     with pytest.raises(ConfigError, match="got 'neither', this task has cpp, other"):
         propose(msgspec.structs.replace(shop, spec=spec))
 
@@ -100,7 +111,7 @@ def test_two_implementations_with_one_suffix(folder: Path) -> None:
 def test_a_folder_that_is_none(folder: Path, name: str, reason: str) -> None:
     """One line that says what to do."""
     with pytest.raises(ConfigError, match=reason):
-        files_of(name, folder.parent)
+        files(name, folder.parent)
 
 
 def test_links(folder: Path) -> None:
@@ -108,20 +119,20 @@ def test_links(folder: Path) -> None:
     (folder.parent / "shared.cpp").write_text("int shared;\n")
     (folder / "c.cpp").symlink_to("../shared.cpp")
     (folder / "d.cpp").symlink_to("a.cpp")
-    assert {"c.cpp", "d.cpp"} <= files_of(folder.name, folder.parent).keys()
+    assert {"c.cpp", "d.cpp"} <= files(folder.name, folder.parent).keys()
     (folder / "key.cpp").symlink_to("/etc/hostname")
     with pytest.raises(ConfigError, match="key.cpp: a link to /etc/hostname, outside of the repository: put"):
-        files_of(folder.name, folder.parent)
+        files(folder.name, folder.parent)
     (folder / "key.cpp").unlink()
     (folder / "gone.cpp").symlink_to("nothing.cpp")
     with pytest.raises(ConfigError, match="gone.cpp: a link to .*nothing.cpp, which does not exist: remove"):
-        files_of(folder.name, folder.parent)
+        files(folder.name, folder.parent)
 
 
 def test_what_is_no_file_is_passed_over(folder: Path) -> None:
     """To read a pipe would wait for ever."""
     os.mkfifo(folder / "pipe.cpp")
-    assert "pipe.cpp" not in files_of(folder.name, folder.parent)
+    assert "pipe.cpp" not in files(folder.name, folder.parent)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -129,10 +140,10 @@ def test_what_must_not_be_read(folder: Path) -> None:
     """A file, and the folder itself."""
     (folder / "a.cpp").chmod(0)
     with pytest.raises(ConfigError, match="a.cpp: cannot be read: Permission denied"):
-        files_of(folder.name, folder.parent)
+        files(folder.name, folder.parent)
     folder.chmod(0)
     try:
-        with pytest.raises(ConfigError, match="search.folder: .*mine: cannot be read: Permission denied"):
-            files_of(folder.name, folder.parent)
+        with pytest.raises(ConfigError, match="search.candidates.folder: .*mine: cannot be read"):
+            files(folder.name, folder.parent)
     finally:
         folder.chmod(0o755)

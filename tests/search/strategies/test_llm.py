@@ -41,22 +41,22 @@ def package(request: pytest.FixtureRequest) -> None:
         pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
 
 
-def budget(number: int) -> Budget:
+def budget(number: int, made: GenerateSpec) -> Budget:
     """Two variants a round."""
-    return Budget(round=number, rounds=3, variants=2, variants_per_round=2, seed=0)
+    return Budget(round=number, rounds=3, variants=2, variants_per_round=2, seed=0, search=made.search)
 
 
 def test_it_starts_from_the_declared_source(tmp_path: Path) -> None:
     """Its default, measured like any other variant."""
     made = spec(agent())
-    (start,) = propose(space_of(made), [], budget(0), workshop(made, tmp_path))
+    (start,) = propose(space_of(made), [], budget(0, made), workshop(made, tmp_path))
     assert start == Proposal(implementation="cpp", tunables={"LANES": 8})
 
 
 def test_it_starts_from_a_given_source(tmp_path: Path) -> None:
     """In the place of the declared one; the record says where it came from."""
     made = spec(agent(start=PLAIN))
-    (start,) = propose(space_of(made), [], budget(0), workshop(made, tmp_path))
+    (start,) = propose(space_of(made), [], budget(0, made), workshop(made, tmp_path))
     assert isinstance(start, Proposal) and start.source is not None
     assert start.source.text == text_of("plain.cpp")
     assert start.source.author.name == PLAIN
@@ -65,7 +65,7 @@ def test_it_starts_from_a_given_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("missing", "expected"),
     [
-        ("key", r"^\$OPENAI_API_KEY is not set: export it, or say search.agent.key_variable=null where http"),
+        ("key", r"^\$OPENAI_API_KEY is not set: export it, or say search.llm.key_variable=null where http"),
         ("package", r"^search=llm needs the package openai: pip install 'kernelmill\[llm\]'$"),
     ],
 )
@@ -79,8 +79,8 @@ def test_nothing_is_measured_in_vain(
     monkeypatch.setitem(sys.modules, "openai", installed if missing == "key" else None)
     made = spec(agent(key_variable="OPENAI_API_KEY"))
     with pytest.raises(AgentError, match=expected):
-        propose(space_of(made), [], budget(0), workshop(made, tmp_path))
-    alone = msgspec.structs.replace(budget(0), rounds=1)
+        propose(space_of(made), [], budget(0, made), workshop(made, tmp_path))
+    alone = msgspec.structs.replace(budget(0, made), rounds=1)
     assert len(propose(space_of(made), [], alone, workshop(made, tmp_path))) == 1
 
 
@@ -91,7 +91,7 @@ def test_attempts_with_and_without_a_source(tmp_path: Path) -> None:
     first = msgspec.structs.replace(first, variant=msgspec.structs.replace(first.variant, written=False))
     with serving(script) as url:
         made = spec(agent(url))
-        proposals = propose(space_of(made), [first], budget(1), workshop(made, tmp_path))
+        proposals = propose(space_of(made), [first], budget(1, made), workshop(made, tmp_path))
     written, refused = proposals
     assert isinstance(written, Proposal) and written.source is not None
     assert written.source.parents == (first.variant.id,)
@@ -106,8 +106,8 @@ def test_attempts_with_and_without_a_source(tmp_path: Path) -> None:
 def test_a_spec_of_another_strategy(tmp_path: Path) -> None:
     """One line that says where the settings stand."""
     made = msgspec.structs.replace(spec(agent()), brief=None)
-    with pytest.raises(ConfigError, match="the strategy llm needs the key agent: see conf/search/llm.yaml"):
-        propose(space_of(made), [], budget(0), workshop(made, tmp_path))
+    with pytest.raises(ConfigError, match="the plan was made for another strategy than llm"):
+        propose(space_of(made), [], budget(0, made), workshop(made, tmp_path))
 
 
 def test_the_history_is_diagnosed(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def propose(
 ) -> list[Proposal]:
     """One round."""
     budget = Budget(round=round_number, rounds=4, variants=variants, variants_per_round=4, seed=0)
+    budget = msgspec.structs.replace(budget, search=shop.spec.search)
     found = mutate.propose(space_of(shop.spec), history, budget, shop)
     return [each for each in found if isinstance(each, Proposal)]
 
@@ -210,8 +211,8 @@ def test_a_folder_to_begin_with(shop: Workshop) -> None:
     (folder / "other.py").write_text(
         TOY.replace("sum +=", "all +=").replace("sum = 0.0", "all = 0.0").replace("y, sum", "y, all")
     )
-    search = msgspec.structs.replace(shop.spec.search, folder="mine")
-    files = files_of("mine", Path(shop.repository))
+    search = msgspec.structs.replace(shop.spec.search, settings={"mutate": {"folder": "mine"}})
+    files = files_of("mine", Path(shop.repository), setting="search.mutate.folder")
     shop = msgspec.structs.replace(shop, spec=msgspec.structs.replace(shop.spec, search=search, files=files))
     start = propose(shop, [], 0)
     assert [each.source and each.source.author.name for each in start] == [None, "other.py"]

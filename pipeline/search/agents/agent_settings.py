@@ -1,13 +1,12 @@
-"""The language model that writes sources, and how it is asked: a part of `conf/search/llm.yaml`."""
+"""Settings of the strategy `llm`: the model's endpoint, limits of its use, and which variants it extends."""
 
 import re
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
+from pipeline.records.environment import SECRET
 from pipeline.records.record import Record
-
-SECRET = "_API_KEY"
-"""How the name of an environment variable ends whose value the processes that run kernels never get."""
+from pipeline.records.validation import at_least
 
 Choosing = Literal["best_of_n", "beam", "tree"]
 
@@ -101,9 +100,7 @@ class Agent(Record, frozen=True, kw_only=True):
                 "key_variable: expected the name of an environment variable that ends with"
                 f" {SECRET}: such ones are kept from the processes that run kernels"
             )
-        for field, least in _AT_LEAST.items():
-            if getattr(self, field) < least:
-                raise ValueError(f"{field}: got {getattr(self, field)}, expected at least {least}")
+        at_least(self, **_AT_LEAST)
         if self.price is not None and min(self.price.prompt, self.price.completion) < 0:
             raise ValueError("price: expected at least 0")
 

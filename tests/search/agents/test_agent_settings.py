@@ -22,9 +22,9 @@ from tests.search.agents.making import agent
         ),
         ({"key_variable": "sk-proj-abcdef"}, "key_variable: expected the name of an environment variable"),
         ({"key_variable": "AWS_SECRET"}, "that ends with _API_KEY"),
-        ({"tries": 0}, "tries: got 0, expected at least 1"),
-        ({"requests_at_once": 0}, "requests_at_once: got 0, expected at least 1"),
-        ({"seconds_at_most": 0}, "seconds_at_most: got 0, expected at least 0.001"),
+        ({"tries": 0}, "tries: expected at least 1, got 0"),
+        ({"requests_at_once": 0}, "requests_at_once: expected at least 1, got 0"),
+        ({"seconds_at_most": 0}, "seconds_at_most: expected at least 0.001, got 0"),
     ],
 )
 def test_what_is_wrong_is_named(settings: dict[str, object], reason: str) -> None:
