@@ -176,8 +176,8 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
 
 def _device(name: str, conf: Path) -> tuple[Hardware, str]:
     """A declared target as this machine has it, and the fingerprint under which results on it are kept."""
-    from pipeline.plan.config.declared import declared_hardware
     from pipeline.plan.config.groups import check_option
+    from pipeline.plan.config.options import declared_hardware
     from pipeline.plan.local_machine import fingerprint, read_machine, resolve
 
     check_option(conf, "hardware", name, name)

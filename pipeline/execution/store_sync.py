@@ -9,7 +9,6 @@ from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES, spec_path
 from pipeline.records.record import Record
 from pipeline.store.archive import SUFFIX
-from pipeline.store.location import shown
 from pipeline.store.outputs import bring_outputs, is_whole
 from pipeline.store.shared_store import (
     ENTRIES,
@@ -19,6 +18,7 @@ from pipeline.store.shared_store import (
     entry_name,
     output_name,
     shared_store,
+    shown,
 )
 
 ENTRY_STAGES = (*STAGES, "mutate", "judge")

@@ -6,8 +6,7 @@ from pipeline.records.configuration.hardware import Quantity
 from pipeline.records.planning.specs import TaskRow
 from pipeline.records.results.collection import Result
 from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import ConfidenceInterval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.profiled import Ceilings, ConfidenceInterval, Profiled, ProfileRecord, Timing
 from pipeline.records.results.variant import Variant
 from tests.report.sample_run import PROVENANCE
 

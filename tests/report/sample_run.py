@@ -15,11 +15,12 @@ from pipeline.records.planning.specs import AggregateSpec, Build, CompileSpec, T
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record, digest, to_json
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
-from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
 from pipeline.records.results.profiled import (
     AbsentBaseline,
+    Ceilings,
     Comparison,
     ConfidenceInterval,
+    LevelCeiling,
     Profiled,
     ProfileOutput,
     ProfileRecord,

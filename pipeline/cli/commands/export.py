@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
     from pipeline.interop.dataset.dataset_export import ExportSelection, export
     from pipeline.interop.dataset.source_texts import Licensing
     from pipeline.performance.quantities import counted
-    from pipeline.plan.config.declared import declared_kernels
+    from pipeline.plan.config.options import declared_kernels
 
     wanted = ExportSelection(
         root=str(root),

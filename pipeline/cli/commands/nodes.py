@@ -49,7 +49,7 @@ def probe(hardware: tuple[str, ...], profile: Path) -> int:
     from pipeline.execution.cluster import probing
     from pipeline.execution.cluster.site import read_site
     from pipeline.plan.cluster_nodes import write_node
-    from pipeline.plan.config.declared import declared_hardware
+    from pipeline.plan.config.options import declared_hardware
 
     site = read_site(profile)
     declared = declared_hardware(Path("conf"))

@@ -32,8 +32,7 @@ from pipeline.plan.config.groups import hint
 from pipeline.plan.config.overrides import HYDRA
 from pipeline.plan.plan_cache import plan_of_jobs, write_sweep
 from pipeline.records.errors import ConfigError, KernelmillError
-from pipeline.records.planning.objective import JobResult, Reached, Unfinished
-from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.planning.planned_tasks import JobResult, Plan, Reached, Unfinished
 
 REFUSAL = "Snakemake does not take these arguments or this profile (its line is above): nothing has run"
 WANTED = ("auto", "required", "optional")

@@ -9,8 +9,15 @@ import msgspec
 from pipeline.execution.sweep.sweep_jobs import SweepJob
 from pipeline.performance.quantities import digits, rate, seconds
 from pipeline.records.layout import STAGES, output_path, spec_path
-from pipeline.records.planning.objective import JobResult, Missed, Objective, Reached, Unfinished
-from pipeline.records.planning.planned_tasks import Plan, PlannedJob
+from pipeline.records.planning.planned_tasks import (
+    JobResult,
+    Missed,
+    Objective,
+    Plan,
+    PlannedJob,
+    Reached,
+    Unfinished,
+)
 from pipeline.records.planning.specs import AggregateSpec, TaskRow
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.aggregated import Cell, NotMeasured

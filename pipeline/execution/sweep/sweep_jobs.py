@@ -19,8 +19,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from pipeline.plan.config.compose import Compositions, JobConfig, job_configs
 from pipeline.plan.config.overrides import read_override
-from pipeline.plan.config.plain_yaml import dump
-from pipeline.plan.config.values import Plain
+from pipeline.plan.config.plain_options import Plain, dump
 from pipeline.store.atomic import unwritable
 
 _PLAIN_SUBDIR = "${hydra.job.num}"

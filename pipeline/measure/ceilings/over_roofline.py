@@ -11,7 +11,7 @@ from pipeline.measure.ceilings.roofline_share import (
     place,
 )
 from pipeline.records.record import Record
-from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Ceilings
 
 SAME = 0.02
 """Relative difference up to which the formula's bytes are those of the tensors."""

@@ -4,7 +4,7 @@ import msgspec
 
 from pipeline.backends.devices.device_ceilings import PRODUCTS, DeviceCeilings, at, level_bandwidth, level_of
 from pipeline.records.record import Record
-from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
+from pipeline.records.results.profiled import Ceilings, LevelCeiling
 
 TF32_PRODUCTS = 3
 """Products of tf32 that make one of (nearly) float32: the way around a missing float32 matrix unit."""

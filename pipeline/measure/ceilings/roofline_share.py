@@ -7,8 +7,7 @@ bandwidth, nor than its operations at the peak rate.
 from typing import Literal
 
 from pipeline.records.record import Record
-from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Bound
+from pipeline.records.results.profiled import Bound, Ceilings
 
 OVER = 1.1
 """Share above which a result is not believed: the ceilings themselves are known to some per cents."""

@@ -29,8 +29,7 @@ from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import to_json
-from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Memory, Profiled, Unmeasured
+from pipeline.records.results.profiled import Ceilings, Memory, Profiled, Unmeasured
 from pipeline.sandbox.processes.fork_server import ForkServer
 
 PRELOAD = ("numpy", "torch")

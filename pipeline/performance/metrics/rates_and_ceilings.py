@@ -13,8 +13,7 @@ from pipeline.performance.metrics.metric import GIGA, MICROSECONDS, ColumnType, 
 from pipeline.performance.roofline import estimate_bound, estimate_roofline_seconds
 from pipeline.performance.time_bound import Bound, Geometry
 from pipeline.records.results.collection import Result
-from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Profiled
+from pipeline.records.results.profiled import Ceilings, Profiled
 
 
 def _bound(

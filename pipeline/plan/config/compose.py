@@ -24,8 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.plan.config.groups import AXES, check_option, check_project, option_file
 from pipeline.plan.config.overrides import Overrides, Reader
-from pipeline.plan.config.plain_yaml import read_literal
-from pipeline.plan.config.values import Plain, applicable, split_by_option, with_values
+from pipeline.plan.config.plain_options import Plain, applicable, read_literal, split_by_option, with_values
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
 

@@ -12,7 +12,7 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
 from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError
-from pipeline.records.planning.objective import Objective
+from pipeline.records.planning.planned_tasks import Objective
 from pipeline.records.record import Record
 from pipeline.records.results.mutated import Mutation
 

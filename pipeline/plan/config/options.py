@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.plan.config.compose import Composer
+from pipeline.plan.config.compose import Composer, composer
 from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
@@ -19,7 +19,7 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
 from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError
-from pipeline.records.planning.objective import Objective
+from pipeline.records.planning.planned_tasks import Objective
 from pipeline.records.record import Record, digest
 from pipeline.records.results.mutated import Mutation
 from pipeline.search.strategy_registry import members, strategy, strategy_names
@@ -213,3 +213,21 @@ class OptionLoader:
         lines = self._overrides.values.get(group, ())
         changed = f" (with {' '.join(lines)})" if lines else ""
         return option_file(self._conf, group, name) + changed
+
+
+def declared_kernels(conf: Path) -> dict[str, Kernel]:
+    """Every kernel, with origin and licence of its implementations.
+
+    Raises
+    ------
+    ConfigError
+        A yaml is wrong.
+    """
+    with composer(conf) as hydra:
+        return OptionLoader(hydra, hydra.reader.read(()), conf.parent).all_kernels()
+
+
+def declared_hardware(conf: Path) -> dict[str, Hardware]:
+    """Every hardware target; raises as `declared_kernels`."""
+    with composer(conf) as hydra:
+        return OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent).all_hardware()

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.backends.source_digests import Sources
-from pipeline.plan.grid_cells import GridCell
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import Machine, fingerprint
 from pipeline.plan.memoize import Memoized
-from pipeline.plan.plan_inputs import PlanInputs, kernel_file
+from pipeline.plan.plan_inputs import GridCell, PlanInputs, kernel_file
 from pipeline.plan.spec_files import SpecFiles
 from pipeline.plan.tasks.recorded_tasks import Replaying
 from pipeline.plan.tasks.resolution import (

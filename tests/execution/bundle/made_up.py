@@ -16,8 +16,8 @@ from pipeline.records.planning.specs import AggregateSpec, GenerateSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
-from pipeline.records.results.measured_ceilings import Ceilings
 from pipeline.records.results.profiled import (
+    Ceilings,
     ConfidenceInterval,
     Profiled,
     ProfileOutput,

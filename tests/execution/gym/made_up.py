@@ -8,8 +8,14 @@ from pipeline.records.planning.specs import TaskRow
 from pipeline.records.provenance import Provenance
 from pipeline.records.results.collection import Result
 from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
-from pipeline.records.results.measured_ceilings import Ceilings
-from pipeline.records.results.profiled import Comparison, ConfidenceInterval, Profiled, ProfileRecord, Timing
+from pipeline.records.results.profiled import (
+    Ceilings,
+    Comparison,
+    ConfidenceInterval,
+    Profiled,
+    ProfileRecord,
+    Timing,
+)
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import Verified, VerifyRecord, WhereRun
 

@@ -16,8 +16,7 @@ from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.execution.sweep import dag_launcher
 from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped
 from pipeline.plan.identity import stage_builds
-from pipeline.records.planning.objective import JobResult, Missed, Reached, Unfinished
-from pipeline.records.planning.planned_tasks import Sweep
+from pipeline.records.planning.planned_tasks import JobResult, Missed, Reached, Sweep, Unfinished
 from pipeline.records.record import read_record
 from tests.paths import ROOT
 from tests.plan.project import read_once

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.execution.sweep.job_results import find_objective, job_result
 from pipeline.records.layout import output_path
-from pipeline.records.planning.objective import Missed, Objective, Reached, Unfinished
+from pipeline.records.planning.planned_tasks import Missed, Objective, Reached, Unfinished
 from pipeline.records.results.aggregated import Winner
 from pipeline.records.results.profiled import Energy, Unmeasured
 from pipeline.report.winner_selection import find_winners

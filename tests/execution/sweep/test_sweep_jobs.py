@@ -21,7 +21,7 @@ from pipeline.execution.sweep.sweep_jobs import (
     YamlTexts,
     list_text,
 )
-from pipeline.plan.config import plain_yaml
+from pipeline.plan.config import plain_options
 from pipeline.plan.config.overrides import read_override
 from tests.paths import ROOT
 
@@ -254,7 +254,7 @@ VALUES: tuple[Any, ...] = (
 
 def whole_text(value: Any) -> str:
     """What PyYAML makes of all at once, with OmegaConf's rule for quotes."""
-    return plain_yaml.dump(value)
+    return plain_options.dump(value)
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
@@ -282,7 +282,7 @@ def test_lists(depth: int) -> None:
 def test_what_jobs_share_is_dumped_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand configurations that differ in a number cost the dumps of what they share."""
     dumped: list[Any] = []
-    real = plain_yaml.dump
+    real = plain_options.dump
     monkeypatch.setattr(sweep_jobs, "dump", lambda value: dumped.append(value) or real(value))
     shared, text = {"sizes": [1, 2, 4], "off": 1}, "more than one word"
     maker = YamlTexts()

@@ -9,7 +9,7 @@ import msgspec
 from pipeline.interop.dataset.dataset_export import ExportCounts, ExportSelection, export
 from pipeline.interop.dataset.row_schema import DatasetRow
 from pipeline.interop.dataset.source_texts import Licensing, Redactor, SourceTextReader
-from pipeline.plan.config.declared import declared_kernels
+from pipeline.plan.config.options import declared_kernels
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record, to_json

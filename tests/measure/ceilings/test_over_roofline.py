@@ -4,7 +4,7 @@ import msgspec
 
 from pipeline.measure.ceilings.over_roofline import suspicions, too_good
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
-from pipeline.records.results.measured_ceilings import Ceilings, LevelCeiling
+from pipeline.records.results.profiled import Ceilings, LevelCeiling
 
 CEILINGS = Ceilings(
     copy_bandwidth=20e9,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pipeline.measure.ceilings.roofline_share import WorkPerCall, peak, place
-from pipeline.records.results.measured_ceilings import Ceilings
+from pipeline.records.results.profiled import Ceilings
 
 CEILINGS = Ceilings(copy_bandwidth=20e9, cache_bandwidth=100e9, matrix_flops=200e9, vector_flops=50e9)
 

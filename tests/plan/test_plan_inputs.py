@@ -1,8 +1,8 @@
-"""Which cells an experiment and the user's choices give."""
+"""Which cells of the grid are planned."""
 
 import pytest
 
-from pipeline.plan.grid_cells import GridCell, cells
+from pipeline.plan.plan_inputs import GridCell, cells
 from pipeline.records.configuration.experiment import Experiment, Selection
 
 EXPERIMENT = Experiment(

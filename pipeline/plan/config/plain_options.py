@@ -1,18 +1,25 @@
-"""Overrides of values: which options one applies to, and copies of plain options with the values set.
+"""Options as plain mappings, without Hydra: files read with libyaml, values set in copies, mappings as YAML.
+
+Composing an option with Hydra costs 15 ms, even if it inherits and interpolates nothing. Such a file is read
+here with libyaml by the rules of OmegaConf's loader: `1e3` is a number, a timestamp is a string, a duplicate
+key is an error. Everything else, including every mistake, is left to Hydra, which reports it.
 
 `group.key=value` sets a key that the option has, or a field of the group's record that it leaves at its
-default. A name in a mapping (a tunable, a dimension) must exist; `+group.key.name=value` adds one. Composing
-an option again with Hydra would cost tens of milliseconds for each job of a sweep. What is set here is what
-Hydra would set; anything more complex (an interpolation, a new key, a mapping, an item of a list) is left to
-Hydra.
+default. A name in a mapping (a tunable, a dimension) must exist; `+group.key.name=value` adds one. What is
+set here is what Hydra would set; anything more complex (an interpolation, a new key, a mapping, an item of a
+list) is left to Hydra.
 """
 
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import OverrideType
 
 from pipeline.plan.config.groups import GROUPS, hint
@@ -125,7 +132,7 @@ INTERPOLATION = "${"
 def with_values(plain: Plain, group: str, lines: Iterable[str]) -> Plain | None:
     """A copy with these values, in the order given; None where only Hydra can say what comes out.
 
-    The lines are as `pipeline.plan.config.values.applicable` returns them; `plain` holds no interpolation.
+    The lines are as `applicable` returns them; `plain` holds no interpolation.
     """
     changed: Plain | None = plain
     for line in lines:
@@ -173,3 +180,101 @@ def _is_simple(value: Any) -> bool:
     if isinstance(value, str):
         return INTERPOLATION not in value and value != "???"
     return value is None or isinstance(value, bool | int | float)
+
+
+_COMPOSED = ("${", "@package")
+"""Texts that mean something to Hydra or OmegaConf."""
+_HYDRAS = ("defaults", "hydra")
+"""Keys that do."""
+_FLOAT_TAG, _TIMESTAMP_TAG = "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"
+_FLOAT = re.compile(
+    r"""^(?:
+     [-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
+    |[-+]?[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+)
+    |\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?
+    |[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*
+    |[-+]?\.(?:inf|Inf|INF)
+    |\.(?:nan|NaN|NAN))$""",
+    re.X,
+)
+"""What OmegaConf reads as a float: YAML 1.2's scientific notation beside YAML 1.1's forms."""
+_BOOLEANS = frozenset(
+    word for plain in ("y", "n", "yes", "no", "true", "false", "on", "off")
+    for word in (plain, plain.capitalize(), plain.upper())
+)  # fmt: skip
+
+
+class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
+    """Reads as OmegaConf does."""
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+        """Raises where a key stands twice."""
+        keys = [
+            key.value for key, _ in node.value if key.tag == yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
+        ]
+        if len(set(keys)) < len(keys):
+            raise yaml.YAMLError("duplicate key")
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
+
+
+_Loader.add_implicit_resolver(_FLOAT_TAG, _FLOAT, list("-+0123456789."))
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP_TAG]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+class _Dumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
+    """Writes as OmegaConf does: strings that its loader would take for something else are quoted."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  (the signature is PyYAML's)
+        """Configurations share objects; each file stands for itself."""
+        return True
+
+
+def _represent_text(dumper: yaml.Dumper, text: str) -> yaml.ScalarNode:
+    quoted = text in _BOOLEANS or _is_number(text)
+    tag = yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
+    return dumper.represent_scalar(tag, text, style="'" if quoted else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def read_literal(conf: Path, group: str, name: str) -> Plain | None:
+    """The option, which nobody may change; None if only Hydra can compose it."""
+    if group in ConfigStore.instance().repo:  # registered by a plugin, which may take precedence
+        return None
+    try:
+        text = (conf / group / f"{name}.yaml").read_text(encoding="utf-8")
+        found = None if any(each in text for each in _COMPOSED) else yaml.load(text, Loader=_Loader)
+    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError):
+        return None
+    if not isinstance(found, dict) or any(key in found for key in _HYDRAS) or not _is_plain(found):
+        return None
+    return found
+
+
+def dump(value: Any) -> str:
+    """Plain values as YAML, in the form that OmegaConf writes."""
+    return str(
+        yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=False)
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str | bool) and _is_plain(each) for key, each in value.items())
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | bool | int | float)
+
+
+def _is_number(text: str) -> bool:
+    """Whether Python reads it as a number: OmegaConf's own criterion."""
+    try:
+        float(text)  # reads whatever int() reads
+    except ValueError:
+        return False
+    return True
