@@ -12,6 +12,7 @@ import click
 import pytest
 
 from pipeline.cli.main import SECTIONS, kernelmill, main
+from tests import warm_commands
 from tests.paths import ROOT
 
 HEAVY = ("torch", "triton", "hydra", "mlflow", "snakemake", "pandas", "grimp", "numpy", "rich")
@@ -110,8 +111,8 @@ def complete(line: str) -> list[str]:
     """Candidates as bash gets them."""
     environment = {**os.environ, "_KERNELMILL_COMPLETE": "bash_complete", "COMP_LINE": line}
     environment["COMP_POINT"] = str(len(line.encode()))
-    command = [sys.executable, "-m", "pipeline"]
-    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    ended = warm_commands.run(["-m", "pipeline"], cwd=ROOT, env=environment)
+    assert ended.returncode == 0, ended.stderr
     return ended.stdout.split()
 
 

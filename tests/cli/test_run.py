@@ -1,5 +1,6 @@
 """`kernelmill run`: arguments for Snakemake and Hydra, and errors in one line."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +12,13 @@ from pipeline.execution import snakemake_command
 from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.plan import plan_cache
 from pipeline.records.planning.planned_tasks import Plan
+from tests import warm_commands
 from tests.paths import ROOT
 
 
 def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`kernelmill run` in a process of its own."""
-    command = [sys.executable, "-m", "pipeline", "run", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return warm_commands.run(["-m", "pipeline", "run", *arguments], cwd=ROOT, env=os.environ)
 
 
 def test_help_lists_the_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

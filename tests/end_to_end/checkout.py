@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import warm_commands
 from tests.paths import ROOT
 
 PARTS = (
@@ -45,23 +46,29 @@ class Checkout:
 
     def snakemake(self, *arguments: str, check: bool = True, seconds: float = 200) -> str:
         """Run Snakemake to its end; its whole output."""
-        return self._ended(self.command(*arguments), check=check, seconds=seconds)
+        return self._ended(self.command(*arguments)[1:], check=check, seconds=seconds)
 
     def module(self, name: str, *arguments: str, check: bool = True, seconds: float = 200) -> str:
         """Run one of the project's commands to its end; its whole output."""
-        return self._ended([sys.executable, "-m", name, *arguments], check=check, seconds=seconds)
+        return self._ended(["-m", name, *arguments], check=check, seconds=seconds)
 
-    def _ended(self, command: list[str], *, check: bool, seconds: float) -> str:
-        ended = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+    def _ended(self, arguments: list[str], *, check: bool, seconds: float) -> str:
+        """Run Python with these arguments; a benchmark starts it cold."""
+        if "pytest" in sys.modules:
+            ended = warm_commands.run(
+                arguments, cwd=self.folder, env=self.environment, timeout=seconds, one_stream=True
+            )
+        else:
+            ended = subprocess.run(
+                [sys.executable, *arguments],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
         assert not check or ended.returncode == 0, ended.stdout
         return ended.stdout
 

@@ -37,6 +37,7 @@ def done(checkout: Checkout) -> Checkout:
     return checkout
 
 
+@pytest.mark.slow
 @pytest.mark.alone  # a timing that is unstable is taken again, which is no fault of the cache
 def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
     """Nothing, a comment, then the code of each stage in turn.

@@ -16,7 +16,8 @@ OVERRIDES = f"{TASK} search.variants_per_round=8"  # for so many, GCC compiles t
 FEW = f"{TASK} search.variants_per_round=2"
 
 
-@pytest.mark.parametrize("stage", ["compile", pytest.param("verify", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["compile", "verify"])
 def test_kill_and_go_on(checkout: Checkout, stage: str) -> None:
     """kill -9 in the middle of a stage: finished variants stay, the rest is done by the next run."""
     run = checkout.start("--config", OVERRIDES)

@@ -24,6 +24,7 @@ def medians(checkout: Checkout, hardware: str) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_results_of_this_machine_replay(tmp_path: Path) -> None:
     """softmax on the CPU, exported as T4, and the same search space on hardware=recorded."""

@@ -4,8 +4,10 @@ A program of its own, because Triton either interprets or compiles for the life 
 TRITON_INTERPRET=1 python -m tests.kernels.backward
 """
 
+import functools
 import itertools
 import json
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -35,6 +37,7 @@ VARIANTS = {
 }
 
 
+@functools.cache
 def kernel_of(name: str) -> Kernel:
     """As declared."""
     with composer(ROOT / "conf") as composed:
@@ -77,7 +80,7 @@ def compare(kernel: Kernel, launch, dtype: str):
     return worst
 
 
-def main():
+def main(dtypes: list[str]):
     """Every Triton variant in the interpreter."""
     warnings.simplefilter("ignore")  # NumPy's, about the NaN that we feed it
     torch.set_num_threads(1)
@@ -85,7 +88,7 @@ def main():
         if implementation != "triton":
             continue
         kernel = kernel_of(name)
-        for changes, dtype in itertools.product(variants, ("float32", "bfloat16")):
+        for changes, dtype in itertools.product(variants, dtypes):
             share, where = compare(kernel, triton_launch(name, dtype, changes), dtype)
             print(json.dumps({"kernel": name, "dtype": dtype, "share": share, "where": where}))
 
@@ -98,4 +101,4 @@ def cpp_share(name: str, dtype: str, changes: dict):
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

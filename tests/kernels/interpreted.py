@@ -1,12 +1,13 @@
 """Run the Triton kernels in the interpreter and print how they compare with their references, as JSON.
 
 A program of its own, because Triton either interprets or compiles for the life of a process:
-TRITON_INTERPRET=1 python -m tests.kernels.interpreted
+TRITON_INTERPRET=1 python -m tests.kernels.interpreted float32 bfloat16
 """
 
 import importlib
 import itertools
 import json
+import sys
 import warnings
 
 import torch
@@ -19,7 +20,6 @@ INFINITY = float("inf")
 NO_BINARY = Compiled(
     artifact="none", artifact_digest="", functions=(), facts=StaticFacts(code_bytes=0), files=()
 )
-DTYPES = ("float32", "float16", "bfloat16")
 SHAPES = {
     "softmax": [
         {"rows": rows, "cols": cols}
@@ -49,12 +49,12 @@ VARIANTS = {
 VARIANTS["matmul_bias_gelu"] = VARIANTS["matmul"]
 
 
-def main():
-    """Every kernel, variant, shape and dtype."""
+def main(dtypes):
+    """Every kernel, variant and shape in these dtypes."""
     warnings.simplefilter("ignore")  # NumPy's, about the NaN that we feed it
     torch.manual_seed(0)
     for kernel, variants in VARIANTS.items():
-        for variant, dtype in itertools.product(variants, DTYPES):
+        for variant, dtype in itertools.product(variants, dtypes):
             for shape, special in itertools.product(SHAPES[kernel], (False, True)):
                 if special and min(shape.values()) <= 2:
                     continue  # no room for special values
@@ -105,4 +105,4 @@ def make(problem, name, special):
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

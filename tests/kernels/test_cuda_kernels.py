@@ -3,6 +3,7 @@
 What an emulation cannot show stands in `pipeline/backends/cuda/emulation/fibres.hpp`; no GPU takes part.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pipeline.verify.oracle.tolerance import deviation
 from tests.backends.cuda.cuda_jobs import ROOT, TARGETS, declared_job, emulated
 from tests.backends.triton.triton_jobs import DIMENSIONS, kernel, target
 from tests.kernels.test_cpp_kernels import inputs_of, oracle_of, problem_of
+from tests.selection import slow_unless
 
 NAMES = ("softmax", "matmul", "matmul_bias_gelu")
 VARIANTS = {
@@ -38,6 +40,12 @@ VARIANTS = {
     ],
     "matmul_bias_gelu": [("float32", {}), ("bfloat16", {"GROUP_M": 8})],
 }
+QUICKLY = {
+    "softmax": [VARIANTS["softmax"][0], VARIANTS["softmax"][3]],
+    "matmul": [VARIANTS["matmul"][1]],
+    "matmul_bias_gelu": [VARIANTS["matmul_bias_gelu"][1]],
+}
+"""Both algorithms, 16 and 32 bits, products with and without tensor cores."""
 ROWS = [(1, 1), (5, 2), (3, 7), (7, 17), (2, 1000), (6, 257), (4, 512), (3, 2311), (0, 5), (5, 0)]
 PRODUCTS = [
     *((1, 1, 1), (1, 70, 200), (2, 33, 17), (3, 131, 9), (64, 64, 64), (65, 130, 70), (16, 8, 130)),
@@ -55,7 +63,10 @@ def aligned(values: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("name", "dtype", "changes"),
-    [(name, dtype, changes) for name in NAMES for dtype, changes in VARIANTS[name]],
+    slow_unless(
+        lambda case: case[1:] in QUICKLY[case[0]],
+        [(name, dtype, changes) for name in NAMES for dtype, changes in VARIANTS[name]],
+    ),
     ids=str,
 )
 def test_against_the_reference(tmp_path: Path, name: str, dtype: str, changes: dict):
@@ -109,14 +120,10 @@ def one_at_a_time(name: str) -> list[dict]:
 
 @pytest.mark.parametrize(
     ("name", "hardware"),
-    [
-        *(("softmax", hardware) for hardware in ("a100", "rtx4090", "h200", "b200")),
-        ("matmul", "h200"),
-        *(
-            pytest.param("matmul", hardware, marks=pytest.mark.slow)
-            for hardware in ("a100", "rtx4090", "b200")
-        ),
-    ],
+    slow_unless(
+        ("softmax", "h200").__eq__,
+        itertools.product(("softmax", "matmul"), ("a100", "rtx4090", "h200", "b200")),
+    ),
 )
 def test_every_value_compiles_everywhere(tmp_path: Path, name: str, hardware: str):
     """Without spills, on every architecture; the matrix product of 16-bit elements on tensor cores."""
@@ -140,6 +147,15 @@ def test_float32_compiles_without_tensor_cores(tmp_path: Path, name: str):
     assert isinstance(compiled, Compiled), compiled
     assert compiled.facts.instructions.get("matrix", 0) == 0
     assert compiled.facts.instructions["fma"] > 0
+
+
+def test_sixteen_bits_compile_to_tensor_cores(tmp_path: Path):
+    """The default of the matrix product, which `test_every_value_compiles_everywhere` varies."""
+    compiled = backend("cuda").compile(declared_job("matmul", "h200", "bfloat16"), ROOT, tmp_path)
+    assert isinstance(compiled, Compiled), compiled
+    assert compiled.facts.spills == 0
+    assert compiled.facts.instructions["matrix"] > 0
+    assert compiled.facts.instructions["async_copy"] > 0
 
 
 @pytest.mark.parametrize("hardware", TARGETS)

@@ -3,17 +3,27 @@
 import msgspec
 import pytest
 
+from pipeline.plan.identity import stage_builds
 from pipeline.plan.planner import PlanResult
 from pipeline.plan.spec_files import is_whole
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import AggregateSpec, CompileSpec, GenerateSpec, VerifySpec
 from pipeline.stages.generate import generate
-from tests.plan.project import Project
+from tests.plan.project import Project, read_once
 
 STAGES = ["generate", "compile", "verify", "profile", "aggregate"]
 ONE_CPU = ("workload=small", "hardware=cpu")
 ONE_GPU = ("workload=small", "hardware=h200")
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], dict[str, str]]:
+    """The keys of the small project as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage_builds, "Code", read_once)
+        project = Project(tmp_path_factory.mktemp("untouched") / "project")
+        return {lines: project.keys(*lines) for lines in (ONE_CPU, ONE_GPU)}
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -95,12 +105,16 @@ def test_tasks_that_differ_in_a_name_share_their_work(project: Project) -> None:
     ],
 )
 def test_a_change_reaches_the_stages_that_read_it(
-    project: Project, path: str, old: str, new: str, stages: list[str]
+    project: Project,
+    untouched: dict[tuple[str, ...], dict[str, str]],
+    path: str,
+    old: str,
+    new: str,
+    stages: list[str],
 ) -> None:
     """Each key changes with what its stage reads, and with nothing else."""
-    before = project.keys(*ONE_CPU)
     project.edit(path, old, new)
-    assert changed(before, project.keys(*ONE_CPU)) == stages
+    assert changed(untouched[ONE_CPU], project.keys(*ONE_CPU)) == stages
 
 
 @pytest.mark.parametrize(
@@ -114,12 +128,15 @@ def test_a_change_reaches_the_stages_that_read_it(
     ],
 )
 def test_a_hardware_number_reaches_the_stages_that_read_it(
-    project: Project, old: str, new: str, stages: list[str]
+    project: Project,
+    untouched: dict[tuple[str, ...], dict[str, str]],
+    old: str,
+    new: str,
+    stages: list[str],
 ) -> None:
     """A peak, and a cache that no constraint names, is for the analysis alone; a limit for all."""
-    before = project.keys(*ONE_GPU)
     project.edit("conf/hardware/h200.yaml", old, new)
-    assert changed(before, project.keys(*ONE_GPU)) == stages
+    assert changed(untouched[ONE_GPU], project.keys(*ONE_GPU)) == stages
 
 
 def variants(project: Project, *lines: str) -> set[str]:

@@ -17,6 +17,7 @@ from pipeline.search.strategies.optuna import SamplerName
 from pipeline.search.strategies.successive_halving import SuccessiveHalving
 from pipeline.search.strategy import Budget, identity, shorter
 from tests.search.synthetic import CPP, SIZE, SPACE, WIDE, Judge, easy, fails, play, trial, valley
+from tests.selection import slow_unless
 
 LADDER = Search(
     name="",
@@ -38,6 +39,9 @@ TUNING = (
     *(f"optuna/{sampler}" for sampler in get_args(SamplerName)),
 )
 """Those that write sources propose something else, and have tests of their own."""
+
+
+GP = "optuna/gp"  # fits a Gaussian process for each point: seconds a test
 
 
 @pytest.fixture(params=TUNING)
@@ -78,6 +82,12 @@ def check(name: str, space: Space, judge: Judge, given: Budget) -> list[Point]:
     return points
 
 
+@pytest.fixture(params=slow_unless(lambda each: each != GP, TUNING))
+def quick(request: pytest.FixtureRequest) -> str:
+    """Each that proposes quickly."""
+    return str(request.param)
+
+
 def test_signature(name: str) -> None:
     """One function with the interface's arguments."""
     assert list(inspect.signature(strategy_registry.proposer(name.partition("/")[0])).parameters) == [
@@ -94,10 +104,10 @@ def test_no_budget_is_the_whole_space(name: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "rounds"), [(1, 3), (5, 2), (7, 3), (30, 2), (100, 2)])
-def test_rounds_are_disjoint_and_within_budget(name: str, count: int, rounds: int) -> None:
+def test_rounds_are_disjoint_and_within_budget(quick: str, count: int, rounds: int) -> None:
     """No point twice, no more than allowed, all valid, and no round is left empty while points are left."""
-    points = check(name, SPACE, easy, budget(name, rounds=rounds, variants=count))
-    if name not in (*REPEATING, *PARTIAL):
+    points = check(quick, SPACE, easy, budget(quick, rounds=rounds, variants=count))
+    if quick not in (*REPEATING, *PARTIAL):
         assert len(points) == min(count * rounds, SIZE)
 
 
@@ -107,10 +117,10 @@ def test_the_defaults_come_first(name: str) -> None:
     assert all(identity(point) in {identity(each) for each in first} for point in SPACE.defaults())
 
 
-def test_repeatable(name: str) -> None:
+def test_repeatable(quick: str) -> None:
     """The same arguments give the same points in the same order."""
-    given = budget(name, rounds=3, variants=6)
-    assert play(name, WIDE, valley, given) == play(name, WIDE, valley, given)
+    given = budget(quick, rounds=3, variants=6)
+    assert play(quick, WIDE, valley, given) == play(quick, WIDE, valley, given)
 
 
 def test_only_failures(name: str) -> None:
@@ -119,9 +129,9 @@ def test_only_failures(name: str) -> None:
     assert points
 
 
-def test_some_failures(name: str) -> None:
+def test_some_failures(quick: str) -> None:
     """Points that crash are in the history, and not proposed again."""
-    check(name, WIDE, valley, budget(name, rounds=4, variants=6))
+    check(quick, WIDE, valley, budget(quick, rounds=4, variants=6))
 
 
 def test_nothing_could_be_measured(name: str) -> None:
@@ -154,7 +164,11 @@ def test_an_invalid_default_is_not_proposed(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "learner", ["optuna/tpe", "optuna/nsgaii", "evolution", "basin_hopping", "surrogate", "transfer"]
+    "learner",
+    slow_unless(
+        ("optuna/tpe", "surrogate").__contains__,
+        ["optuna/tpe", "optuna/nsgaii", "evolution", "basin_hopping", "surrogate", "transfer"],
+    ),
 )
 def test_learning_helps(learner: str) -> None:
     """Over some seeds a strategy that learns ends nearer to the best point than random search does."""

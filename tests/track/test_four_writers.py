@@ -31,11 +31,11 @@ def _has_runs(database: Path, count: int = 3) -> bool:
         return False
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_into_sqlite(tmp_path: Path, tracking: Tracking, rounds: int) -> None:
+@pytest.mark.slow
+def test_into_sqlite(tmp_path: Path, tracking: Tracking) -> None:
     """They also make the database; a second time, nothing is added."""
     given = sources(tmp_path, tracking)
-    for _ in range(rounds):
+    for _ in range(2):
         ingest_at_once(given)
         assert_whole(open_store(tracking, tmp_path), given)
 

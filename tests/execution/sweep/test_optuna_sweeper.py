@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import warm_commands
 from tests.paths import ROOT
 
 optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
@@ -38,14 +39,8 @@ def environment(**more: str) -> dict[str, str]:
 
 def sweep(folder: Path, *arguments: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the app to its end."""
-    ended = subprocess.run(
-        command(*OPTUNA, *arguments),
-        cwd=folder,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    ended = warm_commands.run(
+        [str(APP), *OPTUNA, *arguments], cwd=folder, env=environment(**variables), timeout=120
     )
     assert ended.returncode == code, ended.stdout + ended.stderr
     return ended
@@ -132,7 +127,7 @@ def test_goes_on_after_a_kill(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gives", "reason"),
     [
-        ("exception", "ValueError: size does not fit"),
+        pytest.param("exception", "ValueError: size does not fit", marks=pytest.mark.slow),
         ("not_a_number", "the job returned nan"),
     ],
 )
@@ -164,10 +159,8 @@ def test_several_objectives(tmp_path: Path) -> None:
 
 def test_yaml_of_the_published_plugin(tmp_path: Path) -> None:
     """Its keys mean here what they mean there; a study in memory leaves no file."""
-    ended = subprocess.run(
-        command("--multirun", "--config-name=published", "hydra.sweep.dir=out"),
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    arguments = [str(APP), "--multirun", "--config-name=published", "hydra.sweep.dir=out"]
+    ended = warm_commands.run(arguments, cwd=tmp_path, env=environment())
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "study sphere in memory" in ended.stdout
     assert len(calls(tmp_path)) == 6
@@ -190,9 +183,10 @@ def test_yaml_of_the_published_plugin(tmp_path: Path) -> None:
             "error: unknown sampler 'annealing' .known: brute_force, ",
         ),
         (["size=1,2", "hydra/sweeper/sampler=cmaes"], "error: sampler cmaes: expected two or more numbers"),
-        (
+        pytest.param(
             ["y=range(1,4)", "hydra.sweeper.study_name=a", "x=interval(0,1)"],
             "error: study 'a' in artifacts/optuna.db: it was made for x: not searched, now it is interval",
+            marks=pytest.mark.slow,
         ),
         (["y=range(1,4)", "hydra.sweeper.storage=nosuch://x"], "error: Optuna's storage nosuch://x: "),
     ],
@@ -219,7 +213,15 @@ def test_optuna_is_not_installed(tmp_path: Path) -> None:
     """One line says how to get it; Hydra's other sweepers do not miss it."""
     (tmp_path / "optuna.py").write_text("raise ImportError('No module named optuna')")
     path = os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    ended = sweep(tmp_path, "x=interval(0,1)", code=1, PYTHONPATH=path)
+    ended = subprocess.run(
+        command(*OPTUNA, "x=interval(0,1)"),
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
     cause = "Optuna cannot be imported (No module named optuna)"
     assert ended.stderr == f"error: {cause}: python -m pip install 'kernelmill[optuna]'\n"
     basic = subprocess.run(

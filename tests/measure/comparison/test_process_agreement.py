@@ -18,6 +18,7 @@ from pipeline.measure.comparison.process_agreement import (
 )
 from pipeline.records.results.profiled import ConfidenceInterval
 from tests.measure.problems import SETTINGS, settings
+from tests.selection import slow_unless
 
 TRIALS = 200
 
@@ -81,7 +82,7 @@ def test_what_one_process_can_detect() -> None:
     assert detectable([least], [ratio(2, 2, 2)], SETTINGS) == pytest.approx(NEAR)
 
 
-@pytest.mark.parametrize("count", [3, 5])
+@pytest.mark.parametrize("count", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_places_are_in_the_interval(count: int) -> None:
     """95 % intervals hold the truth where processes differ by 4 %; those of one process hold it seldom."""
     generator = np.random.default_rng(count)
@@ -100,7 +101,7 @@ def test_batches_still_count() -> None:
     assert found.low == pytest.approx(1 / found.high)
 
 
-@pytest.mark.parametrize("between", [0.0, 0.01, 0.04])
+@pytest.mark.parametrize("between", slow_unless((0.01).__eq__, [0.0, 0.01, 0.04]))
 def test_equals_are_equal(between: float) -> None:
     """The rule of the preset `standard`: at most one in twenty comparisons of equals is called different."""
     generator = np.random.default_rng(7)

@@ -10,6 +10,7 @@ from pipeline.search.sampling.samplers import Sampler
 from pipeline.search.sampling.study import INTERRUPTED, JOB, REASON, REPEATS, Failed, MeasuredPoint
 from pipeline.search.sampling.study_storage import shown
 from tests.search.sampling.toy import COUNTED, NUMBERS, opened, quadratic, run
+from tests.selection import slow_unless
 
 optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 
@@ -89,7 +90,12 @@ def test_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 # Not gp: once it is at the optimum, it asks for nothing else, resumed or not.
-@pytest.mark.parametrize("sampler", ["random", "tpe", "grid", "qmc", "cmaes", "nsgaii", "brute_force"])
+@pytest.mark.parametrize(
+    "sampler",
+    slow_unless(
+        ("tpe", "cmaes").__contains__, ["random", "tpe", "grid", "qmc", "cmaes", "nsgaii", "brute_force"]
+    ),
+)
 def test_resumed_sampler_asks_for_other_points(tmp_path: Path, sampler: str) -> None:
     """With a seed, a resumed search does not begin its sequence again: hardly a trial is a repeat."""
     space = Space(parameters=(Steps(name="x", first=0, count=60), Steps(name="y", first=0, count=60)))

@@ -67,6 +67,7 @@ def test_kernels_of_an_absent_device() -> None:
     assert "def launch(*, x, weight, y, **unused):" in text
 
 
+@pytest.mark.slow
 def test_a_reference_that_cannot_be_traced() -> None:
     """What torch says is the reason; nothing is raised."""
     assert "torch.compile: AttributeError" in (captured("kernels.rms_norm.reference:nothing").problem or "")
