@@ -1,15 +1,12 @@
-"""What torch.compile generates for the reference, as a variant. In: the task. Out: a source, or why not.
+"""What torch.compile generates for the reference, as a variant: C++ for the CPU, Triton for a CUDA target.
 
-The declared default comes first: it shows what Inductor's code gains or loses. For the CPU it is C++, for a
-CUDA target Triton code, whether or not the device is here.
+The declared default comes first, so that the gain of Inductor's code is visible. The GPU need not be present.
 """
 
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import TypeVar
 
-from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
@@ -20,18 +17,16 @@ from pipeline.records.search.written_source import Author, Proposal, Unfit, Writ
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies.candidates import default_points
 from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop
-from pipeline.search.torch_inductor import gpu_capture
-from pipeline.search.torch_inductor.cpp_source import CannotWrap, Macros, wrap
-from pipeline.search.torch_inductor.cpu_capture import Capture, CpuCaptureRequest
+from pipeline.search.torch_inductor.capture import CaptureRequest
+from pipeline.search.torch_inductor.cpp_source import wrap_cpp
+from pipeline.search.torch_inductor.generated_code import CannotWrap, GeneratedCode
+from pipeline.search.torch_inductor.inductor_internals import require_supported
 from pipeline.search.torch_inductor.triton_source import wrap_triton
 
 BACKENDS: dict[str, str] = {"cpu": "cpp", "cuda": "triton"}
 """Kind of device -> backend whose source the generated one replaces."""
-CAPTURE, CAPTURE_GPU = (
-    "pipeline.search.torch_inductor.cpu_capture",
-    "pipeline.search.torch_inductor.gpu_capture",
-)
-Answer = TypeVar("Answer", bound=Record)
+CAPTURE = "pipeline.search.torch_inductor.capture"
+NO_REFERENCE = "the reference of a backward kernel is differentiated: it is not compiled"
 
 
 class InductorSettings(Record, frozen=True, kw_only=True):
@@ -50,12 +45,12 @@ def propose(
     budget: Budget,
     workshop: Workshop,
 ) -> list[Proposal | Unfit]:
-    """The defaults, and Inductor's source in the place of an implementation's; all in the first round.
+    """The default, and Inductor's source in place of the implementation's; both in the first round.
 
     Raises
     ------
     ToolchainError
-        The process that compiles the reference ended without an answer.
+        This version of torch is not supported, or the process that compiles the reference crashed.
     """
     if budget.round > 0:
         return []
@@ -77,61 +72,40 @@ def propose(
 def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: Workshop) -> Proposal | Unfit:
     spec = workshop.spec
     if spec.reference is None or spec.target is None:
-        return _unfit("", "the reference of a backward kernel is differentiated: it is not compiled", name)
-    if spec.target.kind != "cpu":
-        return _for_gpu(name, points, spec, spec.target)
-    found = _captured(CAPTURE, CpuCaptureRequest(reference=spec.reference, problem=spec.problem), Capture)
+        return _unfit("", NO_REFERENCE, name)
+    found = _captured(CaptureRequest(reference=spec.reference, problem=spec.problem, target=spec.target))
     version = found.version or "unknown"
     if found.problem is not None:
         return _unfit(version, found.problem, name)
-    if len(found.code) != 1:
-        return _unfit(version, f"torch.compile splits the reference into {len(found.code)} graphs", name)
-    macros = Macros(capability=found.capability, version=version)
+    if len(found.modules) != 1:
+        return _unfit(version, f"torch.compile splits the reference into {len(found.modules)} graphs", name)
+    wrap = wrap_cpp if spec.target.kind == "cpu" else wrap_triton
     try:
-        text = wrap(found.code[0], spec.problem, spec.implementations[name].entry, macros)
+        text = wrap(found, spec.problem, spec.implementations[name].entry)
     except CannotWrap as error:
         return _unfit(version, str(error), name)
     source = WrittenSource(text=text, author=_author(version))
     return Proposal(implementation=name, tunables=points[name], source=source)
 
 
-def _for_gpu(
-    name: str, points: dict[str, dict[str, TunableValue]], spec: GenerateSpec, target: Target
-) -> Proposal | Unfit:
-    """The same, in Triton."""
-    assert spec.reference is not None
-    request = gpu_capture.GpuCaptureRequest(reference=spec.reference, problem=spec.problem, target=target)
-    found = _captured(CAPTURE_GPU, request, gpu_capture.Captured)
-    version = found.version or "unknown"
-    if found.problem is not None:
-        return _unfit(version, found.problem, name)
-    if len(found.modules) != 1:
-        return _unfit(version, f"torch.compile splits the reference into {len(found.modules)} graphs", name)
-    try:
-        text = wrap_triton(found, spec.problem, spec.implementations[name].entry)
-    except CannotWrap as error:
-        return _unfit(version, str(error), name)
-    return Proposal(
-        implementation=name, tunables=points[name], source=WrittenSource(text=text, author=_author(version))
-    )
-
-
 def _without_a_place(spec: GenerateSpec, backend: str | None) -> str:
     if spec.target is None:
-        return "the reference of a backward kernel is differentiated: it is not compiled"
+        return NO_REFERENCE
     if backend is None:
         return f"its code for {spec.target.kind} is not taken: expected one of {', '.join(BACKENDS)}"
     return f"its code takes the place of a {backend} source: this task has none"
 
 
-def _captured(module: str, request: Record, kind: type[Answer]) -> Answer:
+def _captured(request: CaptureRequest) -> GeneratedCode:
     """In a process of its own: Inductor starts threads, keeps caches, and takes seconds to import."""
-    command = [sys.executable, "-m", module]
+    if request.target.kind != "cpu":
+        require_supported()
+    command = [sys.executable, "-m", CAPTURE]
     ended = subprocess.run(command, input=to_json(request), capture_output=True, check=False, timeout=SECONDS)
     if ended.returncode != 0:
         last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise ToolchainError(f"torch.compile of the reference: {' '.join(last) or 'it ended silently'}")
-    return from_json(ended.stdout, kind)
+    return from_json(ended.stdout, GeneratedCode)
 
 
 def _author(version: str) -> Author:

@@ -1,1 +1,1 @@
-"""What torch.compile generates for a reference, as one source; captured in processes of their own."""
+"""Capture what `torch.compile` generates for a reference, and make a source of its own from it."""

@@ -1,8 +1,7 @@
-"""From what Inductor generated to one C++ source. In: its Python module, the problem. Out: a text.
+"""Turn the C++ kernels that Inductor generated, with their Python wrapper, into one C++ source.
 
-Inductor writes kernels in C++, and a Python function that allocates buffers and calls them in turn. That
-function becomes the entry. What it cannot be without (an operator of a library, a view with a layout of its
-own) is told instead.
+The wrapper becomes the entry point. Calls of libraries and views with a layout of their own cannot be part of
+it: CannotWrap names them.
 """
 
 import ast
@@ -10,18 +9,20 @@ from collections.abc import Iterator
 
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
+from pipeline.search.torch_inductor.generated_code import (
+    C_TYPES,
+    CannotWrap,
+    GeneratedCode,
+    buffer_dtype,
+    refuse_libraries,
+    require_contiguous,
+    returned_buffers,
+    unsupported_step,
+    wrapper_function,
+)
 
 HEADER = "#include <torch/csrc/inductor/cpp_prefix.h>"
-_C_TYPES = {
-    "float32": "float", "float64": "double", "bfloat16": "at::BFloat16", "float16": "at::Half",
-    "int64": "std::int64_t", "int32": "std::int32_t", "int8": "std::int8_t", "uint8": "std::uint8_t",
-    "bool": "bool",
-}  # fmt: skip
 _ALIGNMENT = 64  # bytes, as torch's own buffers
-
-
-class CannotWrap(Exception):
-    """The generated code is no kernel of its own; the text says why."""
 
 
 class _Kernel(Record, frozen=True, kw_only=True):
@@ -29,35 +30,29 @@ class _Kernel(Record, frozen=True, kw_only=True):
     code: str
 
 
-class Macros(Record, frozen=True, kw_only=True):
-    """What the text says of its making."""
-
-    capability: str
-    version: str
-
-
-def wrap(module: str, problem: Problem, entry: str, macros: Macros) -> str:
-    """One self-contained source.
+def wrap_cpp(found: GeneratedCode, problem: Problem, entry: str) -> str:
+    """One self-contained source from the code of one graph.
 
     Raises
     ------
     CannotWrap
-        It calls a library, or its result is not laid out as the problem wants it.
+        The code calls a library, or lays its result out in another way than the problem.
     """
+    (module,) = found.modules
     tree = ast.parse(module)
     kernels = dict(_kernels(tree))
-    statements = function_named(tree, "call").body
+    statements = wrapper_function(tree, "call").body
     for statement in statements:
         refuse_libraries(statement)
-    body = _Body(problem, kernels, results(statements, problem), _shapes(tree))
-    lines = [line for statement in statements for line in body.line(statement)]
+    entry_point = _EntryPoint(problem, kernels, returned_buffers(statements, problem), _shapes(tree))
+    lines = [line for statement in statements for line in entry_point.line(statement)]
     parts = [
-        f"// What torch.compile (torch {macros.version}) generates for the reference, with symbolic sizes.",
-        "// Its kernels are as they were; the entry does what Inductor's Python wrapper does.",
+        f"// What torch.compile (torch {found.version}) generates for the reference, with symbolic sizes.",
+        "// The kernels are unchanged; the entry point does what Inductor's Python wrapper does.",
         "#define TORCH_INDUCTOR_CPP_WRAPPER",
         "#define STANDALONE_TORCH_HEADER",
         "#define C10_USING_CUSTOM_GENERATED_MACROS",
-        *([f"#define {macros.capability}"] if macros.capability else []),
+        *([f"#define {found.capability}"] if found.capability else []),
         HEADER,
         "",
         "#include <cstdint>",
@@ -86,20 +81,10 @@ def _kernels(tree: ast.Module) -> Iterator[tuple[str, _Kernel]]:
                 yield name, _Kernel(types=tuple(ast.literal_eval(types)), code=code)
 
 
-def function_named(tree: ast.Module, name: str) -> ast.FunctionDef:
-    """Of a generated module, at any depth; raises CannotWrap where there is none."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return node
-    raise CannotWrap(
-        f"torch.compile generated no function `{name}`: a version of torch that is not known here"
-    )
-
-
 def _shapes(tree: ast.Module) -> dict[str, tuple[int, ...]]:
-    """Argument -> shape that it had: arguments come in the order in which the graph uses them."""
+    """Argument -> its shape in the workload; arguments are in the order in which the graph uses them."""
     found: dict[str, tuple[int, ...]] = {}
-    for node in function_named(tree, "get_args").body:
+    for node in wrapper_function(tree, "get_args").body:
         match node:
             case ast.Assign(targets=[ast.Name(name)], value=ast.Call(args=[ast.Tuple() as shape, *_])):
                 found[name] = tuple(ast.literal_eval(shape))
@@ -107,19 +92,19 @@ def _shapes(tree: ast.Module) -> dict[str, tuple[int, ...]]:
 
 
 def _renamed(name: str, code: str) -> str:
-    """Every kernel is called `kernel` in a file of its own; here each has a name."""
+    """Inductor calls every kernel `kernel`; in one file each needs its own name."""
     text = code.replace(HEADER, "").strip()
     for head in ('extern "C"  void  kernel(', 'extern "C" void kernel('):
         if head in text:
             return f"static {text.replace(head, f'void {name}(', 1).strip()}\n"
-    raise CannotWrap(f"{name}: its C++ does not begin as this version of torch writes it")
+    raise CannotWrap(f"{name}: its C++ starts in another way: this version of torch is not supported")
 
 
 def _parameters(problem: Problem) -> Iterator[str]:
     for role in ("input", "output"):
         for name in problem.names(role):
             const = "const " if role == "input" else ""
-            yield f"{const}{_C_TYPES[problem.tensors[name].dtype]}* {name}"
+            yield f"{const}{C_TYPES[problem.tensors[name].dtype]}* {name}"
     yield from (f"std::int64_t {name}" for name in problem.dimensions)
     names = (*problem.names("input"), *problem.names("output"))
     yield from (f"std::int64_t {_stride(name)}" for name in names if _strided(problem, name))
@@ -134,7 +119,7 @@ def _stride(name: str) -> str:
     return f"stride_of_{name}"
 
 
-class _Body:
+class _EntryPoint:
     """The statements of the Python wrapper as lines of C++."""
 
     def __init__(
@@ -158,7 +143,7 @@ class _Body:
             case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name("args"), attr="clear"))):
                 return
             case ast.Assign(targets=[ast.Name()], value=ast.Name(argument)) if argument.startswith("arg"):
-                return  # a size: what it is called in our ABI is seen where it is the size of a tensor
+                return  # a size: it is named in `_input`, as the size of a tensor
             case ast.Expr(
                 ast.Call(func=ast.Name("assert_size_stride"), args=[ast.Name(name), size, stride, *_])
             ):
@@ -174,11 +159,10 @@ class _Body:
             case ast.Return():
                 return
             case _:
-                text = ast.unparse(statement).splitlines()[0]
-                raise CannotWrap(f"torch.compile generated a step that is no kernel: {text}")
+                raise unsupported_step(statement)
 
     def _input(self, name: str, size: ast.expr, stride: ast.expr) -> Iterator[str]:
-        """Which tensor it is, and what its symbols are called in our ABI."""
+        """Find the tensor by its shape, and give its symbols the values of our ABI."""
         shape = self._shapes.get(name)
         tensor = next((each for each in self._left if self._problem.shape(each) == shape), None)
         if tensor is None or not (isinstance(size, ast.Tuple) and isinstance(stride, ast.Tuple)):
@@ -191,14 +175,14 @@ class _Body:
             yield from self._symbol(stride.elts[-2], _stride(tensor))
         yield f"auto* {name} = {tensor};"
 
-    def _symbol(self, symbol: ast.expr, ours: str) -> Iterator[str]:
+    def _symbol(self, symbol: ast.expr, value: str) -> Iterator[str]:
         if isinstance(symbol, ast.Name) and symbol.id not in self._known:
             self._known.add(symbol.id)
-            yield f"const std::int64_t {symbol.id} = {ours};"
+            yield f"const std::int64_t {symbol.id} = {value};"
 
     def _buffer(self, name: str, made: ast.Call) -> Iterator[str]:
-        """Made anew in each call, as torch's are; one that is returned is the output's own memory."""
-        dtype = dtype_of(made)
+        """Allocated in each call, as torch does; a buffer that is returned is the memory of the output."""
+        dtype = buffer_dtype(made)
         output = self._outputs.get(name)
         if output is not None:
             require_contiguous(name, made)
@@ -207,10 +191,10 @@ class _Body:
             yield f"auto* {name} = {output};"
             return
         yield f"const std::unique_ptr<void, decltype(&std::free)> memory_of_{name}("
-        size = f"{_count(made)} * sizeof({_C_TYPES[dtype]})"
+        size = f"{_count(made)} * sizeof({C_TYPES[dtype]})"
         yield f"    std::aligned_alloc({_ALIGNMENT}, {size}), &std::free);"
         yield f"if (!memory_of_{name}) return 1;"
-        yield f"auto* {name} = static_cast<{_C_TYPES[dtype]}*>(memory_of_{name}.get());"
+        yield f"auto* {name} = static_cast<{C_TYPES[dtype]}*>(memory_of_{name}.get());"
 
     def _arguments(self, kernel: _Kernel, arguments: list[ast.expr]) -> Iterator[str]:
         for kind, argument in zip(kernel.types, arguments, strict=True):
@@ -222,62 +206,16 @@ class _Body:
                 yield _formula(argument)
 
 
-def results(statements: list[ast.stmt], problem: Problem) -> dict[str, str]:
-    """Buffer -> the output that it is returned as; a buffer may be used again under another name."""
-    last = statements[-1]
-    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Tuple)):
-        raise CannotWrap("torch.compile generated a function that does not end with its results")
-    renamed = {
-        target.id: statement.value.id
-        for statement in statements
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
-    outputs = problem.names("output")
-    if len(outputs) != len(last.value.elts):
-        raise CannotWrap(f"torch.compile returns {len(last.value.elts)} values, expected {len(outputs)}")
-    found: dict[str, str] = {}
-    for value, output in zip(last.value.elts, outputs, strict=True):
-        if not isinstance(value, ast.Name):
-            raise CannotWrap(f"torch.compile returns {ast.unparse(value)}, which is no buffer of its own")
-        name = value.id
-        while name in renamed:
-            name = renamed[name]
-        found[name] = output
-    return found
-
-
 def _count(made: ast.Call) -> str:
-    """Elements, rounded up so that the bytes are a multiple of the alignment, and never none."""
+    """Number of elements, at least 1, rounded up so that the bytes are a multiple of the alignment."""
     sizes = made.args[0]
     assert isinstance(sizes, ast.Tuple)
     product = " * ".join(_formula(each) for each in sizes.elts) or "1"
     return f"({product} / {_ALIGNMENT} + 1) * {_ALIGNMENT}"
 
 
-def dtype_of(made: ast.Call) -> str:
-    """Of a buffer that the wrapper makes; raises CannotWrap where no tensor of ours has that type."""
-    dtype = made.args[2]
-    if isinstance(dtype, ast.Attribute) and dtype.attr in _C_TYPES:
-        return dtype.attr
-    raise CannotWrap(f"a buffer of the type {ast.unparse(dtype)}")
-
-
-def require_contiguous(name: str, made: ast.Call) -> None:
-    """Raise CannotWrap where a buffer that the wrapper makes has rows apart, or another order."""
-    sizes, strides = made.args[0], made.args[1]
-    assert isinstance(sizes, ast.Tuple)
-    assert isinstance(strides, ast.Tuple)
-    product = "1"
-    for size, stride in zip(reversed(sizes.elts), reversed(strides.elts), strict=True):
-        if ast.unparse(stride) != product and ast.unparse(size) != "1":
-            raise CannotWrap(f"torch.compile lays its result {name} out as {ast.unparse(strides)}")
-        product = ast.unparse(size) if product == "1" else f"{ast.unparse(size)} * {product}"
-
-
 def _formula(expression: ast.expr) -> str:
-    """Sizes are sums and products of symbols."""
+    """A size: a sum or product of symbols and numbers."""
     match expression:
         case ast.Name(name):
             return name
@@ -287,10 +225,3 @@ def _formula(expression: ast.expr) -> str:
             sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/"}[type(operator)]
             return f"({_formula(left)} {sign} {_formula(right)})"
     raise CannotWrap(f"a size that is {ast.unparse(expression)}")
-
-
-def refuse_libraries(statement: ast.stmt) -> None:
-    """Raise CannotWrap where a statement calls an operator that is not generated."""
-    text = ast.unparse(statement).splitlines()[0]
-    if any(library in text for library in ("extern_kernels.", "torch.ops.", "aten.")):
-        raise CannotWrap(f"torch.compile turns a part of it into a call of a library: {text}")

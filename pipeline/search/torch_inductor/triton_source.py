@@ -1,70 +1,71 @@
-"""From what Inductor generated for a GPU to one Triton source. In: its kernels and wrapper. Out: a text.
+"""Turn the Triton kernels that Inductor generated, with their Python wrapper, into one Triton source.
 
-Its kernels are taken as they are. Its Python wrapper, which allocates buffers and launches the kernels in
-turn, becomes the entry; what is no kernel (an operator of a library) is told instead.
+The kernels are unchanged, the wrapper becomes the entry point. Calls of libraries and views cannot be part of
+it: CannotWrap names them.
 """
 
 import ast
 from collections.abc import Iterator, Sequence
 
 from pipeline.records.planning.problem import Problem
-from pipeline.search.torch_inductor.cpp_source import (
+from pipeline.search.torch_inductor.generated_code import (
     CannotWrap,
-    dtype_of,
-    function_named,
+    GeneratedCode,
+    TritonKernel,
+    buffer_dtype,
     refuse_libraries,
     require_contiguous,
-    results,
+    returned_buffers,
+    unsupported_step,
+    wrapper_function,
 )
-from pipeline.search.torch_inductor.gpu_capture import Captured, CapturedKernel
+from pipeline.search.torch_inductor.inductor_internals import KERNEL_IMPORTS
 
 _HEAD = '''"""What torch.compile (torch {version}) generates for the reference, with symbolic sizes.
 
-Its kernels are as they were; the entry does what Inductor's Python wrapper does. Each kernel has the first
-configuration that Inductor would try ({configurations}), unchanged by what it would measure on a device.
+The kernels are unchanged; the entry point does what Inductor's Python wrapper does. Each kernel has the first
+of the configurations that Inductor would time on a device ({configurations}).
 """
 
 import torch
 import triton
 import triton.language as tl
-from torch._inductor.runtime import triton_helpers
-from torch._inductor.runtime.triton_helpers import libdevice
-from torch._inductor.runtime.triton_helpers import math as tl_math
-'''
+{imports}'''
 _IGNORED = ("clear", "set_device")
-"""Calls of the wrapper that our entry has no use for."""
+"""Methods that the wrapper calls and the entry point does not need."""
 
 
-def wrap_triton(found: Captured, problem: Problem, entry: str) -> str:
-    """One self-contained source.
+def wrap_triton(found: GeneratedCode, problem: Problem, entry: str) -> str:
+    """One self-contained source from the code of one graph.
 
     Raises
     ------
     CannotWrap
-        It calls a library, or its result is not laid out as the problem wants it.
+        The code calls a library, or lays its result out in another way than the problem.
     """
     (module,) = found.modules
-    statements = list(_flat(function_named(ast.parse(module), "call").body))
+    statements = list(_flat(wrapper_function(ast.parse(module), "call").body))
     for statement in statements:
         refuse_libraries(statement)
     if not found.kernels:
         raise CannotWrap("torch.compile generated no Triton kernel")
-    body = _Body(problem, tuple(kernel.name for kernel in found.kernels), results(statements, problem))
-    lines = [line for statement in statements for line in body.line(statement)]
+    names = tuple(kernel.name for kernel in found.kernels)
+    entry_point = _EntryPoint(problem, names, returned_buffers(statements, problem))
+    lines = [line for statement in statements for line in entry_point.line(statement)]
     tried = ", ".join(f"{kernel.name}: {kernel.configurations}" for kernel in found.kernels)
-    names = (*problem.names("input"), *problem.names("output"))
+    tensors = (*problem.names("input"), *problem.names("output"))
     parts = [
-        _HEAD.format(version=found.version, configurations=tried),
+        _HEAD.format(version=found.version, configurations=tried, imports=KERNEL_IMPORTS),
         *(part for kernel in found.kernels for part in (kernel.text, *_launch(kernel))),
         "",
-        f"def {entry}(*, {', '.join(names)}, **unused):",
+        f"def {entry}(*, {', '.join(tensors)}, **unused):",
         *(f"    {line}" for line in lines),
     ]
     return "\n".join(parts) + "\n"
 
 
 def _flat(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Without the device's guard, which Triton's own launch sees to."""
+    """Without the guard of the device: Triton's launch selects it."""
     for statement in statements:
         if isinstance(statement, ast.With):
             yield from _flat(statement.body)
@@ -72,7 +73,7 @@ def _flat(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield statement
 
 
-def _launch(kernel: CapturedKernel) -> Iterator[str]:
+def _launch(kernel: TritonKernel) -> Iterator[str]:
     """A function that launches one kernel on the grid that Inductor's own launcher computes."""
     options = ", ".join(f"{name}={value}" for name, value in kernel.options.items())
     yield ""
@@ -85,8 +86,8 @@ def _launch(kernel: CapturedKernel) -> Iterator[str]:
     yield ""
 
 
-class _Body:
-    """The statements of the wrapper as lines of the entry."""
+class _EntryPoint:
+    """The statements of the wrapper as lines of the entry point."""
 
     def __init__(self, problem: Problem, kernels: tuple[str, ...], outputs: dict[str, str]) -> None:
         self._problem = problem
@@ -110,13 +111,12 @@ class _Body:
             case ast.Expr(ast.Call(func=ast.Name("assert_size_stride"))) | ast.Delete() | ast.Return():
                 return
             case ast.Assign(value=ast.Call(func=ast.Name("copy_if_misaligned" | "get_raw_stream"))):
-                return  # the launch itself looks at the alignment of what it gets
+                return  # the launch checks the alignment of its arguments
             case _:
-                text = ast.unparse(statement).splitlines()[0]
-                raise CannotWrap(f"torch.compile generated a step that is no kernel: {text}")
+                raise unsupported_step(statement)
 
     def _inputs(self, arguments: list[ast.expr]) -> Iterator[str]:
-        """In the order in which they were given."""
+        """The inputs in their order."""
         names = self._problem.names("input")
         if len(names) != len(arguments):
             raise CannotWrap(f"torch.compile takes {len(arguments)} arguments, expected {len(names)}")
@@ -124,8 +124,8 @@ class _Body:
             yield f"{ast.unparse(argument)} = {name}"
 
     def _buffer(self, name: str, made: ast.Call) -> str:
-        """Made anew in each call, as torch's are; one that is returned is the output's own memory."""
-        dtype, output = dtype_of(made), self._outputs.get(name)
+        """Allocated in each call, as torch does; a buffer that is returned is the memory of the output."""
+        dtype, output = buffer_dtype(made), self._outputs.get(name)
         if output is None:
             like = self._problem.names("input")[0]
             size, stride = ast.unparse(made.args[0]), ast.unparse(made.args[1])
@@ -135,7 +135,7 @@ class _Body:
         require_contiguous(name, made)
         declared = self._problem.tensors[output]
         if declared.layout == "row_strided":
-            raise CannotWrap(f"torch.compile's results have no rows apart, {output} may have")
+            raise CannotWrap(f"torch.compile's results are contiguous, the rows of {output} may be strided")
         if declared.dtype != dtype:
             raise CannotWrap(f"torch.compile's result is {dtype}, {output} is another type")
         return f"{name} = {output}"
@@ -150,7 +150,7 @@ class _Body:
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """A name, a number, a sum or a product of such, or what a tensor says of its size and strides."""
+    """A name, a number, a sum or a product of them, or the size or stride of a tensor."""
     match value:
         case ast.Name() | ast.Constant(value=int()):
             return True

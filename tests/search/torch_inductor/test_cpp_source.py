@@ -4,7 +4,8 @@ import pytest
 
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
-from pipeline.search.torch_inductor.cpp_source import CannotWrap, Macros, wrap
+from pipeline.search.torch_inductor.cpp_source import wrap_cpp
+from pipeline.search.torch_inductor.generated_code import CannotWrap, GeneratedCode
 
 PROBLEM = Problem(
     kernel="double",
@@ -18,7 +19,6 @@ PROBLEM = Problem(
     attributes={},
     element="float32",
 )
-MACROS = Macros(capability="CPU_CAPABILITY_AVX2", version="2.0")
 MODULE = """
 cpp_fused_0 = async_compile.cpp_pybinding(['const float*', 'float*', 'const int64_t'], r'''
 #include <torch/csrc/inductor/cpp_prefix.h>
@@ -53,9 +53,14 @@ def get_args():
 """
 
 
+def generated(module: str) -> GeneratedCode:
+    """The code of one graph."""
+    return GeneratedCode(modules=(module,), capability="CPU_CAPABILITY_AVX2", version="2.0")
+
+
 def test_the_wrapper_becomes_the_entry() -> None:
     """Arguments in the order of our ABI, symbols by their tensors, the result in the output's memory."""
-    text = wrap(MODULE, PROBLEM, "double_it", MACROS)
+    text = wrap_cpp(generated(MODULE), PROBLEM, "double_it")
     head = (
         'extern "C" int double_it(const float* x, const float* w, float* y, std::int64_t rows,'
         " std::int64_t cols, std::int64_t stride_of_x, double eps) {"
@@ -98,5 +103,5 @@ def test_what_is_no_kernel_is_told(before: str, after: str, reason: str) -> None
     """A library call, a view, another layout: each with its reason."""
     assert before in MODULE
     with pytest.raises(CannotWrap) as caught:
-        wrap(MODULE.replace(before, after), PROBLEM, "double_it", MACROS)
+        wrap_cpp(generated(MODULE.replace(before, after)), PROBLEM, "double_it")
     assert reason in str(caught.value)

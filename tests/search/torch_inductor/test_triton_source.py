@@ -7,8 +7,7 @@ import pytest
 
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
-from pipeline.search.torch_inductor.cpp_source import CannotWrap
-from pipeline.search.torch_inductor.gpu_capture import Captured, CapturedKernel
+from pipeline.search.torch_inductor.generated_code import CannotWrap, GeneratedCode, TritonKernel
 from pipeline.search.torch_inductor.triton_source import wrap_triton
 
 PROBLEM = Problem(
@@ -23,7 +22,7 @@ PROBLEM = Problem(
     attributes={},
     element="float16",
 )
-KERNEL = CapturedKernel(
+KERNEL = TritonKernel(
     name="triton_poi_0",
     text="@triton.jit\ndef triton_poi_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):\n    pass",
     parameters=("in_ptr0", "out_ptr0", "xnumel"),
@@ -56,7 +55,7 @@ class Runner:
             buf2 = buf1; del buf1  # reuse
         return (buf2, )
 """
-FOUND = Captured(modules=(MODULE,), kernels=(KERNEL,), version="2.0")
+FOUND = GeneratedCode(modules=(MODULE,), kernels=(KERNEL,), version="2.0")
 
 
 def test_the_wrapper_becomes_the_entry() -> None:
@@ -121,5 +120,5 @@ def test_results_with_rows_apart() -> None:
     """Inductor's are contiguous: an output that may have padded rows is refused."""
     padded = msgspec.structs.replace(PROBLEM.tensors["y"], layout="row_strided")
     problem = msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"y": padded})
-    with pytest.raises(CannotWrap, match="results have no rows apart, y may have"):
+    with pytest.raises(CannotWrap, match="results are contiguous"):
         wrap_triton(FOUND, problem, "launch")

@@ -1,108 +1,105 @@
-"""Runs in a process of its own: what torch.compile generates for a GPU that need not be here.
+"""The private interfaces of torch that code for an absent GPU needs, and the versions that they are known in.
 
-In: a request as JSON on stdin. Out: a Captured as JSON on stdout. Inductor asks torch.cuda for the device's
-properties and for little else before it has written its Triton code, so in this process torch.cuda answers
-with the target's declared limits, tensors are fake ones (no memory), and Inductor is stopped when the code is
-written. Sizes and strides of rows are symbols, as in `inductor_capture`; the workload's are the hints by
-which Inductor chooses block sizes.
+No documented interface generates code for a GPU that is not present. Inductor asks `torch.cuda` for the
+device's properties, and for little else, before its Triton code is written. So in a process of its own
+`torch.cuda` answers with the target's declared limits, the inputs are fake tensors without memory, and
+Inductor is stopped when the code is written. Sizes and strides of rows are symbols; those of the workload are
+the hints that Inductor chooses block sizes by.
 
-    python -m pipeline.search.torch_inductor.gpu_capture < REQUEST.json
+Everything private is in this module; nothing is imported from torch until it is used.
 """
 
 import ast
 import contextlib
 import functools
-import importlib
+import importlib.metadata
 import importlib.util
-import sys
 import tempfile
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.records.configuration.hardware import Target
+from pipeline.records.errors import ToolchainError
 from pipeline.records.planning.problem import Problem
-from pipeline.records.record import Record, from_json, to_json
-from pipeline.search.torch_inductor.cpu_capture import PADDING
+from pipeline.search.torch_inductor.generated_code import GeneratedCode, TritonKernel, failed
 
 if TYPE_CHECKING:
     import torch
 
-
-class GpuCaptureRequest(Record, frozen=True, kw_only=True):
-    """What is compiled, and for which device."""
-
-    reference: str
-    problem: Problem
-    target: Target
-
-
-class CapturedKernel(Record, frozen=True, kw_only=True):
-    """One Triton kernel, and how Inductor launches it."""
-
-    name: str
-    text: str
-    """Its function."""
-    parameters: tuple[str, ...]
-    """Those that a call passes; block sizes are not among them."""
-    options: dict[str, int]
-    """Block sizes, `num_warps` and `num_stages` of the first configuration that Inductor would try."""
-    configurations: int
-    """How many it would try on a device."""
-    before: tuple[str, ...]
-    """Statements that the grid needs."""
-    grid: tuple[str, ...]
-    """Formulas over the parameters."""
+SUPPORTED = ("2.11", "2.12", "2.13")
+"""Versions of torch whose private interfaces this module knows."""
+KERNEL_IMPORTS = """from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.triton_helpers import libdevice
+from torch._inductor.runtime.triton_helpers import math as tl_math
+"""
+"""What Inductor's kernels call; a source that contains them needs it, too."""
 
 
-class Captured(Record, frozen=True, kw_only=True):
-    """What came of it."""
+def require_supported(version: str | None = None) -> None:
+    """Check the version of torch, by default the installed one; torch is not imported.
 
-    modules: tuple[str, ...] = ()
-    """One Python module of Inductor's for each graph."""
-    kernels: tuple[CapturedKernel, ...] = ()
-    version: str = ""
-    """Of torch."""
-    problem: str | None = None
-    """Why there is none."""
+    Raises
+    ------
+    ToolchainError
+        It is none of those whose private interfaces are known.
+    """
+    found = version or importlib.metadata.version("torch")
+    if ".".join(found.split(".")[:2]) not in SUPPORTED:
+        raise ToolchainError(
+            f"search=inductor for a GPU: got torch {found}, expected {SUPPORTED[0]} to {SUPPORTED[-1]}, whose"
+            f" private interfaces it uses; run pip install 'torch=={SUPPORTED[-1]}.*', or choose hardware=cpu"
+        )
+
+
+def capture_gpu(
+    reference: Callable[[], Callable[..., Any]],
+    problem: Problem,
+    target: Target,
+    *,
+    padding: int,
+    folder: Path,
+) -> GeneratedCode:
+    """Trace the reference and generate Triton code; an error of torch is the answer.
+
+    Raises
+    ------
+    ToolchainError
+        As `require_supported`.
+    """
+    require_supported()
+    _present_target(target)
+    import torch
+
+    version = str(torch.__version__)
+    modules: list[str] = []
+    try:
+        _stop_when_written(modules)
+        _compile(reference(), _inputs(problem, padding))
+    except Exception as error:
+        if not modules:
+            return failed("torch.compile", error, version)
+    try:
+        kernels = tuple(kernel for module in modules for kernel in _kernels(module, folder))
+    except Exception as error:
+        return failed("torch.compile's launch of its kernels", error, version)
+    return GeneratedCode(modules=tuple(modules), kernels=kernels, version=version)
 
 
 class _Written(Exception):
-    """The code is there: nothing is to be loaded or run."""
+    """The code is written: nothing is to be loaded or run."""
 
 
-def capture(request: GpuCaptureRequest) -> Captured:
-    """Trace and generate; whatever torch raises is the answer."""
-    _pretend(request.target)
-    import torch
-
-    modules: list[str] = []
-    try:
-        _generate(request, modules)
-    except Exception as error:
-        if not modules:
-            line = " ".join(str(error).split())
-            return Captured(problem=f"torch.compile: {type(error).__name__}: {line[:300]}")
-    version = str(torch.__version__)
-    try:
-        kernels = tuple(kernel for module in modules for kernel in _kernels(module))
-    except Exception as error:
-        line = " ".join(str(error).split())
-        reason = f"torch.compile's launch of its kernels: {type(error).__name__}: {line[:300]}"
-        return Captured(problem=reason, version=version)
-    return Captured(modules=tuple(modules), kernels=kernels, version=version)
-
-
-def _pretend(target: Target) -> None:
-    """torch.cuda answers for the target; before Dynamo is imported, which keeps some of these functions."""
+def _present_target(target: Target) -> None:
+    """Let torch.cuda answer for the target; must run before Dynamo is imported, which keeps references."""
     import torch
 
     limits = target.limits
     major, minor = divmod(int(target.architecture.removeprefix("sm_").rstrip("a")), 10)
     properties = types.SimpleNamespace(
         name=target.architecture,
-        gcnArchName=target.architecture,  # read for AMD only, but asked of every device
+        gcnArchName=target.architecture,  # only used for AMD, but read for every device
         major=major,
         minor=minor,
         multi_processor_count=limits["sm_count"],
@@ -132,7 +129,7 @@ def _answer(answer: object, *_: object, **__: object) -> object:
 
 
 def _contiguous(self: "torch.Tensor", memory_format: "torch.memory_format | None" = None) -> "torch.Tensor":
-    """What the method does; its own form asks for a guard of CUDA devices, which a build for CPUs has not."""
+    """The method without the guard of CUDA devices, which a build of torch for CPUs lacks."""
     import torch
 
     wanted = memory_format or torch.contiguous_format
@@ -147,21 +144,19 @@ def _no_device(*_: object) -> Iterator[None]:
     yield
 
 
-def _generate(request: GpuCaptureRequest, modules: list[str]) -> None:
-    """Fills `modules`, then raises."""
+def _stop_when_written(modules: list[str]) -> None:
+    """Let Inductor append its code to `modules` and raise, instead of loading it."""
     import torch.utils._triton
     from torch._inductor import config
-    from torch._inductor.compile_fx import compile_fx
     from torch._inductor.fx_passes import misc_patterns
     from torch._inductor.graph import GraphLowering
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.proxy_tensor import make_fx
 
     config.compile_threads = 1
     config.force_disable_caches = True
     fake: Any = FakeTensorMode
     fake.avoid_device_init = property(lambda _: True)
-    # Neither a random generator on the device nor a driver is here: one pattern, and one key of a cache.
+    # One pattern needs a random generator on the device, one key of a cache its driver.
     patterns: Any = misc_patterns
     patterns._misc_patterns_init = functools.partial(_answer, None)
     keys: Any = torch.utils._triton
@@ -173,16 +168,17 @@ def _generate(request: GpuCaptureRequest, modules: list[str]) -> None:
 
     lowering: Any = GraphLowering
     lowering.save_output_code = staticmethod(written)
-    problem = request.problem
-    module, _, name = request.reference.partition(":")
-    reference = getattr(importlib.import_module(module), name)
-    function = functools.partial(reference, **problem.scalars, **problem.attributes)
-    inputs = _inputs(problem)
+
+
+def _compile(function: Callable[..., Any], inputs: "list[torch.Tensor]") -> None:
+    from torch._inductor.compile_fx import compile_fx
+    from torch.fx.experimental.proxy_tensor import make_fx
+
     compile_fx(make_fx(function, tracing_mode="real")(*inputs), inputs)
 
 
-def _inputs(problem: Problem) -> "list[torch.Tensor]":
-    """Without memory; equal dimensions share a symbol, as in the declaration."""
+def _inputs(problem: Problem, padding: int) -> "list[torch.Tensor]":
+    """Tensors without memory; equal dimensions share a symbol, as in the declaration."""
     import torch
     from torch._dynamo.source import ConstantSource
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -203,41 +199,40 @@ def _inputs(problem: Problem) -> "list[torch.Tensor]":
             declared = problem.tensors[name]
             shape, dtype = [sizes[axis] for axis in declared.shape], getattr(torch, declared.dtype)
             if declared.layout == "row_strided":
-                row = symbol(f"stride_of_{name}", problem.shape(name)[-1] + PADDING)
-                strides = _strides(shape, row)
+                row = symbol(f"stride_of_{name}", problem.shape(name)[-1] + padding)
+                strides = strides_of_rows(shape, row)
                 inputs.append(torch.empty_strided(shape, strides, dtype=dtype, device="cuda:0"))
             else:
                 inputs.append(torch.empty(shape, dtype=dtype, device="cuda:0"))
     return inputs
 
 
-def _strides(shape: list[Any], row: Any) -> list[Any]:
-    """Of a tensor whose rows are `row` elements apart."""
+def strides_of_rows(shape: list[Any], row: Any) -> list[Any]:
+    """Strides of a tensor whose rows are `row` elements apart."""
     strides = [1, row]
     for size in reversed(shape[1:-1]):
         strides.append(strides[-1] * size)
     return list(reversed(strides[: len(shape)]))
 
 
-def _kernels(module: str) -> Iterator[CapturedKernel]:
-    """Of `name = async_compile.triton('name', '''text''', …)`: each asked how it would be launched."""
+def _kernels(module: str, folder: Path) -> Iterator[TritonKernel]:
+    """The kernels of `name = async_compile.triton('name', '''text''', …)`, with Inductor's launch of each."""
     for node in ast.parse(module).body:
         match node:
             case ast.Assign(
                 targets=[ast.Name(name)],
                 value=ast.Call(func=ast.Attribute(attr="triton"), args=[_, ast.Constant(str(text)), *_]),
             ):
-                yield _kernel(name, text)
+                yield _kernel(name, text, folder)
 
 
-def _kernel(name: str, text: str) -> CapturedKernel:
+def _kernel(name: str, text: str, folder: Path) -> TritonKernel:
     from torch._inductor.runtime import triton_helpers
     from torch._inductor.runtime.triton_heuristics import GridExpr
 
     helpers: Any = triton_helpers
     helpers.set_driver_to_gpu = functools.partial(_answer, None)
-    folder = tempfile.mkdtemp()  # in the process's own: Triton reads the text of its functions
-    path = Path(folder, f"{name}.py")
+    path = Path(tempfile.mkdtemp(dir=folder), f"{name}.py")  # Triton reads the text of its functions
     path.write_text(text)
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None
@@ -247,7 +242,7 @@ def _kernel(name: str, text: str) -> CapturedKernel:
     tuner: Any = getattr(loaded, name)
     first = tuner.configs[0]
     grid = GridExpr.from_meta(tuner.inductor_meta, first)
-    return CapturedKernel(
+    return TritonKernel(
         name=name,
         text=_function(text, name),
         parameters=tuple(each for each in tuner.fn.arg_names if each not in first.kwargs),
@@ -263,19 +258,3 @@ def _function(text: str, name: str) -> str:
         node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == name
     )
     return "\n".join(["@triton.jit", *text.splitlines()[found.lineno - 1 : found.end_lineno]])
-
-
-def main() -> int:
-    """Command line; returns the exit code."""
-    request = from_json(sys.stdin.buffer.read(), GpuCaptureRequest)
-    with tempfile.TemporaryDirectory(prefix="kernelmill-inductor-") as folder:
-        import os
-
-        tempfile.tempdir = folder
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        sys.stdout.buffer.write(to_json(capture(request)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
