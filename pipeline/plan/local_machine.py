@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pipeline.backends.devices.cpu.detection import read_cpu, read_gpu
-from pipeline.plan.config.semantics import NATIVE
+from pipeline.plan.config.option_rules import NATIVE
 from pipeline.records.configuration.hardware import BackendKind, Hardware
 from pipeline.records.record import Record, digest
 

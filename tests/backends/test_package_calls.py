@@ -9,10 +9,11 @@ import torch
 from pipeline.backends.installed_packages import package_files, version
 from pipeline.backends.package_calls import CalledEntry
 from pipeline.backends.registry import backend
-from pipeline.plan.config.semantics import call_problems
+from pipeline.plan.config.kernel_rules import KernelImplementation, implementation_violations
 from pipeline.records.configuration.kernel import Call, Given, Gradients
 from pipeline.records.errors import ToolchainError
 from tests.backends.triton.triton_jobs import kernel
+from tests.paths import ROOT
 
 MODULE = """
 import torch
@@ -210,5 +211,6 @@ def test_sources_of_the_backend_are_the_packages(package):
 def test_wrong_declarations(declared, text):
     """Every name is checked against the kernel."""
     softmax = kernel("softmax")
-    lines = list(call_problems(softmax, softmax.implementations["triton"], declared))
+    called = msgspec.structs.replace(softmax.implementations["triton"], source="", entry="", call=declared)
+    lines = list(map(str, implementation_violations(KernelImplementation(softmax, called, ROOT))))
     assert any(text in line for line in lines), lines

@@ -8,9 +8,9 @@ import msgspec
 
 from pipeline.plan.config.compose import Composer, composer
 from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options
+from pipeline.plan.config.option_rules import check, check_optimization
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
-from pipeline.plan.config.semantics import check, check_optimization
 from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.configuration.kernel import Kernel

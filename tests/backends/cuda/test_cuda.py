@@ -16,7 +16,7 @@ from pipeline.backends.cuda.launch_geometry import geometry_of
 from pipeline.backends.machine_code import sass
 from pipeline.backends.machine_code.cubin_resources import kernel_resources
 from pipeline.backends.machine_code.nvidia_tools import tools
-from pipeline.plan.config.semantics import check
+from pipeline.plan.config.option_rules import check
 from pipeline.records.configuration.kernel import LaunchFormulas
 from pipeline.records.errors import ConfigError, FormulaError, ToolchainError
 from pipeline.records.outcome import Failure, Outcome

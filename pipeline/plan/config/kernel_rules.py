@@ -1,0 +1,337 @@
+"""Rules for kernels that no schema expresses: names that must exist, defaults among values, valid formulas.
+
+`KERNEL_RULES` and `IMPLEMENTATION_RULES` list them in the order in which they are checked. A rule takes a
+record and yields its violations.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.backends import registry as backends
+from pipeline.backends.cuda.launch_geometry import AXES, formulas
+from pipeline.plan.config.groups import hint
+from pipeline.records.configuration.kernel import (
+    DERIVED,
+    Call,
+    Given,
+    Implementation,
+    Kernel,
+    Tensor,
+    Tunable,
+    TunableValue,
+)
+from pipeline.records.configuration.stage_settings import BASELINES
+from pipeline.records.errors import FormulaError
+from pipeline.records.formula import names_in
+
+DTYPES = (
+    *("element", "float64", "float32", "float16", "bfloat16"),
+    *("int64", "int32", "int16", "int8", "uint8", "bool"),
+)
+CALLABLE_BACKENDS = ("triton",)
+"""Backends whose implementations may be callables of installed packages."""
+
+
+class Violation(NamedTuple):
+    """A rule that a record violates."""
+
+    key: str
+    """Path of the field, from the record; empty for the record itself."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.text}" if self.key else self.text
+
+    def below(self, key: str) -> "Violation":
+        """The violation as seen from the record that has this one under `key`."""
+        return Violation(f"{key}.{self.key}" if self.key else key, self.text)
+
+
+class KernelImplementation(NamedTuple):
+    """An implementation with what its rules refer to."""
+
+    kernel: Kernel
+    implementation: Implementation
+    root: Path
+    """Of the repository; sources are relative to it."""
+
+
+Violations = Iterator[Violation]
+
+
+def kernel_violations(kernel: Kernel, root: Path) -> Violations:
+    """Everything that is wrong with a kernel; sources are looked for below `root`."""
+    for rule in RECORDED_KERNEL_RULES if kernel.space is not None else KERNEL_RULES:
+        yield from rule(kernel)
+    for key, implementation in kernel.implementations.items() if kernel.space is None else ():
+        found = implementation_violations(KernelImplementation(kernel, implementation, root))
+        yield from _below(f"implementations.{key}", found)
+
+
+def implementation_violations(declared: KernelImplementation) -> Violations:
+    """Everything that is wrong with an implementation."""
+    for rule in IMPLEMENTATION_RULES:
+        yield from rule(declared)
+
+
+def _inputs_and_outputs(kernel: Kernel) -> Violations:
+    roles = {tensor.role for tensor in kernel.tensors.values()}
+    for role in ("input", "output"):
+        if role not in roles:
+            yield Violation("tensors", f"expected at least one {role}")
+
+
+def _tensors(kernel: Kernel) -> Violations:
+    for name, tensor in kernel.tensors.items():
+        yield from _below(f"tensors.{name}", _tensor(tensor, kernel.dimensions))
+
+
+def _tensor(tensor: Tensor, dimensions: Collection[str]) -> Violations:
+    for axis in tensor.shape:
+        yield from _unknown("shape", "dimension", axis, dimensions)
+    yield from _unknown("dtype", "type", tensor.dtype, DTYPES)
+    if tensor.layout == "row_strided" and len(tensor.shape) < 2:
+        yield Violation("layout", f"row_strided needs two axes, got {len(tensor.shape)}")
+    if tensor.below is not None:
+        yield from _unknown("below", "dimension", tensor.below, dimensions)
+
+
+def _unique_names(kernel: Kernel) -> Violations:
+    yield from _used_twice("", _names_of(kernel))
+
+
+def _functions(kernel: Kernel) -> Violations:
+    paths = {"reference": kernel.reference}
+    if kernel.tolerance.magnitude != DERIVED:
+        paths["tolerance.magnitude"] = kernel.tolerance.magnitude
+    for name, vendor in kernel.vendors.items():
+        paths[f"vendors.{name}.function"] = vendor.function
+        if vendor.set_up is not None:
+            paths[f"vendors.{name}.set_up"] = vendor.set_up
+    for key, path in paths.items():
+        module, _, function = path.partition(":")
+        if not module or not function.isidentifier():
+            yield Violation(key, f"expected module:function, got '{path}'")
+
+
+def _vendor_names(kernel: Kernel) -> Violations:
+    for name in kernel.vendors:
+        if name in BASELINES or not name.isidentifier():
+            yield Violation("vendors", f"'{name}' is the name of another baseline, or no name")
+
+
+def _gradient(kernel: Kernel) -> Violations:
+    """A backward kernel says which inputs are the forward's and which are upstream gradients."""
+    declared = kernel.gradient_of
+    if declared is None:
+        return
+    inputs, outputs = _tensors_with(kernel, "input"), _tensors_with(kernel, "output")
+    for key, names in (("inputs", declared.inputs), ("upstream", declared.upstream)):
+        for name in names:
+            yield from _unknown(f"gradient_of.{key}", "input", name, inputs)
+    if set(declared.inputs) & set(declared.upstream):
+        yield Violation("gradient_of", "an input is either the forward's or an upstream gradient")
+    if len(declared.inputs) != len(outputs):
+        expected = f"expected one for each output ({', '.join(outputs)})"
+        yield Violation("gradient_of.inputs", f"{expected}, got {len(declared.inputs)}")
+    magnitude = kernel.tolerance.magnitude
+    if magnitude != DERIVED:
+        yield Violation("gradient_of", f"needs tolerance.magnitude: {DERIVED}, got '{magnitude}'")
+
+
+def _kernel_formulas(kernel: Kernel) -> Violations:
+    known = {*kernel.dimensions, *kernel.attributes, "itemsize"}
+    for key, formula in (("flops", kernel.cost.flops), ("bytes", kernel.cost.bytes)):
+        if formula is None:
+            yield Violation(f"cost.{key}", "expected a formula, got null")
+        else:
+            yield from _formula(f"cost.{key}", formula, known)
+    yield from _formula("tolerance.reduction", kernel.tolerance.reduction, known)
+    for name, expression in kernel.dimensions.items():
+        yield from _formula(f"dimensions.{name}", expression)
+
+
+def _has_implementations(kernel: Kernel) -> Violations:
+    if not kernel.implementations:
+        yield Violation("implementations", "expected at least one")
+
+
+def _runs_nothing(kernel: Kernel) -> Violations:
+    for key in ("reference", "tensors", "implementations", "vendors"):
+        if getattr(kernel, key):
+            yield Violation(key, "the kernel has a space of recorded measurements, and nothing that runs")
+
+
+def _backend(declared: KernelImplementation) -> Violations:
+    yield from _unknown("backend", "backend", declared.implementation.backend, backends.backend_names())
+
+
+def _source(declared: KernelImplementation) -> Violations:
+    """A source of this repository, unless a callable of an installed package stands in its place."""
+    implementation = declared.implementation
+    if implementation.call is not None:
+        if implementation.source or implementation.entry:
+            yield Violation("", "'call' stands in place of 'source' and 'entry'")
+        return
+    for key in ("source", "entry"):
+        if not getattr(implementation, key):
+            yield Violation("", f"missing key '{key}' (or 'call', for a callable of an installed package)")
+    if implementation.source and not (declared.root / implementation.source).is_file():
+        yield Violation("source", f"there is no file {implementation.source}")
+
+
+def _call(declared: KernelImplementation) -> Violations:
+    """A callable of an installed package; the package need not be installed to be declared."""
+    backend, call = declared.implementation.backend, declared.implementation.call
+    if call is None:
+        return
+    if backend not in CALLABLE_BACKENDS:
+        known = ", ".join(CALLABLE_BACKENDS)
+        yield Violation("call", f"the backend {backend} compiles sources (known: {known})")
+    yield from _below("call", _call_violations(declared.kernel, declared.implementation, call))
+
+
+def _call_violations(kernel: Kernel, implementation: Implementation, call: Call) -> Violations:
+    module, _, names = call.function.partition(":")
+    if not module or not names or not all(name.isidentifier() for name in names.split(".")):
+        expected = "expected module:function or module:Class.apply"
+        yield Violation("function", f"{expected}, got '{call.function}'")
+    yield from _call_arguments(kernel, implementation, call)
+    yield from _call_results(_tensors_with(kernel, "output"), call)
+    yield from _call_gradients(_tensors_with(kernel, "input"), call)
+
+
+def _call_arguments(kernel: Kernel, implementation: Implementation, call: Call) -> Violations:
+    inputs = _tensors_with(kernel, "input")
+    known = {*inputs, *kernel.scalars, *kernel.attributes, *implementation.tunables}
+    arguments = {f"arguments[{number}]": each for number, each in enumerate(call.arguments)}
+    arguments |= {f"keywords.{key}": each for key, each in call.keywords.items()}
+    for key, argument in arguments.items():
+        if isinstance(argument, str) and argument not in known:
+            names = hint(argument, sorted(known))
+            yield Violation(key, f"unknown name '{argument}' {names}; a string is {{literal: …}}")
+        elif isinstance(argument, Given) and isinstance(argument.copy, str):
+            yield from _unknown(f"{key}.copy", "input", argument.copy, inputs)
+
+
+def _call_results(outputs: Collection[str], call: Call) -> Violations:
+    for number, name in enumerate(call.results):
+        if name is not None and name not in outputs:
+            yield from _unknown(f"results[{number}]", "output", name, outputs)
+        elif name is not None and name in call.results[:number]:
+            yield Violation(f"results[{number}]", f"'{name}' stands there twice")
+    for name in outputs:
+        if name not in call.results:
+            yield Violation("results", f"the output '{name}' is missing")
+
+
+def _call_gradients(inputs: Collection[str], call: Call) -> Violations:
+    declared = call.gradients
+    if declared is None:
+        return
+    given = [argument.copy if isinstance(argument, Given) else argument for argument in call.arguments]
+    for name in declared.of:
+        if name not in given:
+            yield Violation("gradients.of", f"'{name}' is none of the arguments")
+    for name in declared.upstream:
+        yield from _unknown("gradients.upstream", "input", name, inputs)
+    if len(declared.of) != len(call.results):
+        counts = f"{len(declared.of)} gradients for {len(call.results)} results"
+        yield Violation("gradients.of", f"{counts}, expected one for each")
+
+
+def _launch(declared: KernelImplementation) -> Violations:
+    """The launch geometry belongs to CUDA C++, whose source has no host code."""
+    launch = declared.implementation.launch
+    if (launch is None) == (declared.implementation.backend == "cuda"):
+        expected = "missing key 'launch' with" if launch is None else "'launch' stands only with"
+        yield Violation("", f"{expected} backend: cuda")
+    if launch is None:
+        return
+    for key in ("grid", "block", "cluster"):
+        axes = getattr(launch, key)
+        if axes is not None and not 1 <= len(axes) <= AXES:
+            yield Violation(f"launch.{key}", f"expected 1 to {AXES} axes, got {len(axes)}")
+    for key, formula in formulas(launch).items():
+        if isinstance(formula, str):
+            yield from _formula(f"launch.{key}", formula)
+
+
+def _tunables(declared: KernelImplementation) -> Violations:
+    for name, tunable in declared.implementation.tunables.items():
+        yield from _below(f"tunables.{name}", _tunable(tunable))
+    yield from _used_twice("tunables", [*declared.implementation.tunables, *_names_of(declared.kernel)])
+
+
+def _tunable(tunable: Tunable) -> Violations:
+    values = tunable.values
+    if not values:
+        yield Violation("values", "expected at least one")
+    for number, value in enumerate(values):
+        if value in values[:number]:  # 1, 1.0 and true are one value to every formula
+            yield Violation("values", f"{value!r} stands there twice")
+    yield from not_among("default", tunable.default, values)
+    if tunable.off is not None:
+        yield from not_among("off", tunable.off, values)
+        if tunable.technique is None:
+            yield Violation("off", "nothing to switch off: the tunable has no technique")
+
+
+def _constraints(declared: KernelImplementation) -> Violations:
+    for number, constraint in enumerate(declared.implementation.constraints):
+        yield from _formula(f"constraints[{number}].rule", constraint.rule)
+
+
+KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (
+    *(_inputs_and_outputs, _tensors, _unique_names, _functions, _vendor_names),
+    *(_gradient, _kernel_formulas, _has_implementations),
+)
+RECORDED_KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (_runs_nothing,)
+"""Of a kernel that is known by recorded measurements alone."""
+IMPLEMENTATION_RULES = (_backend, _source, _call, _launch, _tunables, _constraints)
+
+
+def _below(key: str, violations: Iterable[Violation]) -> Violations:
+    return (violation.below(key) for violation in violations)
+
+
+def _unknown(key: str, what: str, name: str, known: Collection[str]) -> Violations:
+    if name not in known:
+        yield Violation(key, f"unknown {what} '{name}' {hint(name, known)}")
+
+
+def not_among(key: str, value: TunableValue, values: Collection[TunableValue]) -> Violations:
+    """A violation unless the value is one of the values, with the same type."""
+    if not any(value == each and type(value) is type(each) for each in values):
+        listed = ", ".join(map(repr, dict.fromkeys(values)))
+        yield Violation(key, f"{value!r} is not one of its values ({listed})")
+
+
+def _formula(key: str, expression: str, known: Collection[str] | None = None) -> Violations:
+    """A formula must parse, and with `known` read known names only."""
+    try:
+        names = names_in(expression)
+    except FormulaError as error:
+        yield Violation(key, str(error))
+        return
+    for name in sorted(names - set(known)) if known is not None else ():
+        yield Violation(key, f"`{expression}`: unknown name '{name}' {hint(name, sorted(known or ()))}")
+
+
+def _names_of(kernel: Kernel) -> list[str]:
+    return [*kernel.tensors, *kernel.dimensions, *kernel.scalars, *kernel.attributes]
+
+
+def _tensors_with(kernel: Kernel, role: str) -> tuple[str, ...]:
+    return tuple(name for name, tensor in kernel.tensors.items() if tensor.role == role)
+
+
+def _used_twice(key: str, names: Iterable[str]) -> Violations:
+    """Formulas and the C ABI read all names from one name space."""
+    seen = set()
+    for name in names:
+        if name in seen:
+            shared = "tensors, dimensions, scalars, attributes and tunables share one name space"
+            yield Violation(key, f"the name '{name}' is used twice ({shared})")
+        seen.add(name)
