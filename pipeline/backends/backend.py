@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
 from pipeline.records.planning.problem import Problem
@@ -43,7 +43,7 @@ class CompileJob(Record, frozen=True, kw_only=True):
 class Backend(Protocol):
     """One package and one line in `pipeline.backends.registry`; of another package, one entry point."""
 
-    kinds: frozenset[BackendKind]
+    kinds: frozenset[DeviceKind]
     """Targets that it can compile for."""
     shape_matters: bool
     """Whether the artifact depends on the workload's dimensions, as with just-in-time compilers."""

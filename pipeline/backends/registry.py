@@ -2,14 +2,11 @@
 
 import functools
 import importlib
-import importlib.util
-from pathlib import Path
 
 from pipeline.backends.backend import Backend
-from pipeline.backends.local_imports import closure
+from pipeline.backends.outside_code import package_digest
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError
-from pipeline.records.record import digest_bytes, digest_parts
 
 GROUP = "kernelmill.backends"
 """Entry points of other packages: name -> `module:Class`."""
@@ -50,23 +47,9 @@ def backend(name: str) -> Backend:
 def outside_code(name: str) -> str | None:
     """Digest of a backend's package if that is not this project; None for a backend of this project.
 
-    It covers the backend's module and all of its package that this imports, and comments count. Versions of
-    other libraries belong to `Backend.toolchain`.
+    Versions of other libraries belong to `Backend.toolchain`.
     """
-    if name in _OWN:
-        return None
-    module = _where(name).partition(":")[0]
-    parts = module.split(".")
-    specification = importlib.util.find_spec(module)
-    if specification is None or specification.origin is None:
-        raise ConfigError(f"backend {name}: there is no module {module}")
-    file = Path(specification.origin)
-    root = file.parents[len(parts) - (file.name != "__init__.py")]
-    initials = [root.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts))]
-    files = closure([file, *(path for path in initials if path.is_file())], root, within=parts[0])
-    return digest_parts(
-        {path.relative_to(root).as_posix(): digest_bytes(path.read_bytes()) for path in files}
-    )
+    return None if name in _OWN else package_digest(f"backend {name}", _where(name).partition(":")[0])
 
 
 def _where(name: str) -> str:

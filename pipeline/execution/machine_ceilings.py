@@ -146,10 +146,10 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
     ConfigError
         The hardware is not here, or not declared.
     """
-    hardware, device = _device(name, conf)
+    hardware, name_of_device = _device(name, conf)
     from pipeline.backends.devices.device_ceilings import DeviceCeilings
     from pipeline.backends.devices.device_lock import device_lock
-    from pipeline.backends.devices.machine_state import circumstances
+    from pipeline.backends.devices.device_registry import device
     from pipeline.measure.ceilings import ceiling_measurement
     from pipeline.measure.comparison.bench import PRELOAD
     from pipeline.sandbox.processes.fork_server import ForkServer
@@ -159,17 +159,18 @@ def measured(name: str, mode: Mode, *, root: Path, conf: Path) -> ShownCeilings:
         "again": ceiling_measurement.measured_again,
         "afresh": ceiling_measurement.measured_afresh,
     }[mode]
-    kept = ceiling_measurement.CeilingsDevice(hardware.kind, device, root / "cache" / "ceilings")
+    kept = ceiling_measurement.CeilingsDevice(hardware.kind, name_of_device, root / "cache" / "ceilings")
+    measurement = device(hardware.kind).measurement()
     server = ForkServer(preload=PRELOAD)
     try:
-        with device_lock("cpu" if hardware.kind == "cpu" else device):
+        with device_lock(measurement.lock_name(name_of_device)):
             found = measure(server, kept)
     finally:
         server.close()
     return ShownCeilings(
         hardware=hardware,
         ceilings=found,
-        circumstances=circumstances(hardware.kind),
+        circumstances=measurement.circumstances(),
         file=ceiling_measurement.cache_path(kept),
     )
 
@@ -185,7 +186,8 @@ def _device(name: str, conf: Path) -> tuple[Hardware, str]:
     declared = declared_hardware(conf)
     device = resolve(declared[name], declared, machine)
     if not device.present:
-        here = machine.gpu[2] if machine.gpu else machine.cpu.facts.get("model", "a CPU")
+        found = machine.accelerator
+        here = found.name if found else machine.cpu.facts.get("model", "a CPU")
         raise ConfigError(
             f"{name}: no {device.hardware.architecture} device on this machine (it has {here}); "
             "`kernelmill ceilings` measures what is here"

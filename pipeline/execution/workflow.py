@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.execution.cluster.site import KEY, RESOURCES, Cluster, Request, Site, to_site
 from pipeline.execution.recovery import recover
 from pipeline.execution.snakemake_internals import only_progress
@@ -317,7 +318,7 @@ class Workflow:
     def _profile_threads(self, wildcards: Any) -> int:
         if self._cluster is not None:
             return self._threads("profile", wildcards)
-        return (os.cpu_count() or 1) if self._task("profile", wildcards).row.kind == "cpu" else 1
+        return (os.cpu_count() or 1) if executes_on_host(self._task("profile", wildcards).row.kind) else 1
 
     def _gpus(self, wildcards: Any) -> int:
         """The GPU if one is measured: the profile's `resources: gpu=1` lets one job at a time have it.
@@ -325,7 +326,7 @@ class Workflow:
         A cluster has many, and assigns them itself.
         """
         row = self._task("profile", wildcards).row
-        return int(row.kind != "cpu" and row.device_present and self._cluster is None)
+        return int(not executes_on_host(row.kind) and row.device_present and self._cluster is None)
 
     def on_cluster(self, stage: str) -> dict[str, Callable[[Any], Request]]:
         """What a job asks of a cluster, each as a function of its wildcards; nothing on a single machine."""

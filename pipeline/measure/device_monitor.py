@@ -13,14 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from pipeline.backends.devices.cpu.conditions import LinuxSource
-from pipeline.backends.devices.cpu.processor import usable_cores
-from pipeline.backends.devices.cuda.conditions import NvmlSource
-from pipeline.backends.devices.cuda.nvml import NotAvailable
+from pipeline.backends.devices.device import ConditionSource, NotAvailable
+from pipeline.backends.devices.device_registry import device
 from pipeline.backends.devices.disturbance import TOLERATED
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.results.profiled import Conditions, Unmeasured
 
 PERIOD = 0.05  # seconds between two readings, at least
@@ -28,46 +26,12 @@ DROP = 0.05  # share by which a batch's clock may lie below the usual one
 STEADY = 0.5  # share of the looks from which on a reason is the device's state, not a disturbance
 
 
-class ReadingSource(Protocol):
-    """Where readings come from."""
-
-    beside: bool
-    """Whether they may be taken while the device is timed."""
-
-    def read(self) -> Conditions:
-        """One reading."""
-        ...
-
-    def lines(self) -> dict[str, str]:
-        """For people: every quantity -> its value now, or why it is absent."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
-
-
-def source_for(kind: BackendKind, uuid: str | None = None) -> ReadingSource:
-    """The readings of a kind of device; of the GPU with this identity, or the first one.
-
-    Raises
-    ------
-    NotAvailable
-        Nothing can be read here; the text says why.
-    """
-    if kind == "cpu":
-        return LinuxSource(usable_cores())
-    if kind == "hip":
-        raise NotAvailable("conditions of AMD GPUs are not read")
-    return NvmlSource(uuid)
-
-
 class Monitor:
     """A context manager; without a source every look is empty, and `absent` says why."""
 
     def __init__(
         self,
-        source: ReadingSource | NotAvailable,
+        source: ConditionSource | NotAvailable,
         period: float = PERIOD,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -86,10 +50,10 @@ class Monitor:
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def of(cls, kind: BackendKind, uuid: str | None = None) -> Self:
+    def of(cls, kind: DeviceKind, uuid: str | None = None) -> Self:
         """Of a kind of device; of the GPU with this identity, or the first one."""
         try:
-            return cls(source_for(kind, uuid))
+            return cls(device(kind).measurement().conditions(uuid))
         except NotAvailable as absent:
             return cls(absent)
 

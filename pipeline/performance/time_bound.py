@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.record import Record
 from pipeline.records.results.compiled import Compiled, StaticFacts
 
@@ -187,7 +188,7 @@ _HALF_RATE_BITS = 512
 class BoundDevice(Record, frozen=True, kw_only=True):
     """What runs the call, and which of its units."""
 
-    kind: BackendKind
+    kind: DeviceKind
     unit: str
     """`matrix` or `vector`."""
     limits: dict[str, int]
@@ -196,7 +197,7 @@ class BoundDevice(Record, frozen=True, kw_only=True):
 def launch_of(compiled: Compiled, device: BoundDevice) -> Geometry | None:
     """How the launch spreads over the target; None on a CPU, and where a call launches several."""
     facts = compiled.facts
-    if device.kind == "cpu" or len(compiled.functions) != 1 or facts.threads_per_block is None:
+    if executes_on_host(device.kind) or len(compiled.functions) != 1 or facts.threads_per_block is None:
         return None
     block = Block(
         threads=facts.threads_per_block,
@@ -212,7 +213,7 @@ def reachable_flops(
     """FLOP/s that this code can reach at best: narrow vectors cannot fill the units that were measured."""
     most = max(vector_flops, matrix_flops) if device.unit == "matrix" else vector_flops
     available = device.limits.get("vector_bits")
-    used = vector_width(facts) if facts is not None and device.kind == "cpu" else None
+    used = vector_width(facts) if facts is not None and executes_on_host(device.kind) else None
     if available is None or used is None or used >= available:
         return most
     issue = 2 if available >= _HALF_RATE_BITS else 1

@@ -7,6 +7,7 @@ is wrong with the folder, one line each.
 import re
 from pathlib import Path
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import check_option, option_file
 from pipeline.plan.config.options import OptionLoader
@@ -16,7 +17,7 @@ from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import Machine, ResolvedHardware, read_machine, resolve
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import limits_of
-from pipeline.records.configuration.hardware import Hardware, Target
+from pipeline.records.configuration.hardware import RECORDED, Hardware, Target
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.errors import ConfigError
 from pipeline.records.planning.specs import key_of
@@ -53,7 +54,7 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
     problems = scan(folder)
     machine = read_machine()
     device, settings = _options(hardware, verify, root / "conf", machine)
-    if device.hardware.kind == "recorded" or device.hardware.recorded is not None:
+    if device.hardware.kind == RECORDED or device.hardware.recorded is not None:
         raise ConfigError(
             f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
         )
@@ -96,12 +97,13 @@ def _options(hardware: str, verify: str, conf: Path, machine: Machine) -> tuple[
 
 def _target(hardware: Hardware) -> Target:
     """What candidates are shown of a device; on the processor they see what is there."""
-    limits = {} if hardware.kind == "cpu" else limits_of(hardware)
+    limits = {} if executes_on_host(hardware.kind) else limits_of(hardware)
     return Target(kind=hardware.kind, architecture=hardware.architecture, limits=limits)
 
 
 def _model(device: ResolvedHardware, machine: Machine) -> str:
     """What candidates run on: an absent device is stood in for by the processor."""
-    if device.present and device.hardware.kind != "cpu" and machine.gpu is not None:
-        return machine.gpu[2]
+    found = machine.device(device.hardware.kind)
+    if device.present and found is not None:
+        return found.name
     return machine.cpu.facts.get("model", machine.cpu.architecture)

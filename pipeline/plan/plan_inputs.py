@@ -172,7 +172,7 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
     kernels = catalogue.kernels(cell.kernel for cell in chosen)
     declared = catalogue.hardware(cell.hardware for cell in chosen)
     # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
-    known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.sees_a_gpu else declared
+    known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.has_devices else declared
     return PlanInputs(
         settings=settings,
         jobs=tuple(each.jobs),

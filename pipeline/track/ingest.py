@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, digest, to_json
 from pipeline.records.results.aggregated import Summary, Winner
@@ -161,6 +162,6 @@ def _elsewhere(winner: Winner, summary: Summary) -> str | None:
     """`cpu` and `local` are whatever machine measures: a result of another one must not take their names."""
     name = winner.cell.hardware
     target = next(target for target in summary.targets if target.hardware == name)
-    if summary.origin is None or (target.kind != "cpu" and name != LOCAL):
+    if summary.origin is None or (not executes_on_host(target.kind) and name != LOCAL):
         return None
     return f"{name}-{target.device.get('name', summary.origin.device)}"

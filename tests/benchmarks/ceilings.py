@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pipeline.backends.cpp.loading import share_openmp
+from pipeline.backends.devices.cpu.ceilings import COPY_WAYS, PAUSE, Arrays, built
 from pipeline.backends.devices.cpu.matrix_peaks import peak_of
 from pipeline.backends.devices.cpu.processor import usable_cores
 from pipeline.backends.devices.cpu.timer import CpuTimer
 from pipeline.backends.devices.device_ceilings import DeviceCeilings, at, level_of
 from pipeline.backends.devices.device_lock import device_lock
-from pipeline.measure.ceilings import ceiling_measurement, cpu
-from pipeline.measure.ceilings.cpu import Arrays
+from pipeline.measure.ceilings import ceiling_measurement
 from pipeline.measure.comparison.bench import PRELOAD
 from pipeline.plan.local_machine import read_machine
 from pipeline.sandbox.processes.fork_server import ForkServer
@@ -79,7 +79,7 @@ def main() -> None:
         CpuTimer(flush_cache=False).prepare()
         _raise_threads()
         share_openmp()
-        library = cpu.built(Path(cache))
+        library = built(Path(cache))
         # From now on a sample of ours is one, as long as it is asked for.
         ctypes.c_int64.in_dll(library, "ceilings_samples").value = 1
         bench = _Bench(found, library)
@@ -116,9 +116,9 @@ def _between_pauses(sample: Sample) -> Sample:
     """Threads of one library spin for some 30 ms, and take the cores from those of another one."""
 
     def wrapped() -> float:
-        time.sleep(cpu.PAUSE)
+        time.sleep(PAUSE)
         value = sample()
-        time.sleep(cpu.PAUSE)
+        time.sleep(PAUSE)
         return value
 
     return wrapped
@@ -145,7 +145,7 @@ class _Bench:
             if series == "copy":
                 ways: list[Sample] = [
                     self._ours(series, size, functools.partial(self._arrays.copy, size // 2, way))
-                    for way in cpu.COPY_WAYS
+                    for way in COPY_WAYS
                 ]
                 yield self._stream(f"copy, {level}", series, size, ways, COPY_KERNELS)
             elif series == "triad":

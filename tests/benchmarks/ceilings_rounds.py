@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from pipeline.measure.ceilings.cpu import PAUSE
+from pipeline.backends.devices.cpu.ceilings import PAUSE
 from tests.benchmarks.ceilings_page import Row
 
 FEWEST = 6

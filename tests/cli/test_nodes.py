@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.cli.commands.nodes import PROFILE
 from pipeline.cli.main import main
 from pipeline.execution.cluster.site import Site
@@ -30,7 +31,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert {hardware, "h100"} <= set(declared)
         if hardware == "cpu":
             raise ToolchainError("the node did not answer")
-        machine = msgspec.structs.replace(MACHINE, gpu=("cuda", "sm_90", "NVIDIA H200"))
+        machine = msgspec.structs.replace(MACHINE, devices=(FoundDevice("cuda", "sm_90", "NVIDIA H200"),))
         return Node(hardware=hardware, machine=machine, host="h", created="2026-01-01T00:00:00+00:00")
 
     monkeypatch.setattr("pipeline.execution.cluster.probing.probe", answer)

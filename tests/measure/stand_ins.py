@@ -17,10 +17,10 @@ from pipeline.backends.devices.device_ceilings import (
     envelope,
     with_products,
 )
+from pipeline.backends.devices.device_registry import device
 from pipeline.backends.devices.disturbance import Disturbance
 from pipeline.measure.ceilings.ceiling_measurement import CeilingsRequest
-from pipeline.measure.timers.timer_registry import timer_for
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.sandbox.processes.channel import Channel
 
 MB = 1 << 20
@@ -83,11 +83,14 @@ def serve_call(channel: Channel) -> None:
 
 def peaks() -> list[int | None]:
     """Bytes of host memory for arrays of 16, 16, 0, 8 and 24 MB, memory set up as in a measuring child."""
-    from pipeline.backends.devices.peak_memory import peak_of
+    from pipeline.backends.devices.peak_memory import NEVER_TRIMMED, host_peak
 
     CpuTimer(flush_cache=False).prepare()  # the allocator keeps what is freed
     sizes = (16 * MB, 16 * MB, 0, 8 * MB, 24 * MB)
-    return [peak_of(functools.partial(_write_and_free, size), "cpu").host_bytes for size in sizes]
+    return [
+        host_peak(functools.partial(_write_and_free, size), trim_threshold=NEVER_TRIMMED).host_bytes
+        for size in sizes
+    ]
 
 
 def _write_and_free(size: int) -> None:
@@ -96,13 +99,13 @@ def _write_and_free(size: int) -> None:
     np.full(size, 1, dtype=np.uint8)
 
 
-def few_and_many(kind: BackendKind, flush: bool) -> tuple[float, float]:
+def few_and_many(kind: DeviceKind, flush: bool) -> tuple[float, float]:
     """Seconds of one product and of ten, by the timer of a kind of device."""
     import torch
 
-    timer = timer_for(kind, flush_cache=flush)
+    timer = device(kind).measurement().timer(flush_cache=flush)
     timer.prepare()
-    x = torch.randn(512, 512, device=timer.device)
+    x = torch.randn(512, 512, device=device(kind).torch_device)
     timer.settle(lambda: x @ x, 0.01)
     few = min(timer.batch(lambda: x @ x, 1) for _ in range(5))
     return few, min(timer.batch(lambda: x @ x, 10) for _ in range(5))

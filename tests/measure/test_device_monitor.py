@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.devices.cuda.nvml import NotAvailable
+from pipeline.backends.devices.device import NotAvailable
 from pipeline.measure.device_monitor import Monitor, disturbances, merged, notes
 from pipeline.records.results.profiled import Conditions, Unmeasured
 from tests.nvml_stand_in import StandIn, load

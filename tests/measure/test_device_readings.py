@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.devices import disturbance, energy
+from pipeline.backends.devices import disturbance
 from pipeline.backends.devices.cpu import conditions
 from pipeline.backends.devices.cpu.conditions import LinuxSource
 from pipeline.backends.devices.cuda.conditions import NvmlSource
@@ -27,7 +27,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(conditions, "CPUS", tmp_path / "cpu")
     monkeypatch.setattr(conditions, "HWMON", tmp_path / "hwmon")
     monkeypatch.setattr(conditions, "THERMAL", tmp_path / "thermal")
-    monkeypatch.setattr(energy, "POWERCAP", tmp_path / "powercap")
+    monkeypatch.setattr(conditions, "POWERCAP", tmp_path / "powercap")
     return tmp_path
 
 

@@ -34,7 +34,7 @@ CPU = Hardware(
     features=("avx2",),
     facts={"model": "Test CPU", "cores": "2", "threads": "2", "memory_bytes": "1"},
 )
-MACHINE = Machine(cpu=CPU, gpu=None)
+MACHINE = Machine(cpu=CPU)
 
 KERNEL = """\
 name: scale

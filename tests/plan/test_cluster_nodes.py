@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.plan.cluster_nodes import Node, forget_node, read_nodes, with_nodes, write_node
 from pipeline.plan.local_machine import ResolvedHardware, fingerprint, identity, resolve
 from pipeline.records.configuration.hardware import Hardware
@@ -14,7 +15,7 @@ from tests.plan.project import CPU, MACHINE, Project
 OTHER = msgspec.structs.replace(
     MACHINE,
     cpu=msgspec.structs.replace(CPU, architecture="x86-64-v4-node", facts={**CPU.facts, "cores": "64"}),
-    gpu=("cuda", "sm_90", "NVIDIA H200"),
+    devices=(FoundDevice("cuda", "sm_90", "NVIDIA H200"),),
 )
 
 
@@ -54,7 +55,7 @@ def test_a_target_is_what_its_node_is() -> None:
     there = msgspec.structs.replace(MACHINE, nodes={"h200": OTHER})
     assert resolve(h200, {"h200": h200}, there).present
     assert fingerprint(ResolvedHardware(hardware=h200, present=True), there) == identity("cuda", OTHER)
-    assert there.sees_a_gpu and not MACHINE.sees_a_gpu
+    assert there.has_devices and not MACHINE.has_devices
 
 
 def test_a_plan_follows_its_node(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

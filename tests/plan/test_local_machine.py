@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.plan.local_machine import ABSENT, Machine, ResolvedHardware, fingerprint, read_machine, resolve
 from pipeline.records.configuration.hardware import Hardware, Quantity
 from tests.plan.project import CPU, MACHINE
@@ -22,7 +23,7 @@ DECLARED = {each.name: each for each in (gpu("h100"), gpu("h200"), gpu("gh200"),
 
 def with_gpu(product: str, architecture: str = "sm_90") -> Machine:
     """A machine with this GPU."""
-    return msgspec.structs.replace(MACHINE, gpu=("cuda", architecture, product))
+    return msgspec.structs.replace(MACHINE, devices=(FoundDevice("cuda", architecture, product),))
 
 
 def here(machine: Machine) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.plan import local_machine, plan_cache
 from pipeline.plan import planner as planning
 from pipeline.plan.identity import tool_versions
@@ -107,7 +108,7 @@ def test_a_spec_that_is_not_whole(counted: Counted, change: str) -> None:
 def test_the_machine_changed(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that appeared may make a task's device present."""
     here = local_machine.read_machine()
-    other = local_machine.Machine(cpu=here.cpu, gpu=("cuda", "sm_90", "NVIDIA H200"))
+    other = local_machine.Machine(cpu=here.cpu, devices=(FoundDevice("cuda", "sm_90", "NVIDIA H200"),))
     monkeypatch.setattr(plan_cache, "read_machine", lambda: other)
     counted.plan()
     assert counted.made == 2
@@ -143,7 +144,7 @@ def test_what_reads_the_environment_is_not_kept(counted: Counted, monkeypatch: p
 def test_a_job_elsewhere_uses_the_plan_of_its_run(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     """On another machine the keys would be others: its jobs take the plan as it was made."""
     here = local_machine.read_machine()
-    other = local_machine.Machine(cpu=here.cpu, gpu=("cuda", "sm_90", "NVIDIA H200"))
+    other = local_machine.Machine(cpu=here.cpu, devices=(FoundDevice("cuda", "sm_90", "NVIDIA H200"),))
     monkeypatch.setattr(plan_cache, "read_machine", lambda: other)
     where = {"root": counted.project.folder, "store": counted.project.store}
     plan_cache.plan_of_the_run((LINES,), **where)

@@ -15,7 +15,7 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
 from pipeline.backends.cpp import compiler, facts, precompiled_headers
 from pipeline.backends.machine_code.binary_digest import binary_digest
-from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.compiled import Compiled
@@ -33,7 +33,7 @@ TIME_LIMIT = 30.0  # seconds for one variant: a header-heavy source takes about 
 class Cpp:
     """The backend `cpp`."""
 
-    kinds: frozenset[BackendKind] = frozenset({"cpu"})
+    kinds: frozenset[DeviceKind] = frozenset({"cpu"})
     shape_matters = False
     preload: tuple[str, ...] = ()
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.c_sources import source_files
 from pipeline.records import environment
-from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
 from pipeline.records.results.compiled import Compiled
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Cuda:
     """The backend `cuda`."""
 
-    kinds: frozenset[BackendKind] = frozenset({"cuda"})
+    kinds: frozenset[DeviceKind] = frozenset({"cuda"})
     shape_matters = True  # not to the binary, but grid and shared memory are recorded with it
     preload: tuple[str, ...] = ("pipeline.backends.cuda.nvrtc",)
 

@@ -12,24 +12,31 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.records.configuration.hardware import BackendKind
 from pipeline.records.results.profiled import Peak
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 _TRIM_THRESHOLD = -1  # M_TRIM_THRESHOLD of malloc.h
-_NEVER, _USUAL = -1, 128 << 10  # bytes; the second is glibc's default
+NEVER_TRIMMED = -1
+USUAL_TRIM = 128 << 10  # bytes: glibc's default
 _BLOCK = 128 << 10  # bytes
 _RESET_PEAK = "5"  # proc(5): resets VmHWM to the present resident size
 
 
-def peak_of(call: Callable[[], object], kind: BackendKind) -> Peak:
-    """Run the call once, to its end, and tell what it took beyond what was there before."""
-    return _host(call, kind) if kind == "cpu" else _device(call, kind)
+def host_peak(call: Callable[[], object], *, trim_threshold: int = USUAL_TRIM) -> Peak:
+    """Make the call once: what it took on the host; malloc's threshold is `trim_threshold` afterwards."""
+    _give_back(trim_threshold)
+    if not _reset_peak():
+        call()
+        return Peak()
+    before = _kilobytes("VmRSS")
+    call()
+    after = _kilobytes("VmHWM")
+    return Peak(host_bytes=None if before is None or after is None else max(0, after - before) << 10)
 
 
-def _device(call: Callable[[], object], kind: BackendKind) -> Peak:
-    """torch names CUDA's and HIP's devices alike."""
+def torch_device_peak(call: Callable[[], object]) -> Peak:
+    """Make the call once, to its end: what it took on the device that torch calls CUDA's, and on the host."""
     import torch
 
     torch.cuda.synchronize()
@@ -41,7 +48,7 @@ def _device(call: Callable[[], object], kind: BackendKind) -> Peak:
         torch.cuda.synchronize()
         return result
 
-    host = _host(finished, kind)
+    host = host_peak(finished)
     return Peak(
         device_bytes=torch.cuda.max_memory_allocated() - held,
         outside_bytes=max(0, _taken_outside() - outside),
@@ -57,18 +64,7 @@ def _taken_outside() -> int:
     return int(total - free - torch.cuda.memory_reserved())
 
 
-def _host(call: Callable[[], object], kind: BackendKind) -> Peak:
-    _give_back(kind)
-    if not _reset_peak():
-        call()
-        return Peak()
-    before = _kilobytes("VmRSS")
-    call()
-    after = _kilobytes("VmHWM")
-    return Peak(host_bytes=None if before is None or after is None else max(0, after - before) << 10)
-
-
-def _give_back(kind: BackendKind) -> None:
+def _give_back(trim_threshold: int) -> None:
     """glibc's free memory to the system, but for what lies at the end of other threads' arenas.
 
     `malloc_trim` leaves the end of every arena but the first as it is, and a forked child's main thread may
@@ -84,7 +80,7 @@ def _give_back(kind: BackendKind) -> None:
     library.mallopt(_TRIM_THRESHOLD, 0)
     library.free(library.malloc(_BLOCK))
     library.malloc_trim(ctypes.c_size_t(0))
-    library.mallopt(_TRIM_THRESHOLD, _NEVER if kind == "cpu" else _USUAL)
+    library.mallopt(_TRIM_THRESHOLD, trim_threshold)
 
 
 def _reset_peak() -> bool:

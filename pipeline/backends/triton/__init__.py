@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import CompileJob
-from pipeline.records.configuration.hardware import BackendKind, Target
+from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
 from pipeline.records.results.compiled import Compiled
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Triton:
     """Compiles offline, launches through the implementation's own host code."""
 
-    kinds: frozenset[BackendKind] = frozenset({"cuda", "hip"})
+    kinds: frozenset[DeviceKind] = frozenset({"cuda", "hip"})
     shape_matters = True  # Triton specialises on divisibility by 16 and on arguments equal to 1
     preload: tuple[str, ...] = ("pipeline.backends.triton.compiler_warm_up",)
 

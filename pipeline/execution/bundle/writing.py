@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pipeline.backends.devices.cuda.nvml import NotAvailable, Nvml
+from pipeline.backends.devices.cuda.nvml import Nvml
+from pipeline.backends.devices.device import NotAvailable
+from pipeline.backends.devices.device_registry import HOST
 from pipeline.execution.bundle.bundle_file import (
     PLAN,
     SPEC,
@@ -247,20 +249,18 @@ _SECONDS = 20
 
 def device_of(machine: Machine, kinds: set[str]) -> str:
     """Product names of what measures tasks of these kinds; the processor where nothing is measured."""
-    names = []
-    if machine.gpu is not None and machine.gpu[0] in kinds:
-        names.append(machine.gpu[2])
-    if not names or "cpu" in kinds:
+    names = [found.name for found in machine.devices if found.kind in kinds]
+    if not names or HOST in kinds:
         names.append(machine.cpu.facts["model"])
     return " and ".join(names)
 
 
 def environment_of(machine: Machine) -> dict[str, str]:
     """Python, libraries, tools, driver, processor and system; what is not there is not in it."""
-    facts = machine.cpu.facts
+    facts, gpu = machine.cpu.facts, machine.accelerator
     found = {
-        "gpu": machine.gpu[2] if machine.gpu else ABSENT,
-        "architecture": machine.gpu[1] if machine.gpu else machine.cpu.architecture,
+        "gpu": gpu.name if gpu else ABSENT,
+        "architecture": gpu.architecture if gpu else machine.cpu.architecture,
         "driver": driver_version() or ABSENT,
         "cpu": facts["model"],
         "cores": facts["cores"],

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pipeline.backends.devices.cpu.detection import gpu_present
+from pipeline.backends.devices.device_registry import device
 from pipeline.plan.identity.tool_versions import find_tools, library_versions
 from pipeline.plan.local_machine import identity, read_machine
 from pipeline.records.configuration.hardware import Target
@@ -89,13 +89,9 @@ def _target(spec: VerifySpec) -> Iterator[str]:
     target = spec.target
     if not spec.device_present:
         return
-    if target.kind != "cpu":
-        if not gpu_present(target.kind, target.architecture):
-            yield f"has no {target.architecture} device, which the plan counts on: {_ADVICE}"
-        return
-    cpu = read_machine().cpu
-    if cpu.architecture != target.architecture or not set(target.features) <= set(cpu.features):
-        yield f"is a {cpu.architecture}, the plan was made for {target.architecture}: {_ADVICE}"
+    mismatch = device(target.kind).mismatch(target)
+    if mismatch is not None:
+        yield f"{mismatch}: {_ADVICE}"
 
 
 def _device(spec: ProfileSpec) -> Iterator[str]:
@@ -104,7 +100,7 @@ def _device(spec: ProfileSpec) -> Iterator[str]:
     machine = read_machine()
     if identity(spec.target.kind, machine) != spec.device:
         facts = machine.cpu.facts
-        gpu = machine.gpu[2] if machine.gpu else "no GPU"
+        gpu = machine.accelerator.name if machine.accelerator else "no GPU"
         yield (
             f"is not the device that the plan names: here are {gpu}, {facts['model']}, "
             f"{facts['cores']} cores, {facts['threads']} threads: {_ADVICE}"

@@ -42,7 +42,8 @@ def probe(hardware: str, site: Site, declared: Mapping[str, Hardware]) -> Node:
         raise ToolchainError(f"{hardware}: the node's answer cannot be read: {error}") from None
     machine = node.machine
     if not resolve(declared[hardware], declared, machine).present:
-        here = machine.gpu[2] if machine.gpu else f"no GPU, {machine.cpu.facts['model']}"
+        found = machine.accelerator
+        here = found.name if found else f"no GPU, {machine.cpu.facts['model']}"
         raise ConfigError(
             f"hardware '{hardware}': the node that the site's options lead to has another device ({here}): "
             f"see partition, gres and constraint of site.hardware.{hardware}"
@@ -80,7 +81,8 @@ def _answer(command: list[str]) -> str:
 def line(node: Node) -> str:
     """A node in one line."""
     machine, facts = node.machine, node.machine.cpu.facts
-    gpu = f"{machine.gpu[2]} ({machine.gpu[1]}), " if machine.gpu else ""
+    found = machine.accelerator
+    gpu = f"{found.name} ({found.architecture}), " if found else ""
     return (
         f"{node.hardware}: {gpu}{facts['model']}, {facts['threads']} threads, "
         f"{int(facts['memory_bytes']) / 2**30:.0f} GiB, asked {node.created}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.plan.config.schema import to_record
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
@@ -158,7 +159,7 @@ class Cluster:
     def threads(self, stage: str, task: PlannedTask) -> int:
         """Cores of a job: those that it can use, of those that the site gives it."""
         cpus = self._placement(stage, task).cpus
-        measures_cpu = stage == "profile" and task.row.kind == "cpu" and task.row.device_present
+        measures_cpu = stage == "profile" and executes_on_host(task.row.kind) and task.row.device_present
         return cpus if measures_cpu else max(1, min(cpus, task.proposed))
 
     def requests(self, stage: str, task: PlannedTask | None) -> dict[str, Request]:

@@ -25,6 +25,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, connect, grow, send
 
 # Only the standard library, and little of it: this module is the cost of a job.
@@ -118,7 +119,7 @@ def _backends(spec: Path) -> list[str]:
     """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
     try:
         content = json.loads(spec.read_bytes())
-        compiles_none = content["target"]["kind"] == "cpu" or content.get("recorded") is not None
+        compiles_none = executes_on_host(content["target"]["kind"]) or content.get("recorded") is not None
         return [] if compiles_none else sorted(content["builds"])
     except (OSError, ValueError, KeyError, TypeError):
         return []

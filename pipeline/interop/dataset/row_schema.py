@@ -6,7 +6,7 @@ that begins with `estimate_`.
 
 from typing import Literal
 
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.diagnosed import Basis, Evidence
@@ -250,7 +250,7 @@ class DatasetRow(Record, frozen=True, kw_only=True):
     dtype: str
     attributes: tuple[Setting, ...]
     hardware: str
-    kind: BackendKind
+    kind: DeviceKind
     architecture: str | None
     optimization: str
     search: str

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.measure.comparison.baseline_selection import Opponent
 from pipeline.measure.hosting.measuring_messages import Reference, SetUp
 from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
@@ -63,7 +64,7 @@ class BaselineSets:
 
     def of(self, process: int) -> "Baselines":
         """Those beside the candidate's process of this number, from 0."""
-        more = not self._sets or (self._scene.set_up.kind == "cpu" and room())
+        more = not self._sets or (device(self._scene.set_up.kind).is_host and room())
         if process == len(self._sets) and more:
             self._sets.append(Baselines(self._server, self._scene, process))
         number = process % len(self._sets)

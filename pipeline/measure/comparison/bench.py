@@ -13,6 +13,7 @@ import msgspec
 from pipeline.backends.devices.cpu.processor import usable_cores
 from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.backends.devices.device_lock import device_lock
+from pipeline.backends.devices.device_registry import device
 from pipeline.measure.ceilings import ceiling_measurement, over_roofline, problem_bounds, roofline_share
 from pipeline.measure.ceilings.problem_bounds import Traffic
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
@@ -21,10 +22,10 @@ from pipeline.measure.comparison.baseline_selection import Opponent, opponents
 from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
 from pipeline.measure.comparison.round_summary import Measured, Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE, Round
-from pipeline.measure.counters import cuda
 from pipeline.measure.hosting import torch_compile
 from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp
 from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
+from pipeline.measure.hosting.single_call import count_single_call
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import ProfileSpec
@@ -60,8 +61,9 @@ class Bench:
         self._logs = logs
         self._environment = {"OMP_NUM_THREADS": str(len(usable_cores()))}
         self._ceilings: DeviceCeilings | None = None
-        # All processes share the processor, whatever they think it is.
-        self._device_name = "cpu" if spec.target.kind == "cpu" else spec.device
+        self._device = device(spec.target.kind)
+        self._measurement = self._device.measurement()
+        self._device_name = self._measurement.lock_name(spec.device)
         self._server = ForkServer(preload=PRELOAD)
         found, absent = opponents(spec, defaults)
         scene = MeasurementContext(
@@ -158,13 +160,13 @@ class Bench:
         return result
 
     def _counted(self, result: Profiled, candidate: Candidate, folder: Path) -> Profiled:
-        """With the GPU's counters, read in a process of their own while the baselines are stopped."""
-        if self._spec.target.kind == "cpu":
+        """With the counters of a profiler, read in a process of its own while the baselines are stopped."""
+        if not self._measurement.has_profiler:
             return result
         if candidate.job.variant.written:
-            lost = Unmeasured(quantity="counters", reason="ncu would run a written source unconfined")
+            lost = Unmeasured(quantity="counters", reason="a profiler would run a written source unconfined")
             return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, lost))
-        found = cuda.count(self._set_up(candidate), folder)
+        found = count_single_call(self._measurement, self._set_up(candidate), folder)
         if isinstance(found, Unmeasured):
             return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, found))
         return msgspec.structs.replace(result, counters=found)
@@ -182,7 +184,7 @@ class Bench:
 
     def _start_ahead(self, upcoming: Candidate | None) -> None:
         """On a processor, where it touches no memory yet: on a GPU two would hold their tensors at once."""
-        if upcoming is not None and self._spec.target.kind == "cpu":
+        if upcoming is not None and self._device.is_host:
             self._drop_ahead()
             member = self._launch(upcoming, self._log(upcoming))
             self._ahead = _Ahead(upcoming, member, time.monotonic())

@@ -15,7 +15,7 @@ from pipeline.measure.device_monitor import Monitor
 from pipeline.measure.hosting.call_costs import Examined
 from pipeline.measure.hosting.clock_check import FalseClock, ShortBatches
 from pipeline.measure.hosting.process_handle import Member, MemberGone
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.results.profiled import Unmeasured
 
@@ -30,7 +30,7 @@ def measure(
     start: Callable[[], Member],
     baselines: BaselineSets,
     settings: Profile,
-    kind: BackendKind,
+    kind: DeviceKind,
     timed: Callable[[], None] = lambda: None,
 ) -> Measured:
     """Time a candidate in one process or several, then see what its calls cost besides.
@@ -63,14 +63,14 @@ class _Measurement:
         start: Callable[[], Member],
         baselines: BaselineSets,
         settings: Profile,
-        kind: BackendKind,
+        kind: DeviceKind,
         timed: Callable[[], None],
     ) -> None:
         self._start = start
         self._baselines = baselines
         self._settings = settings
         self._share = process_agreement.of_one(settings)
-        self._kind: BackendKind = kind
+        self._kind: DeviceKind = kind
         self._timed = timed
         self._several: list[Once] = []
         self._asked = settings.processes_at_least

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.measure.comparison.rounds import CANDIDATE, Round
 from pipeline.measure.hosting.measuring_process import MOST_CALLS
 from pipeline.measure.hosting.process_handle import MemberGone
 from pipeline.measure.hosting.timed_batch import Batch
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
 
@@ -41,7 +42,7 @@ class ShortBatches(Exception):
         self.reason = reason
 
 
-def check_clock(rounds: Sequence[Round], settings: Profile, kind: BackendKind) -> None:
+def check_clock(rounds: Sequence[Round], settings: Profile, kind: DeviceKind) -> None:
     """Compare what the candidate's clock says with the kernel's account of its CPU time, and with our clock.
 
     The account is exact, but does not see time in which the main thread sleeps, and sees what it computes
@@ -67,7 +68,7 @@ def check_clock(rounds: Sequence[Round], settings: Profile, kind: BackendKind) -
     _check(straight, waking=0.0)
     if after_gaps:
         _check(after_gaps, waking=_waking(after_gaps))
-    if kind == "cpu":  # a GPU's host launches meanwhile, which takes some callables longer than others
+    if device(kind).is_host:  # a GPU's host launches meanwhile, which takes some callables longer than others
         _check_beside(straight)
         if after_gaps:
             _check_beside(after_gaps)

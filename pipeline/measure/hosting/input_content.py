@@ -8,6 +8,7 @@ import math
 import random
 from typing import TYPE_CHECKING
 
+from pipeline.backends.devices.device import Device
 from pipeline.records.planning.problem import Problem
 
 if TYPE_CHECKING:
@@ -22,16 +23,16 @@ class Content:
     """Tensors of a problem on a device, outputs included.
 
     On the CPU each batch also moves every tensor by a random multiple of 64 bytes: where a tensor lies
-    relative to pages and to other tensors can change the time of a kernel by per cents, and would otherwise
-    stay as it happens to be for the life of a process (Mytkowicz et al. 2009, ASPLOS).
+    relative to pages and to other tensors can change the time of a kernel by a few percent, and would
+    otherwise stay as it happens to be for the life of a process (Mytkowicz et al. 2009, ASPLOS).
     """
 
-    def __init__(self, problem: Problem, device: str) -> None:
+    def __init__(self, problem: Problem, device: Device) -> None:
         self._problem = problem
-        self._room = SLACK if device == "cpu" else 0
+        self._room = SLACK if device.is_host else 0
         self._blocks = {name: self._allocate(name, device) for name in problem.tensors}
         self._pools = {
-            self._dtype(name): _pool(self._dtype(name), device, self._pool_length())
+            self._dtype(name): _pool(self._dtype(name), device.torch_device, self._pool_length())
             for name in problem.names("input")
         }
         self.tensors: dict[str, torch.Tensor] = {}
@@ -72,11 +73,9 @@ class Content:
     def _pool_length(self) -> int:
         return max(1, min(POOL, max(self._elements(name) for name in self._problem.names("input"))))
 
-    def _allocate(self, name: str, device: str) -> "torch.Tensor":
-        import torch
-
+    def _allocate(self, name: str, device: Device) -> "torch.Tensor":
         dtype = self._dtype(name)
-        return torch.zeros(self._elements(name) + self._room // dtype.itemsize, dtype=dtype, device=device)
+        return device.allocate(self._elements(name) + self._room // dtype.itemsize, dtype)
 
     def _place(self, name: str, numbers: random.Random) -> "torch.Tensor":
         start = numbers.randrange(self._room // ALIGNMENT + 1) * ALIGNMENT // self._dtype(name).itemsize

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pipeline.backends.backend import CompileJob
 from pipeline.measure.hosting.call_costs import Examined
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.kernel import GradientOf
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
@@ -47,7 +47,7 @@ class SetUp(Record, frozen=True, kw_only=True, tag="set_up"):
 
     hosted: Candidate | Reference
     problem: Problem
-    kind: BackendKind
+    kind: DeviceKind
     flush_cache: bool
     cuda_graph: bool = False
 

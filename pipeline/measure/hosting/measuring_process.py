@@ -16,7 +16,7 @@ from typing import assert_never
 
 from pipeline.backends.backend import LaunchError
 from pipeline.backends.devices.device import Call, CannotRecord, Timer
-from pipeline.backends.devices.peak_memory import peak_of
+from pipeline.backends.devices.device_registry import device
 from pipeline.measure import statistics
 from pipeline.measure.hosting.call_costs import examine
 from pipeline.measure.hosting.hosted_callable import Hosted, load
@@ -42,8 +42,6 @@ from pipeline.measure.hosting.measuring_messages import (
 )
 from pipeline.measure.hosting.output_drift import First
 from pipeline.measure.hosting.timer_integrity import Clockwork
-from pipeline.measure.timers.timer_registry import timer_for
-from pipeline.records.configuration.hardware import BackendKind
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 
@@ -83,16 +81,18 @@ class Host:
 
     def __init__(self, set_up: SetUp) -> None:
         self._set_up = set_up
+        found = device(set_up.kind)
+        self._measurement = found.measurement()
         if isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written:
-            _confine(set_up.kind)
-        self.timer: Timer = timer_for(
-            set_up.kind, flush_cache=set_up.flush_cache, cuda_graph=set_up.cuda_graph
-        )
+            # Before any thread starts; what a confined process may not do and the others do comes first.
+            self._measurement.before_confinement()
+            confine(Path.cwd())
+        self.timer: Timer = self._measurement.timer(flush_cache=set_up.flush_cache, graph=set_up.cuda_graph)
         self.timer.prepare()
-        if set_up.kind == "cpu":  # a GPU's driver reserves address space without end
+        if found.is_host:  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.
-        self._content = Content(set_up.problem, self.timer.device)
+        self._content = Content(set_up.problem, found)
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
         self._first: First | None = None
@@ -140,7 +140,7 @@ class Host:
         loaded = clock()
         # Its clock stands inside: freeing memory first, so that the peak can be seen, is not the call's.
         first: list[float] = []
-        peak = peak_of(lambda: first.append(self._first_call()), self._set_up.kind)
+        peak = self._measurement.peak_memory(lambda: first.append(self._first_call()))
         if self._hosted.checked is not None:
             self._first = First(self._content, seed, lambda call: self.timer.batch(call, 1))
             self._first.keep(self._hosted.checked)
@@ -238,7 +238,7 @@ class Host:
         def batch(calls: int) -> float:
             return self.timer.batch(self.call, calls)
 
-        return examine(batch, command.calls, self._set_up.kind, command.energy_seconds)
+        return examine(batch, command.calls, self._measurement, command.energy_seconds)
 
     def _run(self, command: Go) -> Answer:
         lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
@@ -255,17 +255,6 @@ class Host:
 def _tampered(replaced: Sequence[str]) -> Refused:
     more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
     return Refused(reason=f"{replaced[0]}{more}: it is timed with that", why="tampered")
-
-
-def _confine(kind: BackendKind) -> None:
-    """Before any thread starts; what a confined process may not do and the others do comes first."""
-    if kind == "cpu":
-        from pipeline.backends.cpp.loading import share_openmp
-        from pipeline.backends.devices.cpu.timer import raise_priority
-
-        share_openmp()
-        raise_priority()
-    confine(Path.cwd())
 
 
 def _limit_memory() -> None:

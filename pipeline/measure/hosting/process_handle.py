@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.measure.hosting.call_costs import Examined
 from pipeline.measure.hosting.lead_calls import LEAD_SHARE, credible_lead, settle_seconds
 from pipeline.measure.hosting.measuring_messages import (
@@ -32,7 +33,7 @@ from pipeline.measure.hosting.measuring_messages import (
 from pipeline.measure.hosting.measuring_process import LONG_CALL, TARGET
 from pipeline.measure.hosting.scheduler_account import account_of
 from pipeline.measure.hosting.timed_batch import Batch
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
@@ -92,7 +93,8 @@ class Member:
         self.calibrated: Calibrated | None = None
         self._idle = 0.0
         self._place = place
-        self.kind: BackendKind = set_up.kind
+        self.kind: DeviceKind = set_up.kind
+        self._on_host = device(set_up.kind).is_host
         self._session: int | None = None
         self._child: Child = server.start(
             TARGET,
@@ -140,7 +142,7 @@ class Member:
         `others`: how many members had the device since its last batch.
         """
         gaps = gaps_of(seed, self.calls, self._idle) if self._idle else ()
-        alone = not others and self.kind == "cpu"
+        alone = not others and self._on_host
         prepare = Prepare(seed=seed, settle_seconds=settle_seconds(self.call_seconds, alone=alone))
         with self._turn():
             self._ask(prepare, Prepared, self._place.patience)

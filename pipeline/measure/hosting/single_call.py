@@ -3,16 +3,21 @@
 ncu --profile-from-start off … python -m pipeline.measure.hosting.single_call REQUEST.json
 """
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from pipeline.backends.devices.device import CALL_REFUSED, DeviceMeasurement
+from pipeline.backends.devices.device_registry import device
 from pipeline.measure.hosting.measuring_messages import Command, Go, Load, Prepare, Refused, SetUp
 from pipeline.measure.hosting.measuring_process import serve
-from pipeline.records.record import Record, read_record
+from pipeline.records.record import Record, read_record, to_json
+from pipeline.records.results.profiled import Counters, Unmeasured
 from pipeline.sandbox.processes.channel import Channel
 
-REFUSED = 3
 WARM_SECONDS = 0.05  # of untimed calls before the one that counts
 _SEED = 20_24
 
@@ -23,13 +28,28 @@ class SingleCallRequest(Record, frozen=True, kw_only=True):
     set_up: SetUp
 
 
+def count_single_call(measurement: DeviceMeasurement, set_up: SetUp, folder: Path) -> Counters | Unmeasured:
+    """Counters of one warm call, by the device's profiler; `folder` takes the files.
+
+    The profiler empties the caches itself, because a flush of ours would be launches as well, and it does not
+    see launches within a graph.
+    """
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    request = folder / "request.json"
+    plain = msgspec.structs.replace(set_up, flush_cache=False, cuda_graph=False)
+    request.write_bytes(to_json(SingleCallRequest(set_up=plain)))
+    command = (sys.executable, "-m", "pipeline.measure.hosting.single_call", str(request))
+    return measurement.count_process(command, folder, flush_cache=set_up.flush_cache)
+
+
 def main(arguments: list[str]) -> int:
-    """Command line; returns the exit code, `REFUSED` with the reason on stderr where the callable refused."""
+    """Command line; returns the exit code: `CALL_REFUSED` and the reason on stderr if it refused."""
     script = _Script(read_record(Path(arguments[0]), SingleCallRequest).set_up)
     serve(script)
     if script.refused is not None:
         print(script.refused, file=sys.stderr)
-        return REFUSED
+        return CALL_REFUSED
     return 0
 
 
@@ -38,7 +58,8 @@ class _Script(Channel):
 
     def __init__(self, set_up: SetUp) -> None:
         self.refused: str | None = None
-        self._profiler = _profiler if set_up.kind != "cpu" else _no_profiler
+        self._measurement = device(set_up.kind).measurement()
+        self._profiler = contextlib.ExitStack()
         self._commands: list[SetUp | Command] = [
             set_up,
             Load(seed=_SEED),
@@ -52,28 +73,15 @@ class _Script(Channel):
             raise EOFError
         command = self._commands.pop(0)
         if isinstance(command, Go):
-            self._profiler("start")
+            self._profiler.enter_context(self._measurement.profiled())
         return command
 
     def send(self, value: object) -> None:
         """An answer."""
         if not self._commands:
-            self._profiler("stop")
+            self._profiler.close()
         if isinstance(value, Refused):
             self.refused = value.reason
-
-
-def _profiler(what: str) -> None:
-    """cudaProfilerStart and cudaProfilerStop: what ncu watches for."""
-    import torch
-
-    torch.cuda.synchronize()
-    runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-    getattr(runtime, "cudaProfilerStart" if what == "start" else "cudaProfilerStop")()
-
-
-def _no_profiler(what: str) -> None:
-    """A processor has none; the call is made all the same."""
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Clockwork:
 
     def __init__(self, timer: Timer) -> None:
         self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
-        self._before = self._surroundings.snapshot(MODULES, CLASSES, ())
+        self._before = self._surroundings.snapshot((*MODULES, type(timer).__module__), CLASSES, ())
         self._timer = timer
         self._attributes = frozenset(vars(timer))
         self._clocks = (time.perf_counter_ns, time.perf_counter, time.sleep)

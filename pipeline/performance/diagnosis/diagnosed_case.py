@@ -12,7 +12,7 @@ from pipeline.performance.bound_error import (
     geometry_of,
 )
 from pipeline.performance.time_bound import Bound, Geometry
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.kernel import Tunable, TunableValue
 from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import GenerateSpec
@@ -28,7 +28,7 @@ ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1
 class Case(Record, frozen=True, kw_only=True):
     """One variant; None and empty mean that it is not known."""
 
-    kind: BackendKind
+    kind: DeviceKind
     architecture: str | None
     dtype: str
     unit: str

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.backends.machine_code.matrix_instructions import family_of, matrix_use
 from pipeline.performance.diagnosis.diagnosed_case import Case, evidence, suggest
 from pipeline.performance.time_bound import vector_width
@@ -16,7 +17,7 @@ _WORK = ("matrix", "fma", "float", "special", "load_shared", "store_shared", "as
 def barrier_heavy(case: Case) -> Iterator[Finding]:
     """One barrier for less than nine instructions of work: a static count, loops not unrolled."""
     barriers = case.count("barrier")
-    if case.kind == "cpu" or not barriers:
+    if executes_on_host(case.kind) or not barriers:
         return
     work = sum(case.count(name) or 0 for name in _WORK)
     work += sum(count for name, count in case.facts.instructions.items() if "_global_" in name)
@@ -40,7 +41,7 @@ WORTH = 1.5
 
 def matrix_instructions(case: Case) -> Iterator[Finding]:
     """A product in a dtype that the matrix units know, without them or through an older family only."""
-    if case.kind == "cpu" or case.unit != "matrix" or case.count("matrix") is None:
+    if executes_on_host(case.kind) or case.unit != "matrix" or case.count("matrix") is None:
         return
     if case.matrix_gain is None or case.matrix_gain < WORTH:
         return
@@ -126,7 +127,7 @@ STACK = 0.1
 
 def cpu_vectors(case: Case) -> Iterator[Finding]:
     """Fewer than scalar instructions, narrower than the processor has, or more than fit its registers."""
-    if case.kind != "cpu" or not case.facts.instructions:
+    if not executes_on_host(case.kind) or not case.facts.instructions:
         return
     used, available = vector_width(case.facts), case.limits.get("vector_bits")
     if used is not None and available is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.performance.diagnosis.diagnosed_case import Case, evidence, suggest
 from pipeline.records.results.diagnosed import Finding, FindingCode
 
@@ -19,7 +20,7 @@ def narrow_access(case: Case) -> Iterator[Finding]:
     Whether neighbouring threads touch neighbouring addresses (coalescing) is not in the code's static form,
     so nothing is said about it.
     """
-    if case.kind == "cpu" or case.rows_bytes is None or case.rows_bytes % _WIDEST:
+    if executes_on_host(case.kind) or case.rows_bytes is None or case.rows_bytes % _WIDEST:
         return
     beside = sum(case.count(name) or 0 for name in _ELSEWHERE)
     yield from _narrow(case, "load", beside)

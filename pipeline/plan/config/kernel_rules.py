@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pipeline.backends import registry as backends
 from pipeline.backends.cuda.launch_geometry import AXES, formulas
+from pipeline.backends.devices.device_registry import device_kinds
 from pipeline.plan.config.groups import hint
 from pipeline.records.configuration.kernel import (
     DERIVED,
@@ -119,6 +120,16 @@ def _vendor_names(kernel: Kernel) -> Violations:
     for name in kernel.vendors:
         if name in BASELINES or not name.isidentifier():
             yield Violation("vendors", f"'{name}' is the name of another baseline, or no name")
+
+
+def _vendor_kinds(kernel: Kernel) -> Violations:
+    known = device_kinds()
+    for name, vendor in kernel.vendors.items():
+        for kind in vendor.kinds:
+            if kind not in known:
+                yield Violation(
+                    f"vendors.{name}.kinds", f"unknown kind of device '{kind}' {hint(kind, known)}"
+                )
 
 
 def _gradient(kernel: Kernel) -> Violations:
@@ -284,7 +295,7 @@ def _constraints(declared: KernelImplementation) -> Violations:
 
 
 KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (
-    *(_inputs_and_outputs, _tensors, _unique_names, _functions, _vendor_names),
+    *(_inputs_and_outputs, _tensors, _unique_names, _functions, _vendor_names, _vendor_kinds),
     *(_gradient, _kernel_formulas, _has_implementations),
 )
 RECORDED_KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (_runs_nothing,)

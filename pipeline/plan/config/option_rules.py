@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from pipeline.backends.devices.device_registry import device_kinds
 from pipeline.plan.config.groups import hint
 from pipeline.plan.config.kernel_rules import Violation, Violations, kernel_violations, not_among
 from pipeline.records.configuration.experiment import Experiment
-from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.hardware import RECORDED, Hardware
 from pipeline.records.configuration.kernel import Kernel, Tunable
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.search_settings import Search
@@ -81,6 +82,12 @@ def _dimensions(workload: Workload) -> Violations:
             yield Violation(f"dimensions.{key}", f"expected at least 1, got {value}")
 
 
+def _kind(hardware: Hardware) -> Violations:
+    kinds = (*device_kinds(), RECORDED)
+    if hardware.kind not in kinds:
+        yield Violation("kind", f"unknown kind of device '{hardware.kind}' {hint(hardware.kind, kinds)}")
+
+
 def _limits_and_peaks(hardware: Hardware) -> Violations:
     for name, limit in hardware.limits.items():
         if limit.value != int(limit.value) or limit.value < 0:
@@ -88,7 +95,7 @@ def _limits_and_peaks(hardware: Hardware) -> Violations:
     for name, peak in hardware.peaks.items():
         if peak.value <= 0:
             yield Violation(f"peaks.{name}.value", f"expected more than 0, got {peak.value:g}")
-    replays = hardware.recorded is not None or hardware.kind == "recorded"
+    replays = hardware.recorded is not None or hardware.kind == RECORDED
     if hardware.architecture != NATIVE and not hardware.limits and not replays:
         yield Violation(
             "limits", f"expected at least one (only architecture: {NATIVE} is read from the machine)"
@@ -131,7 +138,7 @@ def _selections(experiment: Experiment) -> Violations:
 
 RULES: dict[type[Record], tuple[Callable[[Any], Violations], ...]] = {
     Workload: (_dimensions,),
-    Hardware: (_limits_and_peaks,),
+    Hardware: (_kind, _limits_and_peaks),
     Search: (_budgets, _strategies),
     Experiment: (_selections,),
 }

@@ -21,7 +21,12 @@ from pipeline.store.atomic import write_atomic
 
 PACKAGE = "pipeline"
 REGISTRIES = frozenset(
-    {"pipeline.backends.registry", "pipeline.search.strategy_registry", "pipeline.stages.optional"}
+    {
+        "pipeline.backends.devices.device_registry",
+        "pipeline.backends.registry",
+        "pipeline.search.strategy_registry",
+        "pipeline.stages.optional",
+    }
 )
 """Modules that reach others by name: a task depends on the member that it names, not on the others."""
 

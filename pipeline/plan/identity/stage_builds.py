@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pipeline
+from pipeline.backends.devices.device_registry import device, outside_device_code
 from pipeline.backends.registry import backend, outside_code
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions, version_of
 from pipeline.plan.memoize import Memoized
-from pipeline.records.configuration.hardware import Target
+from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.entry_points import entry_points
 from pipeline.records.layout import STAGES
@@ -58,7 +59,7 @@ class StageBuilds:
         # The code of another package's backend is part of the toolchain.
         own = () if outside_code(name) is not None else (type(backend(name)).__module__,)
         return Build(
-            code=self._code(f"pipeline.stages.{stage}", *own),
+            code=self._code(f"pipeline.stages.{stage}", *own, *_device_modules(stage, target.kind)),
             toolchain={**library_versions(stage), **self._toolchains[key].versions},
         )
 
@@ -76,7 +77,8 @@ class StageBuilds:
         versions = library_versions("judge")
         for name in ("triton", "cpp"):
             versions |= find_tools(name, target).versions
-        return Build(code=self._code("pipeline.stages.judge"), toolchain=versions)
+        code = self._code("pipeline.stages.judge", *_device_modules("verify", target.kind))
+        return Build(code=code, toolchain=versions)
 
     def aggregate(self) -> Build:
         """Of aggregate, report, track and all others that run once in a plan: they share one spec."""
@@ -84,6 +86,18 @@ class StageBuilds:
         stages = sorted(path.stem for path in folder.glob("[a-z]*.py") if path.stem not in OTHERS)
         code = self._code(*(f"pipeline.stages.{stage}" for stage in stages))
         return Build(code=code, toolchain=library_versions("aggregate"))
+
+
+def _device_modules(stage: str, kind: DeviceKind) -> tuple[str, ...]:
+    """Modules of this project's kinds of device: a verdict depends on the `Device`, a measurement on all.
+
+    The code of another package's device is part of the toolchain (`find_tools`).
+    """
+    if stage not in ("verify", "mutate", "profile") or outside_device_code(kind) is not None:
+        return ()
+    found = device(kind)
+    own = (type(found).__module__,)
+    return (*own, type(found.measurement()).__module__) if stage == "profile" else own
 
 
 def _formats() -> Iterator[str]:

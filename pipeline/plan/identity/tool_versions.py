@@ -4,6 +4,7 @@ import functools
 import importlib.metadata
 import platform
 
+from pipeline.backends.devices.device_registry import outside_device_code
 from pipeline.backends.registry import backend, outside_code
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.record import Record
@@ -29,9 +30,9 @@ class Toolchain(Record, frozen=True, kw_only=True):
 
 
 def find_tools(name: str, target: Target) -> Toolchain:
-    """Ask a backend for its tools, now; the code of another package's backend is one of them."""
-    outside = outside_code(name)
-    own = {} if outside is None else {f"backend {name}": outside}
+    """Ask a backend for its tools, now; code of other packages, a backend's or a device's, is one of them."""
+    codes = {f"backend {name}": outside_code(name), f"device {target.kind}": outside_device_code(target.kind)}
+    own = {what: code for what, code in codes.items() if code is not None}
     return Toolchain(backend=name, target=target, versions=backend(name).toolchain(target) | own)
 
 

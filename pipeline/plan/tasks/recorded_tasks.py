@@ -12,7 +12,7 @@ import msgspec
 
 from pipeline.interop.formats.format_registry import combined, read_recorded
 from pipeline.plan.tasks.resolution import Impossible, limits_of, problem_of
-from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.hardware import RECORDED, Hardware
 from pipeline.records.configuration.kernel import Implementation, Kernel, Tunable, TunableValue
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.workload import Workload
@@ -23,8 +23,6 @@ from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.recorded_space import RecordedFile, RecordedSpace
 from pipeline.search.spaces.search_space import constants_of
 
-RECORDED = "recorded"
-"""The backend of a kernel that is known by its measurements alone, and the space that they have."""
 EXPECTED = (
     "expected the path of a T4 file, a cache file of Kernel Tuner or output of KTT: see docs/guide/replay.md"
 )
@@ -67,7 +65,7 @@ class Replaying:
             It has no results of this kernel, or of another problem.
         """
         if hardware.recorded is None:
-            if hardware.kind == "recorded":
+            if hardware.kind == RECORDED:
                 raise ConfigError(f"hardware.recorded: missing; {EXPECTED}")
             if kernel.space is not None:
                 raise Impossible(f"{kernel.name} is known by recorded measurements alone: hardware=recorded")

@@ -6,7 +6,7 @@ import msgspec
 
 from pipeline.backends.registry import backend
 from pipeline.plan.memoize import Memoized
-from pipeline.records.configuration.hardware import BackendKind, Hardware, Target
+from pipeline.records.configuration.hardware import DeviceKind, Hardware, Target
 from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.workload import Workload
@@ -89,7 +89,7 @@ def limits_named(implementations: Mapping[str, Implementation]) -> frozenset[str
     return frozenset().union(*(names_in(rule) for rule in rules))
 
 
-def fitting(kernel: Kernel, kind: BackendKind, optimization: Optimization) -> dict[str, Implementation]:
+def fitting(kernel: Kernel, kind: DeviceKind, optimization: Optimization) -> dict[str, Implementation]:
     """The implementations that can run on a kind of device and take part in the optimization.
 
     Raises

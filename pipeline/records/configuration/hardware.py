@@ -1,11 +1,11 @@
 """What is compiled for and run on; every number with its unit and source."""
 
-from typing import Literal
-
 from pipeline.records.record import Record
 
-BackendKind = Literal["cpu", "cuda", "hip", "recorded"]
-"""`recorded`: the device of a file of recorded measurements; nothing is compiled for it."""
+DeviceKind = str
+"""A kind of device by its name in `pipeline.backends.devices.device_registry`, or `RECORDED`."""
+RECORDED = "recorded"
+"""The device of a file of recorded measurements: nothing is compiled for it, and nothing runs on it."""
 
 
 class Quantity(Record, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class Hardware(Record, frozen=True, kw_only=True):
     """Name of the option, equal to the file's."""
     description: str
     """One sentence for listings and reports."""
-    kind: BackendKind
+    kind: DeviceKind
     """Kind of device."""
     architecture: str
     """For example `sm_90` or `gfx942`; for a CPU a stable name of its instruction set."""
@@ -45,7 +45,7 @@ class Hardware(Record, frozen=True, kw_only=True):
 class Target(Record, frozen=True, kw_only=True):
     """The part of a hardware target that decides what the compiler emits; two devices may share one."""
 
-    kind: BackendKind
+    kind: DeviceKind
     architecture: str
     limits: dict[str, int]
     features: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.record import Record
 
 TunableValue = bool | int | float | str
@@ -162,7 +162,7 @@ class Vendor(Record, frozen=True, kw_only=True):
     """`module:function`, called like the reference."""
     set_up: str | None = None
     """`module:function`, called once in the baseline's process: chooses the library."""
-    kinds: tuple[BackendKind, ...]
+    kinds: tuple[DeviceKind, ...]
     """Kinds of target that have it."""
     description: str
     """The library and the operator."""

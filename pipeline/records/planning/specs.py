@@ -4,7 +4,7 @@ A spec holds all that its stage's result depends on and nothing else. The key of
 spec and of its parent's key, so tasks that differ only in what a later stage reads share the earlier work.
 """
 
-from pipeline.records.configuration.hardware import BackendKind, Quantity, Target
+from pipeline.records.configuration.hardware import DeviceKind, Quantity, Target
 from pipeline.records.configuration.kernel import Cost, GradientOf, Implementation, Tolerance, Vendor
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.pruning import Bounded, Prune
@@ -164,7 +164,7 @@ class TaskRow(Record, frozen=True, kw_only=True):
     kernel: str
     workload: str
     hardware: str
-    kind: BackendKind
+    kind: DeviceKind
     device_present: bool
     optimization: str
     search: str

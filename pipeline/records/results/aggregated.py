@@ -1,6 +1,6 @@
 """What aggregate found, small enough to read at a glance: counts, winners, and where the tables are."""
 
-from pipeline.records.configuration.hardware import BackendKind
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.provenance import Origin, Provenance
@@ -88,7 +88,7 @@ class TargetSeen(Record, frozen=True, kw_only=True):
     """A hardware target of the experiment, and the device on which it was measured."""
 
     hardware: str
-    kind: BackendKind
+    kind: DeviceKind
     device_present: bool
     device: dict[str, str]
     """What all its measurements found alike; empty where nothing was measured."""

@@ -1,14 +1,13 @@
 """What verify found out about one variant."""
 
-from typing import Literal
-
 from pipeline.records.outcome import Failure
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.results.variant import Variant
 from pipeline.records.validation import require_all, require_none
 
-WhereRun = Literal["cpu", "cuda", "hip", "interpreter", "emulator", "recorded"]
+WhereRun = str
+"""A kind of device, or what stands in for one: `interpreter`, `emulator`, `recorded`."""
 
 _OF_A_VERDICT = ("worst_share", "worst_error")
 

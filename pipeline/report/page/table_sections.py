@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Winner
 from pipeline.report.page.page_inputs import AggregateTables, PageLinks
@@ -54,7 +55,7 @@ class Cause(Record, frozen=True, kw_only=True):
 
 def facts_tables(tables: AggregateTables) -> list[FactsTable]:
     """Static facts of GPU targets, in the order of the plan."""
-    rows = [row for row in tables.read("static_facts").to_pylist() if row["kind"] != "cpu"]
+    rows = [row for row in tables.read("static_facts").to_pylist() if not executes_on_host(row["kind"])]
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         names = ("kernel", "implementation", "dtype", "choice", "workload")

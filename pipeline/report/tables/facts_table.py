@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.metrics import BINARY_FACTS, ColumnType, configuration
 from pipeline.records.planning.specs import GenerateSpec
@@ -87,7 +88,7 @@ def facts_markdown(rows: Sequence[Row]) -> str:
     tables: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         # A CPU has none of these facts but its code size.
-        if row["choice"] != "best occupancy" and row["kind"] != "cpu":
+        if row["choice"] != "best occupancy" and not executes_on_host(row["kind"]):
             tables.setdefault((row["kernel"], row["implementation"], row["workload"]), []).append(row)
     return "\n".join(_markdown_table(group) for group in tables.values())
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
@@ -79,7 +80,7 @@ def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: 
         return _unfit(version, found.problem, name)
     if len(found.modules) != 1:
         return _unfit(version, f"torch.compile splits the reference into {len(found.modules)} graphs", name)
-    wrap = wrap_cpp if spec.target.kind == "cpu" else wrap_triton
+    wrap = wrap_cpp if executes_on_host(spec.target.kind) else wrap_triton
     try:
         text = wrap(found, spec.problem, spec.implementations[name].entry)
     except CannotWrap as error:
@@ -98,7 +99,7 @@ def _without_a_place(spec: GenerateSpec, backend: str | None) -> str:
 
 def _captured(request: CaptureRequest) -> GeneratedCode:
     """In a process of its own: Inductor starts threads, keeps caches, and takes seconds to import."""
-    if request.target.kind != "cpu":
+    if not executes_on_host(request.target.kind):
         require_supported()
     command = [sys.executable, "-m", CAPTURE]
     ended = subprocess.run(command, input=to_json(request), capture_output=True, check=False, timeout=SECONDS)

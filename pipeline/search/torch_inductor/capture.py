@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, from_json, to_json
@@ -45,7 +46,7 @@ def capture(request: CaptureRequest, folder: Path) -> GeneratedCode:
 
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "cache")
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    if request.target.kind == "cpu":
+    if executes_on_host(request.target.kind):
         return capture_cpu(request, folder)
     return inductor_internals.capture_gpu(
         lambda: _reference(request), request.problem, request.target, padding=PADDING, folder=folder

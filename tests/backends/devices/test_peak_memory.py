@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.backends.devices import peak_memory
-from pipeline.backends.devices.peak_memory import peak_of
+from pipeline.backends.devices.peak_memory import host_peak, torch_device_peak
 from pipeline.records.results.profiled import Peak
 from tests.measure.clean import call
 
@@ -35,8 +35,8 @@ def test_temporary_memory_of_each_call(tmp_path: Path):
 def test_memory_that_a_call_keeps():
     """It counts in the call that takes it, and not in the next one."""
     kept: list[np.ndarray] = []
-    first = peak_of(lambda: kept.append(np.full(32 * MB, 1, dtype=np.uint8)), "cpu").host_bytes
-    second = peak_of(kept[0].sum, "cpu").host_bytes
+    first = host_peak(lambda: kept.append(np.full(32 * MB, 1, dtype=np.uint8))).host_bytes
+    second = host_peak(kept[0].sum).host_bytes
     assert first is not None and second is not None
     assert abs(first - 32 * MB) <= SLACK
     assert second <= SLACK
@@ -46,12 +46,12 @@ def test_a_system_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """The call is made all the same; the size is absent, not 0."""
     calls = []
     monkeypatch.setattr(peak_memory, "CLEAR", tmp_path / "none" / "clear_refs")
-    assert peak_of(lambda: calls.append(1), "cpu") == Peak()
+    assert host_peak(lambda: calls.append(1)) == Peak()
     monkeypatch.setattr(peak_memory, "CLEAR", tmp_path / "clear_refs")
     monkeypatch.setattr(peak_memory, "STATUS", tmp_path / "status")
-    assert peak_of(lambda: calls.append(1), "cpu") == Peak()
+    assert host_peak(lambda: calls.append(1)) == Peak()
     (tmp_path / "status").write_text("Name:\tpython\nVmRSS:\t  100 kB\n")
-    assert peak_of(lambda: calls.append(1), "cpu") == Peak()
+    assert host_peak(lambda: calls.append(1)) == Peak()
     assert len(calls) == 3
     assert (tmp_path / "clear_refs").read_text() == "5"
 
@@ -59,7 +59,7 @@ def test_a_system_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_another_c_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Without malloc_trim nothing is given back, and nothing fails."""
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
-    assert peak_of(lambda: None, "cpu").host_bytes is not None or not peak_memory.CLEAR.exists()
+    assert host_peak(lambda: None).host_bytes is not None or not peak_memory.CLEAR.exists()
 
 
 class Device:
@@ -108,6 +108,6 @@ def test_memory_of_a_device(monkeypatch: pytest.MonkeyPatch):
     device = Device()
     torch = SimpleNamespace(cuda=device)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    found = peak_of(device.call, "cuda")
+    found = torch_device_peak(device.call)
     assert (found.device_bytes, found.outside_bytes) == (40 * MB, 7 * MB)
     assert device.synchronized == 2

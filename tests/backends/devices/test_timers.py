@@ -9,7 +9,7 @@ import torch
 from pipeline.backends.devices.cpu.processor import usable_cores
 from pipeline.backends.devices.cpu.timer import CpuTimer
 from pipeline.backends.devices.cuda.timer import CudaTimer
-from pipeline.measure.timers.timer_registry import timer_for
+from pipeline.backends.devices.device_registry import device
 from tests.measure.clean import call
 
 pytestmark = pytest.mark.alone
@@ -28,9 +28,9 @@ def test_more_work_takes_longer(kind: str, flush: bool, tmp_path: Path) -> None:
 
 def test_the_right_timer() -> None:
     """AMD's GPUs are driven through the same interface of torch as NVIDIA's."""
-    assert isinstance(timer_for("cpu", flush_cache=False), CpuTimer)
-    assert isinstance(timer_for("cuda", flush_cache=False), CudaTimer)
-    assert isinstance(timer_for("hip", flush_cache=False), CudaTimer)
+    assert isinstance(device("cpu").measurement().timer(flush_cache=False), CpuTimer)
+    assert isinstance(device("cuda").measurement().timer(flush_cache=False), CudaTimer)
+    assert isinstance(device("hip").measurement().timer(flush_cache=False), CudaTimer)
 
 
 def test_clock() -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.backends.devices.cpu import detection
+from pipeline.backends.devices.cuda import Cuda
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.execution.cluster import node_job
 from pipeline.plan.identity import stage_builds
 from pipeline.plan.local_machine import Machine
@@ -34,6 +37,7 @@ def check(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, M
 
     def on(stage: str, machine: Machine) -> None:
         monkeypatch.setattr(node_job, "read_machine", lambda: machine)
+        monkeypatch.setattr(detection, "read_cpu", lambda: machine.cpu)
         node_job.check(stage, spec_path(project.store, stage, keys[stage]))
 
     return on
@@ -75,14 +79,14 @@ def test_other_tools(check: Callable[[str, Machine], None], monkeypatch: pytest.
 
 def test_no_gpu(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that asked for one and did not get it."""
-    node = msgspec.structs.replace(MACHINE, gpu=("cuda", "sm_90", "NVIDIA H200"))
+    node = msgspec.structs.replace(MACHINE, devices=(FoundDevice("cuda", "sm_90", "NVIDIA H200"),))
     project.machine = msgspec.structs.replace(MACHINE, nodes={"h200": node})
     keys = project.keys("workload=small", "hardware=h200")
     path = spec_path(project.store, "verify", keys["verify"])
-    monkeypatch.setattr(node_job, "gpu_present", lambda kind, architecture: False)
+    monkeypatch.setattr(Cuda, "found", lambda self: ())
     with pytest.raises(ConfigError, match="has no sm_90 device, which the plan counts on: ask a node"):
         node_job.check("verify", path)
-    monkeypatch.setattr(node_job, "gpu_present", lambda kind, architecture: True)
+    monkeypatch.setattr(Cuda, "found", lambda self: node.devices)
     node_job.check("verify", path)
     monkeypatch.setattr(node_job, "read_machine", lambda: node)
     node_job.check("profile", spec_path(project.store, "profile", keys["profile"]))

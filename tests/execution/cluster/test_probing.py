@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.execution.cluster.probing import describe, probe
 from pipeline.execution.cluster.site import Placement, Site
 from pipeline.plan.cluster_nodes import Node
@@ -25,7 +26,8 @@ SITE = Site(account="team", compile=PLACE, hardware={"h200": PLACE, "b200": PLAC
 
 def node(product: str | None) -> Node:
     """A node's answer."""
-    machine = msgspec.structs.replace(MACHINE, gpu=product and ("cuda", "sm_90", product))
+    found = (FoundDevice("cuda", "sm_90", product),) if product else ()
+    machine = msgspec.structs.replace(MACHINE, devices=found)
     return Node(hardware="h200", machine=machine, host="h", created="2026-01-01T00:00:00+00:00")
 
 

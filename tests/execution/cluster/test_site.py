@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import yaml
 
+from pipeline.backends.devices.device import FoundDevice
 from pipeline.execution.cluster.site import RESOURCES, Cluster, Placement, Site, read_site, to_site
 from pipeline.plan.config.groups import options
 from pipeline.plan.identity import stage_builds
@@ -98,7 +99,7 @@ SITE = Site(
     compile=Placement(cpus=16, minutes=60, partition="short"),
     hardware={"cpu": CPU, "h200": GPU},
 )
-NODE = msgspec.structs.replace(MACHINE, gpu=("cuda", "sm_90", "NVIDIA H200"))
+NODE = msgspec.structs.replace(MACHINE, devices=(FoundDevice("cuda", "sm_90", "NVIDIA H200"),))
 
 
 @pytest.fixture

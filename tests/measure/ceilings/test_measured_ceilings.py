@@ -8,6 +8,8 @@ import grimp
 import msgspec
 import pytest
 
+from pipeline.backends.devices import device_registry as registry
+from pipeline.backends.devices.cpu.measuring import CpuMeasurement
 from pipeline.backends.devices.device_ceilings import BASE, PRODUCTS, SERIES, level_bandwidth
 from pipeline.measure.ceilings import ceiling_measurement
 from pipeline.records.errors import WorkerError
@@ -15,6 +17,7 @@ from pipeline.records.record import to_json
 from pipeline.store.integrity import write_sealed
 from tests.measure.clean import SERVER
 from tests.measure.stand_ins import DEVICE, NOTES
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.alone
 FIXED = "tests.measure.stand_ins:serve_fixed"
@@ -72,7 +75,7 @@ def test_other_circumstances(changed: str, tmp_path: Path, monkeypatch: pytest.M
     """Ceilings of before are not taken for those of now."""
     before = ceiling_measurement.cache_path(device(tmp_path))
     assert before == ceiling_measurement.cache_path(device(tmp_path))
-    monkeypatch.setattr(ceiling_measurement, "circumstances", lambda kind: {changed: "something else"})
+    monkeypatch.setattr(CpuMeasurement, "circumstances", lambda self: {changed: "something else"})
     assert ceiling_measurement.cache_path(device(tmp_path)) != before
 
 
@@ -184,19 +187,18 @@ def test_a_disturbed_product_is_not_shared(tmp_path: Path, monkeypatch: pytest.M
         ceiling_measurement.measured(SERVER, two, ("float64",))
 
 
-def test_all_that_measures_is_in_the_key() -> None:
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_all_that_measures_is_in_the_key(kind: str) -> None:
     """Checkouts whose code differs where figures come from do not share them."""
-    reached = {f"measure/ceilings/{name}.py" for name in ("ceiling_measurement", "cpu", "cuda")}
     graph = grimp.build_graph("pipeline", cache_dir=None)
-    for name in sorted(reached):
-        module = f"pipeline.{name.removesuffix('.py').replace('/', '.')}"
-        reached |= {
-            f"{other.removeprefix('pipeline.').replace('.', '/')}.py"
-            for other in graph.find_modules_directly_imported_by(module)
-        }
+    measuring = {
+        f"pipeline.backends.devices.{kind}.ceilings",
+        "pipeline.measure.ceilings.ceiling_measurement",
+    }
+    reached = measuring.union(*map(graph.find_modules_directly_imported_by, measuring))
     # What carries, keeps and names figures, and makes none.
-    carriers = ("records/", "store/", "sandbox/", "measure/ceilings/machine_state.py")
-    others = ("measure/conditions/disturbance.py", "measure/ceilings/shared_ceilings.py")
-    assert {name for name in reached if not name.startswith((*carriers, *others))} <= set(
-        ceiling_measurement.SOURCES
-    )
+    carriers = ("pipeline.records.", "pipeline.store.", "pipeline.sandbox.", "pipeline.backends.devices.d")
+    measurement = registry.device(kind).measurement()
+    paths = (*ceiling_measurement.SOURCES, *measurement.ceiling_sources())
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths}
+    assert {name for name in reached if not name.startswith(carriers)} <= modules

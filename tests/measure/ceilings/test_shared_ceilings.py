@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure.ceilings import shared_ceilings
-from pipeline.measure.ceilings.shared_ceilings import KEPT, forget, share, shared, shared_path
+from pipeline.measure.ceilings import ceiling_measurement
+from pipeline.measure.ceilings.ceiling_measurement import KEPT, forget, share, shared, shared_path
 from tests.measure.stand_ins import DEVICE
 
 BOOT = {"boot": "4f3c"}
@@ -88,5 +88,5 @@ def test_no_place(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "kernelmill").write_text("in the way")
     share(path, DEVICE)
     assert shared(path) is None
-    monkeypatch.setattr(shared_ceilings, "user_cache", lambda: None)
+    monkeypatch.setattr(ceiling_measurement, "user_cache", lambda: None)
     assert shared_path("key", BOOT) is None

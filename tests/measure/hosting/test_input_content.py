@@ -4,14 +4,17 @@ import msgspec
 import pytest
 import torch
 
+from pipeline.backends.devices.cpu import Cpu
 from pipeline.measure.hosting.input_content import POOL, Content
 from pipeline.records.planning.problem import Problem
 from tests.measure.problems import PROBLEM
 
+CPU = Cpu()
+
 
 def content(problem: Problem, seed: int) -> Content:
     """Made in one go."""
-    made = Content(problem, "cpu")
+    made = Content(problem, CPU)
     made.renew(seed)
     return made
 
@@ -62,7 +65,7 @@ def test_tensors_move() -> None:
 @pytest.mark.parametrize("cols", [POOL - 1, POOL, 2 * POOL + 3])
 def test_larger_than_the_pool(cols: int) -> None:
     """A large tensor is filled to its last element, in stretches that differ."""
-    made = Content(PROBLEM.with_dimensions({"rows": 1, "cols": cols}), "cpu")
+    made = Content(PROBLEM.with_dimensions({"rows": 1, "cols": cols}), CPU)
     made.renew(3)
     x = made.tensors["x"].flatten()
     assert x[-1] != 0
@@ -79,4 +82,4 @@ def test_unknown_type() -> None:
     """A wrong dtype in a kernel's yaml is named with its tensor."""
     tensors = {"x": msgspec.structs.replace(PROBLEM.tensors["x"], dtype="float3")}
     with pytest.raises((TypeError, AttributeError), match="float3"):
-        Content(msgspec.structs.replace(PROBLEM, tensors=tensors), "cpu")
+        Content(msgspec.structs.replace(PROBLEM, tensors=tensors), CPU)

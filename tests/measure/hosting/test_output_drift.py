@@ -6,11 +6,13 @@ import msgspec
 import pytest
 import torch
 
+from pipeline.backends.devices.cpu import Cpu
 from pipeline.measure.hosting.input_content import Content
 from pipeline.measure.hosting.output_drift import First
 from pipeline.records.configuration.kernel import Tensor
 from tests.measure.problems import PROBLEM
 
+CPU = Cpu()
 TIMED = 20
 
 
@@ -49,7 +51,7 @@ def otherwise(x: torch.Tensor, y: torch.Tensor) -> None:
 
 def difference(late: Callable[[torch.Tensor, torch.Tensor], None]) -> str | None:
     """What is said after the timed calls."""
-    content = Content(PROBLEM, "cpu")
+    content = Content(PROBLEM, CPU)
     content.renew(3)
     kernel = Kernel(content, late)
     first = First(content, 3, lambda call: call())
@@ -80,7 +82,7 @@ def test_not_a_number_stays_one() -> None:
         "y": Tensor(role="output", shape=("rows", "cols"), dtype="int32"),
         "z": Tensor(role="output", shape=("cols",), dtype="float32"),
     }
-    content = Content(msgspec.structs.replace(PROBLEM, tensors=tensors), "cpu")
+    content = Content(msgspec.structs.replace(PROBLEM, tensors=tensors), CPU)
     content.renew(1)
     given = {"y": 5}
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pipeline.backends.devices.device import CALL_REFUSED
 from pipeline.measure.hosting import single_call
 from pipeline.measure.hosting.measuring_messages import Go, Load, Loaded, Prepare, Prepared, Ran, Refused
 from pipeline.records.record import to_json
@@ -32,7 +33,7 @@ def test_a_callable_that_works(tmp_path: Path):
 def test_a_callable_that_refuses(tmp_path: Path):
     """A code of its own; the reason is the last line."""
     ended = run("refusing", tmp_path)
-    assert ended.returncode == single_call.REFUSED
+    assert ended.returncode == CALL_REFUSED
     assert ended.stderr.splitlines()[-1] == "ValueError: no such size"
 
 

@@ -57,7 +57,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/workload/small.yaml", "tokens: 8", "tokens: 0", "dimensions.tokens: expected at least 1, got 0"),
         ("conf/workload/small.yaml", "dtype: float32", "dtype: fp32", "dtype: expected one of float32, float16, bfloat16, got str 'fp32'"),
         ("conf/workload/small.yaml", "tokens: 8", "tokens: many", "dimensions.tokens: expected an integer, got str 'many'"),
-        ("conf/hardware/cpu.yaml", "kind: cpu", "kind: gpu", "kind: expected one of cpu, cuda, hip, recorded, got str 'gpu'"),
+        ("conf/hardware/cpu.yaml", "kind: cpu", "kind: gpu", "kind: unknown kind of device 'gpu' (known: cpu, cuda, hip, recorded); did you mean 'cpu'?"),
         ("conf/hardware/cpu.yaml", "native", "x86-64", "limits: expected at least one (only architecture: native is read from the machine)"),
         ("conf/optimization/full.yaml", "all}", "all, fixed: {LANS: 1}}", "fixed: no kernel has 'LANS' (known: LANES, UNROLL, num_warps); did you mean 'LANES'?"),
         ("conf/optimization/full.yaml", "all}", "all, fixed: {LANES: 4}}", "fixed.LANES: 4 is not one of its values (1, 8)"),

@@ -1,17 +1,17 @@
-"""Conditions of the processor: Linux's files on frequency, heat, throttling and steal in, one reading out."""
+"""Conditions and energy of the processors: Linux's files on clocks, heat, throttling, steal, power."""
 
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.backends.devices import disturbance
-from pipeline.backends.devices.cuda.nvml import NotAvailable
-from pipeline.backends.devices.energy import RaplMeter
+from pipeline.backends.devices.device import NotAvailable
 from pipeline.records.results.profiled import Conditions
 
 CPUS = Path("/sys/devices/system/cpu")
 HWMON = Path("/sys/class/hwmon")
 THERMAL = Path("/sys/class/thermal")
+POWERCAP = Path("/sys/class/powercap")
 SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")  # drivers of processors' own sensors
 ZONES = ("x86_pkg_temp", "cpu")  # how zones of the processor begin
 _COUNTERS = {  # of thermal_throttle/ (Intel) -> in words; each counts events since the machine started
@@ -110,6 +110,32 @@ class LinuxSource:
         return spent / seconds if seconds > 0 else None
 
 
+class RaplMeter:
+    """The processors' running average power limit counters (Intel, AMD): packages, and memory where counted.
+
+    Source: https://docs.kernel.org/power/powercap/powercap.html. Counters wrap around at
+    `max_energy_range_uj`, after some minutes at full power: `joules` must be asked more often than that.
+    """
+
+    def __init__(self, powercap: Path | None = None) -> None:
+        domains = _domains(POWERCAP if powercap is None else powercap)
+        self._domains = tuple(domains)
+        self._last = [_microjoules(domain) for domain in domains]
+        self._ranges = [_range(domain) for domain in domains]
+        self._total = 0
+        names = dict.fromkeys(_text(domain / "name").partition("-")[0] for domain in domains)
+        self.source = f"rapl:{'+'.join(names)}"
+
+    def joules(self) -> float:
+        """Of all packages since this meter was made."""
+        for place, domain in enumerate(self._domains):
+            now = _microjoules(domain)
+            step = now - self._last[place]
+            self._total += step if step >= 0 else step + self._ranges[place]
+            self._last[place] = now
+        return self._total * 1e-6
+
+
 def _meter() -> tuple[RaplMeter | None, str]:
     try:
         return RaplMeter(), ""
@@ -157,3 +183,31 @@ def _text(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
+
+
+def _domains(powercap: Path) -> list[Path]:
+    """Packages, and the memory beside them; cores are in their package, and `-mmio` repeats it."""
+    if not powercap.is_dir():
+        raise NotAvailable(f"{powercap} is not here: a virtual machine, or no module intel_rapl_msr")
+    found = sorted(powercap.glob("intel-rapl:*"))
+    domains = [folder for folder in found if _text(folder / "name").startswith(("package", "dram"))]
+    if not domains:
+        raise NotAvailable(f"{powercap} has no domain intel-rapl:* of a package")
+    return domains
+
+
+def _microjoules(domain: Path) -> int:
+    path = domain / "energy_uj"
+    try:
+        return int(path.read_text())
+    except PermissionError:
+        raise NotAvailable(f"{path} may not be read: sudo chmod a+r {path}, until the next start") from None
+    except (OSError, ValueError) as error:
+        raise NotAvailable(f"{path} cannot be read: {error}") from None
+
+
+def _range(domain: Path) -> int:
+    try:
+        return int((domain / "max_energy_range_uj").read_text())
+    except (OSError, ValueError) as error:
+        raise NotAvailable(f"{domain / 'max_energy_range_uj'} cannot be read: {error}") from None

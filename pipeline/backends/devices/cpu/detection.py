@@ -12,10 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.backends.devices.gpu_detection import gpu_present, read_gpu
 from pipeline.records.configuration.hardware import Hardware, Quantity
-
-__all__ = ["gpu_present", "read_cpu", "read_gpu"]
 
 CPUINFO = Path("/proc/cpuinfo")
 CPUS = Path("/sys/devices/system/cpu")

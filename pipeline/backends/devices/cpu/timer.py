@@ -26,8 +26,6 @@ HIGHEST_PRIORITY = -20  # nice value
 class CpuTimer:
     """Monotonic clock, one thread per usable core, threads pinned."""
 
-    device = "cpu"
-
     def __init__(self, *, flush_cache: bool) -> None:
         self._flush = flush_cache
         self._scratch: torch.Tensor | None = None

@@ -1,1 +1,52 @@
 """NVIDIA GPUs, through torch, Triton, NVML and Nsight Compute."""
+
+import re
+
+from pipeline.backends.devices.device import (
+    Device,
+    DeviceMeasurement,
+    FoundDevice,
+    NotAvailable,
+    measurement_of,
+)
+from pipeline.records.configuration.hardware import DeviceKind
+
+
+class Cuda(Device):
+    """The device that CUDA numbers 0 in this process."""
+
+    kind: DeviceKind = "cuda"
+    torch_device = "cuda"
+    has_graphs = True
+
+    def found(self) -> tuple[FoundDevice, ...]:
+        """As NVML reports them: no torch, no context."""
+        from pipeline.backends.devices.cuda.nvml import Nvml, NvmlDevice
+
+        def described(device: NvmlDevice) -> FoundDevice | None:
+            try:
+                major, minor = device.capability()
+                return FoundDevice(kind=self.kind, architecture=f"sm_{major}{minor}", name=device.name())
+            except NotAvailable:
+                return None
+
+        try:
+            with Nvml() as nvml:
+                return tuple(found for each in nvml.devices() if (found := described(each)) is not None)
+        except NotAvailable:
+            return ()
+
+    def base_architecture(self, architecture: str) -> str:
+        """Without the feature suffix: a binary for `sm_90a` runs on the same device as one for `sm_90`."""
+        return re.sub(r"^(sm_\d+)[af]$", r"\1", architecture)
+
+    def synchronize(self) -> None:
+        """The device that torch has open in this process, if it has one."""
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    def measurement(self) -> DeviceMeasurement:
+        """Its own module."""
+        return measurement_of(__name__)

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import torch
 import triton
@@ -37,12 +36,8 @@ LAUNCHES = 200  # empty kernels in one sample, and in one graph
 Points = list[tuple[int, float]]
 
 
-def measure(
-    folder: Path,  # noqa: ARG001
-    products: tuple[str, ...],
-    known: DeviceCeilings | None,
-) -> DeviceCeilings:
-    """What is not `known`, and these matrix products; `folder` is not needed here."""
+def measure(products: tuple[str, ...], known: DeviceCeilings | None) -> DeviceCeilings:
+    """What is not `known`, and these matrix products."""
     timer = CudaTimer(flush_cache=False)
     timer.prepare()
     base = _base(timer) if known is None else known

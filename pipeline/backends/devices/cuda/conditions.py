@@ -1,10 +1,12 @@
-"""Conditions of an NVIDIA GPU: NVML in, one reading out."""
+"""Conditions and energy of an NVIDIA GPU: NVML in, readings out."""
 
+import contextlib
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import Literal, TypeVar
 
-from pipeline.backends.devices.cuda.nvml import NotAvailable, Nvml, NvmlDevice
+from pipeline.backends.devices.cuda.nvml import Nvml, NvmlDevice
+from pipeline.backends.devices.device import NotAvailable
 from pipeline.records.results.profiled import Conditions
 
 T = TypeVar("T")
@@ -26,15 +28,15 @@ class NvmlSource:
     def read(self) -> Conditions:
         """One reading; what the device does not tell is absent in it."""
         device = self._device
-        reasons, idle = _told(device.slowdowns) or ((), False)
-        clock = None if idle else _told(lambda: device.clock_mhz("sm"))
-        state = _told(device.performance_state)
+        reasons, idle = _value(device.slowdowns) or ((), False)
+        clock = None if idle else _value(lambda: device.clock_mhz("sm"))
+        state = _value(device.performance_state)
         return Conditions(
             clock_mhz_low=clock,
             clock_mhz_high=clock,
-            memory_clock_mhz_low=None if idle else _told(lambda: device.clock_mhz("memory")),
-            temperature_celsius=_told(device.temperature),
-            watts=_told(device.watts),
+            memory_clock_mhz_low=None if idle else _value(lambda: device.clock_mhz("memory")),
+            temperature_celsius=_value(device.temperature),
+            watts=_value(device.watts),
             throttled=() if idle else reasons,
             performance_states=() if state is None or idle else (state,),
             samples=1,
@@ -49,6 +51,50 @@ class NvmlSource:
     def close(self) -> None:
         """Let go of the library."""
         self._nvml.close()
+
+
+class NvmlMeter:
+    """NVML's counter of the whole board, in steps of 1 mJ; a device that has none is found here."""
+
+    source = "nvml"
+
+    def __init__(self, device: NvmlDevice) -> None:
+        if device.sliced:
+            raise NotAvailable("a slice of a device (MIG): the counter is the whole device's")
+        self._device = device
+        self.joules()
+
+    def joules(self) -> float:
+        """Since the driver was loaded."""
+        return self._device.joules()
+
+
+@contextlib.contextmanager
+def open_meter() -> Iterator[NvmlMeter]:
+    """The energy counter of the device that this process uses."""
+    with Nvml() as nvml:
+        yield NvmlMeter(nvml.device())
+
+
+def limits() -> dict[str, str]:
+    """Power limit (W) and the highest clocks (MHz) of every NVIDIA device; empty without the library."""
+    try:
+        with Nvml() as nvml:
+            return {"limits": "; ".join(_device_limits(device) for device in nvml.all_devices())}
+    except NotAvailable:
+        return {}
+
+
+def _device_limits(device: NvmlDevice) -> str:
+    parts = []
+    with contextlib.suppress(NotAvailable):
+        parts.append(f"power {device.power_limit():g}")
+    clocks: tuple[Literal["graphics", "memory"], ...] = ("graphics", "memory")
+    for clock in clocks:
+        for read in (device.application_clock_mhz, device.highest_clock_mhz):
+            with contextlib.suppress(NotAvailable):
+                parts.append(f"{clock} {read(clock):g}")
+    return " ".join(parts)
 
 
 def _questions(device: NvmlDevice) -> dict[str, Callable[[], str]]:
@@ -78,7 +124,7 @@ def _cost(device: NvmlDevice) -> float:
     return time.perf_counter() - start
 
 
-def _told(ask: Callable[[], T]) -> T | None:
+def _value(ask: Callable[[], T]) -> T | None:
     try:
         return ask()
     except NotAvailable:

@@ -8,6 +8,7 @@ import contextlib
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from pipeline.backends.devices.device import NotAvailable
 from pipeline.records.environment import visible_devices
 
 _CLOCKS = {"graphics": 0, "sm": 1, "memory": 2}  # nvmlClockType_t
@@ -23,10 +24,6 @@ _SLOWDOWNS = {  # nvmlClocksEventReasons
     0x80: "hardware power brake",
     0x100: "display clock setting",
 }
-
-
-class NotAvailable(Exception):
-    """A source of readings, or one value of it, is not available; the text says why, in one line."""
 
 
 class Nvml:

@@ -19,11 +19,9 @@ MOST_QUEUED = 256  # launches, where a launch may be of several kernels
 class CudaTimer:
     """Device events around the calls; the L2 cache is overwritten before each call where asked for."""
 
-    device = "cuda"
-
-    def __init__(self, *, flush_cache: bool, cuda_graph: bool = False) -> None:
+    def __init__(self, *, flush_cache: bool, graph: bool = False) -> None:
         self._flush = flush_cache
-        self._graph = cuda_graph
+        self._graph = graph
         self._scratch: torch.Tensor | None = None
 
     def prepare(self) -> None:

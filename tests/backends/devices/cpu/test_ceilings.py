@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from pipeline.backends.devices.cpu import ceilings as module
 from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.backends.devices.disturbance import Disturbance
-from pipeline.measure.ceilings import cpu as module
 from tests.measure.stand_ins import DEVICE
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure.counters import cpu
-from pipeline.measure.counters.cpu import EVENTS, Event, LinuxPerf, Reading, count
+from pipeline.backends.devices.cpu import counters
+from pipeline.backends.devices.cpu.counters import EVENTS, Event, LinuxPerf, Reading, count
 from pipeline.records.results.profiled import Counters, Unmeasured
-from pipeline.sandbox.confinement import system_calls
 
 LABELS = [event.label for events in EVENTS for event in events]
 
@@ -64,7 +63,7 @@ def whole(value: int) -> Reading:
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else runs in the process of the tests."""
-    monkeypatch.setattr(cpu, "_threads", lambda: [1])
+    monkeypatch.setattr(counters, "_threads", lambda: [1])
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -110,7 +109,7 @@ def test_events_that_took_turns_are_scaled():
 
 def test_all_threads_are_counted(monkeypatch: pytest.MonkeyPatch):
     """Their sum; one that slept was enabled for no time."""
-    monkeypatch.setattr(cpu, "_threads", lambda: [1, 2, 3])
+    monkeypatch.setattr(counters, "_threads", lambda: [1, 2, 3])
     perf = Recorded({"cycles:u": whole(100)})
     readings = iter([whole(100), Reading(value=0, enabled=0, running=0), whole(50)])
     monkeypatch.setattr(perf, "read", lambda descriptor: next(readings))
@@ -124,7 +123,7 @@ def test_why_a_counter_is_absent(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """What the user can change, what the machine lacks, and what is neither."""
     paranoid = tmp_path / "perf_event_paranoid"
     paranoid.write_text("4\n")
-    monkeypatch.setattr(cpu, "PARANOID", paranoid)
+    monkeypatch.setattr(counters, "PARANOID", paranoid)
     answers: dict[str, Reading | int] = {
         "task-clock:u": whole(1),
         "context-switches": errno.EACCES,
@@ -163,7 +162,7 @@ def test_descriptors_are_given_back_where_a_call_raises():
 
 def test_elsewhere_than_on_linux(monkeypatch: pytest.MonkeyPatch):
     """Absent with its reason."""
-    monkeypatch.setattr(system_calls, "available", lambda: False)
+    monkeypatch.setattr(counters.sys, "platform", "darwin")
     reason = "perf_event_open is known here for Linux alone"
     assert count(lambda: 1) == Unmeasured(quantity="counters", reason=reason)
 

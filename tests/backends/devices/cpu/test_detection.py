@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.devices import gpu_detection
 from pipeline.backends.devices.cpu import detection
 from pipeline.records.record import to_json
-from tests.nvml_stand_in import StandIn, load
 from tests.paths import ROOT
 
 EPYC = """\
@@ -76,7 +74,7 @@ def test_takes_milliseconds_and_no_torch():
     """The plan reads it on every start."""
     script = (
         "import sys, pipeline.backends.devices.cpu.detection as machine\n"
-        "machine.read_cpu(); machine.read_gpu()\n"
+        "machine.read_cpu()\n"
         "print('torch' in sys.modules)"
     )
     result = subprocess.run(
@@ -155,78 +153,6 @@ def test_cores_are_counted_once(system, monkeypatch: pytest.MonkeyPatch):
         (folder / "core_id").write_text(f"{core}\n")
     found = detection.read_cpu()
     assert (found.facts["cores"], found.facts["threads"]) == ("3", "5")
-
-
-@pytest.fixture
-def fresh_gpus():
-    """Devices are looked for anew, before and after."""
-    gpu_detection.gpus.cache_clear()
-    yield
-    gpu_detection.gpus.cache_clear()
-
-
-@pytest.fixture
-def nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_gpus: None) -> None:
-    """A library with NVML's functions that knows two devices."""
-    StandIn(tmp_path, monkeypatch)
-    monkeypatch.setattr(gpu_detection, "KFD_NODES", tmp_path / "none")
-
-
-@pytest.mark.usefixtures("nvml")
-def test_nvidia_devices():
-    """The first one is what this machine has; all of them are present."""
-    assert detection.read_gpu() == ("cuda", "sm_90", "NVIDIA H200")
-    assert detection.gpu_present("cuda", "sm_90a")
-    assert detection.gpu_present("cuda", "sm_89")
-    assert not detection.gpu_present("cuda", "sm_80")
-    assert not detection.gpu_present("hip", "gfx942")
-
-
-@pytest.mark.usefixtures("nvml")
-@pytest.mark.parametrize(
-    ("visible", "first"),
-    [
-        ("1", "sm_89"),
-        ("1,0", "sm_89"),
-        ("GPU-9", "sm_89"),
-        ("7,0", None),
-        ("MIG-1", "sm_90"),
-        ("MIG-2", None),
-        ("", None),
-        ("-1", None),
-        ("7", None),
-    ],
-)
-def test_only_visible_devices_count(monkeypatch: pytest.MonkeyPatch, visible: str, first: str | None):
-    """As for CUDA itself, in its order."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    found = detection.read_gpu()
-    assert (found and found[1]) == first
-
-
-@pytest.mark.usefixtures("fresh_gpus")
-def test_amd_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Processors are nodes as well, of version 0; versions are decimal, architectures hexadecimal."""
-    load(None, monkeypatch)
-    monkeypatch.setattr(gpu_detection, "KFD_NODES", tmp_path)
-    for node, version in (("0", 0), ("1", 90402), ("2", 90010), ("10", 110000)):
-        (tmp_path / node).mkdir()
-        (tmp_path / node / "properties").write_text(f"simd_count 8\ngfx_target_version {version}\n")
-    (tmp_path / "1" / "name").write_text("aqua_vanjaram\n")
-    assert gpu_detection.gpus() == (
-        ("hip", "gfx942", "aqua_vanjaram"),
-        ("hip", "gfx90a", "gfx90a"),
-        ("hip", "gfx1100", "gfx1100"),
-    )
-
-
-@pytest.mark.usefixtures("fresh_gpus")
-def test_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Neither driver is here."""
-    load(None, monkeypatch)
-    monkeypatch.setattr(gpu_detection, "KFD_NODES", tmp_path / "none")
-    assert detection.read_gpu() is None
-    assert not detection.gpu_present("cuda", "sm_90")
 
 
 def test_facts_are_plain(system):

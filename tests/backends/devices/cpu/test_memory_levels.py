@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.backends.devices.cpu.memory_levels import cpu_levels
+from pipeline.backends.devices.cpu.ceilings import cpu_levels
 from pipeline.backends.devices.device_ceilings import Level
 
 

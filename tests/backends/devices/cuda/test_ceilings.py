@@ -74,7 +74,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeKernel]:
 
 def test_bytes_and_operations(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """Two arrays of a copy, one of a read, three of a triad; two operations per multiply-add."""
-    found = module.measure(tmp_path, PRODUCTS, None)
+    found = module.measure(PRODUCTS, None)
     assert [point.working_set for point in found.copy] == [2 * MB, 4 * MB, 8 * MB, 16 * MB]
     assert [point.working_set for point in found.read] == [MB, 2 * MB, 4 * MB, 8 * MB]
     assert [point.working_set for point in found.triad] == [3 * MB, 6 * MB, 12 * MB, 24 * MB]
@@ -91,7 +91,7 @@ def test_bytes_and_operations(gpu: dict[str, FakeKernel], tmp_path: Path) -> Non
 
 def test_every_dtype(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """tf32 beside float32, and each product names its library."""
-    found = module.measure(tmp_path, PRODUCTS, None)
+    found = module.measure(PRODUCTS, None)
     assert {"float32", "float64", "float16", "bfloat16", "tf32"} <= found.matrix_flops.keys()
     assert found.matrix_library == dict.fromkeys(found.matrix_flops, "torch")
     assert set(found.vector_flops) == {"float32", "float64", "float16", "bfloat16"}
@@ -99,10 +99,10 @@ def test_every_dtype(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
 
 def test_only_what_is_asked_for(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """tf32 comes with float32; to what is known only products are added."""
-    found = module.measure(tmp_path, ("float16",), None)
+    found = module.measure(("float16",), None)
     assert found.matrix_flops.keys() == {"float16"}
     gpu["_triad"].grids.clear()
-    more = module.measure(tmp_path, ("float32",), found)
+    more = module.measure(("float32",), found)
     assert more.matrix_flops.keys() == {"float16", "float32", "tf32"}
     assert more.copy == found.copy and gpu["_triad"].grids == []
 
@@ -153,7 +153,7 @@ def test_long_calls_are_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_levels_and_launches(gpu: dict[str, FakeKernel], tmp_path: Path) -> None:
     """L2 and memory; a launch in a graph is its share of the replay."""
-    found = module.measure(tmp_path, PRODUCTS, None)
+    found = module.measure(PRODUCTS, None)
     assert found.levels == (Level(name="L2", capacity=16 * MB), Level(name="DRAM"))
     assert level_bandwidth(found.triad, found.levels, found.levels[1]) == found.triad[-1].bandwidth
     assert found.launch_seconds["stream"] == pytest.approx(CALL_SECONDS)

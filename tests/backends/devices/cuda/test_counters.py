@@ -8,11 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pipeline.measure.counters import cuda
-from pipeline.measure.counters.cuda import METRICS, TIME, count, parse, summed
+from pipeline.backends.devices.cuda import counters
+from pipeline.backends.devices.cuda.counters import METRICS, TIME, count, parse, summed
+from pipeline.backends.devices.device_registry import device
+from pipeline.measure.hosting.single_call import count_single_call
 from pipeline.records.results.profiled import Counters, Unmeasured
 from tests.measure.problems import set_up
 
+COMMAND = ("python", "-c", "pass")
 READ, HITS, TENSOR = "dram__bytes_read.sum", "lts__t_sector_hit_rate.pct", "sm__inst_executed_pipe_tensor.sum"
 COLUMNS = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size"]
 UNITS = {TIME: "ns", READ: "byte", HITS: "%", TENSOR: "inst"}
@@ -92,7 +95,7 @@ def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             f"sys.exit({code})\n"
         )
         program.chmod(0o755)
-        monkeypatch.setattr(cuda, "find_ncu", lambda: program)
+        monkeypatch.setattr(counters, "find_ncu", lambda: program)
         return tmp_path / "arguments.json"
 
     return install
@@ -101,7 +104,7 @@ def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_a_call_under_ncu(ncu, tmp_path: Path):
     """One call's launches, clocks untouched, caches as they are; the callable travels in a file."""
     arguments = ncu(table(SOFTMAX, FILL))
-    found = count(set_up("plain"), tmp_path / "counted")
+    found = count_single_call(device("cuda").measurement(), set_up("plain"), tmp_path / "counted")
     assert isinstance(found, Counters)
     assert (found.tool, found.values[READ], len(found.kernels)) == ("ncu", 8388608, 2)
     assert found.absent[TENSOR] == "ncu does not have it for this device, or not for every launch"
@@ -117,7 +120,8 @@ def test_a_call_under_ncu(ncu, tmp_path: Path):
 def test_cold_caches_are_left_to_ncu(ncu, tmp_path: Path):
     """The timer would write over them with launches of its own, which would be counted; a graph hides all."""
     arguments = ncu(table(SOFTMAX))
-    count(msgspec.structs.replace(set_up("plain"), flush_cache=True, cuda_graph=True), tmp_path / "counted")
+    cold = msgspec.structs.replace(set_up("plain"), flush_cache=True, cuda_graph=True)
+    count_single_call(device("cuda").measurement(), cold, tmp_path / "counted")
     (run,) = json.loads(arguments.read_text())
     assert "--cache-control all" in " ".join(run)
     asked = json.loads(Path(run[-1]).read_text())["set_up"]
@@ -127,7 +131,7 @@ def test_cold_caches_are_left_to_ncu(ncu, tmp_path: Path):
 def test_no_permission(ncu, tmp_path: Path):
     """The reason says what to do, in one line."""
     ncu(DENIED, code=1)
-    found = count(set_up("plain"), tmp_path)
+    found = count(COMMAND, tmp_path, flush_cache=False)
     assert isinstance(found, Unmeasured)
     assert found.reason == (
         "ncu: this user may not read the GPU's counters: run as root, or load the driver with"
@@ -142,7 +146,7 @@ def test_a_metric_that_ncu_does_not_know(ncu, tmp_path: Path):
         f"    sys.exit('==ERROR== Failed to find metric {TENSOR}')"
     )
     arguments = ncu(table(SOFTMAX), before=before)
-    found = count(set_up("plain"), tmp_path)
+    found = count(COMMAND, tmp_path, flush_cache=False)
     assert isinstance(found, Counters)
     assert found.values[TIME] == 4096
     assert TENSOR in found.absent
@@ -161,7 +165,7 @@ def test_a_metric_that_ncu_does_not_know(ncu, tmp_path: Path):
 def test_other_ends(ncu, tmp_path: Path, written: str, output: str, code: int, reason: str):
     """Absent, with what is known of the reason."""
     ncu(written, output, code)
-    found = count(set_up("plain"), tmp_path)
+    found = count(COMMAND, tmp_path, flush_cache=False)
     assert isinstance(found, Unmeasured)
     assert found.reason.startswith(reason)
 
@@ -175,7 +179,7 @@ def test_a_call_that_hangs(ncu, tmp_path: Path):
         "time.sleep(60)"
     )
     ncu("", before=before)
-    found = count(set_up("plain"), tmp_path, seconds=1.0)
+    found = count(COMMAND, tmp_path, flush_cache=False, seconds=1.0)
     assert found == Unmeasured(quantity="counters", reason="ncu: no answer within 1 s")
     state = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
     end = time.monotonic() + 10.0
@@ -186,12 +190,12 @@ def test_a_call_that_hangs(ncu, tmp_path: Path):
 
 def test_no_profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Absent; with it, the newest of several is taken."""
-    monkeypatch.setattr(cuda.shutil, "which", lambda name: None)
-    monkeypatch.setattr(cuda, "PLACES", (str(tmp_path / "none"), str(tmp_path)))
+    monkeypatch.setattr(counters.shutil, "which", lambda name: None)
+    monkeypatch.setattr(counters, "PLACES", (str(tmp_path / "none"), str(tmp_path)))
     reason = "ncu (Nsight Compute) is not installed"
-    assert count(set_up("plain"), tmp_path) == Unmeasured(quantity="counters", reason=reason)
-    assert cuda.lines() == {"counters": f"absent: {reason}"}
+    assert count(COMMAND, tmp_path, flush_cache=False) == Unmeasured(quantity="counters", reason=reason)
+    assert counters.lines() == {"counters": f"absent: {reason}"}
     for version in ("2024.3.2", "2025.3.1"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "ncu").touch()
-    assert cuda.find_ncu() == tmp_path / "2025.3.1" / "ncu"
+    assert counters.find_ncu() == tmp_path / "2025.3.1" / "ncu"

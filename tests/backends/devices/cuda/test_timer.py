@@ -127,7 +127,7 @@ def recording(monkeypatch: pytest.MonkeyPatch, error: str | None = None) -> None
 def test_recorded_as_a_graph(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Warm-up calls, one that is recorded, and from then on the graph is launched."""
     recording(monkeypatch)
-    replay = CudaTimer(flush_cache=False, cuda_graph=True).recorded(driver.call)
+    replay = CudaTimer(flush_cache=False, graph=True).recorded(driver.call)
     assert driver.seen.count("call") == timer.WARM_UP_CALLS + 1
     replay()
     assert replay.__self__.replayed == 1  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def test_not_to_be_recorded(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> 
     """A call that waits for the device is refused with the driver's words."""
     recording(monkeypatch, "operation not permitted when stream is capturing")
     with pytest.raises(CannotRecord, match="cannot be recorded as a CUDA graph: operation not permitted"):
-        CudaTimer(flush_cache=False, cuda_graph=True).recorded(driver.call)
+        CudaTimer(flush_cache=False, graph=True).recorded(driver.call)
 
 
 def test_without_graphs(driver: Driver) -> None:

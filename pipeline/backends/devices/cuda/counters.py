@@ -1,6 +1,6 @@
-"""Hardware counters of one call on an NVIDIA GPU: a callable in, what Nsight Compute counted out.
+"""Hardware counters of one call on an NVIDIA GPU: a command in, what Nsight Compute counted out.
 
-ncu starts the callable in a process of its own, replays each of its kernels as often as it has counters to
+ncu starts the command, replays each of its kernels as often as it has counters to
 read, and writes a table. Its times are those of replayed, serialised kernels: no time of a result comes from
 here. Clocks are left as they are (`--clock-control none`): ncu's default would lock them for everyone.
 
@@ -14,16 +14,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from pipeline.measure.hosting.measuring_messages import SetUp
-from pipeline.measure.hosting.single_call import REFUSED, SingleCallRequest
+from pipeline.backends.devices.device import CALL_REFUSED
 from pipeline.records.environment import untranslated
-from pipeline.records.record import to_json
 from pipeline.records.results.profiled import Counters, KernelCounters, Unmeasured
 
 TOOL = "ncu"
@@ -62,31 +57,28 @@ def find_ncu() -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def count(set_up: SetUp, folder: Path, seconds: float = SECONDS) -> Counters | Unmeasured:
-    """Counters of one warm call, all its launches together and one by one; `folder` takes the files.
+def count(
+    command: Sequence[str], folder: Path, *, flush_cache: bool, seconds: float = SECONDS
+) -> Counters | Unmeasured:
+    """Counters of the one call of a process between cudaProfilerStart and cudaProfilerStop.
 
-    Caches are left as the call before has left them, or emptied before each launch where the set-up says so.
+    All its launches together and one by one; `folder` takes the files. Caches are left as the call before has
+    left them, or emptied by ncu before each launch. ncu does not see launches within a graph.
     """
     ncu = find_ncu()
     if ncu is None:
         return _absent(f"{TOOL} (Nsight Compute) is not installed")
-    folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    request, table = folder / "request.json", folder / "ncu.csv"
-    # Our own flush would be launches as well: ncu empties the caches itself. It sees no launches in a graph.
-    plain = msgspec.structs.replace(set_up, flush_cache=False, cuda_graph=False)
-    request.write_bytes(to_json(SingleCallRequest(set_up=plain)))
-    caches = "all" if set_up.flush_cache else "none"
+    table = folder / "ncu.csv"
+    caches = "all" if flush_cache else "none"
     metrics: tuple[str, ...] = METRICS
     while True:
         table.unlink(missing_ok=True)
-        command = [str(ncu), *_options(metrics, caches, table), *_callable(request)]
-        code, output = _run(command, folder, seconds)
+        code, output = _run([str(ncu), *_options(metrics, caches, table), *command], folder, seconds)
         text = table.read_text(errors="replace") if table.is_file() else ""
         refused = [name for name in metrics if any(name in line for line in _errors(text + output))]
         if not refused or len(refused) == len(metrics):
             break
-        metrics = tuple(name for name in metrics if name not in refused)  # this ncu, or chip, has them not
+        metrics = tuple(name for name in metrics if name not in refused)  # this ncu, or chip, lacks them
     if code is None:
         return _absent(f"{TOOL}: no answer within {seconds:g} s")
     return _judged(code, text, output)
@@ -139,10 +131,6 @@ def _options(metrics: Sequence[str], caches: str, table: Path) -> tuple[str, ...
     )
 
 
-def _callable(request: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "pipeline.measure.hosting.single_call", str(request))
-
-
 def _run(command: Sequence[str], folder: Path, seconds: float) -> tuple[int | None, str]:
     """Exit code, None after a timeout, and what was printed; the whole session ends with it."""
     # Its lock file in the shared temporary folder would keep other users out.
@@ -180,7 +168,7 @@ def _judged(code: int, text: str, output: str) -> Counters | Unmeasured:
     if values:
         lacking = dict.fromkeys((name for name in METRICS if name not in values), LACKING)
         return Counters(tool=TOOL, values=values, kernels=kernels, absent=lacking)
-    if code == REFUSED:
+    if code == CALL_REFUSED:
         return _absent(f"under {TOOL} the callable refused: {_last_line(output)}")
     errors = _errors(text + output)
     return _absent(f"{TOOL}: {errors[-1] if errors else _last_line(output) or f'exit code {code}, no table'}")

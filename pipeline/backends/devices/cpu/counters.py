@@ -9,16 +9,19 @@ Source: perf_event_open(2), include/uapi/linux/perf_event.h.
 """
 
 import contextlib
+import ctypes
 import errno
+import functools
 import os
+import platform
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
 from pipeline.records.record import Record
 from pipeline.records.results.profiled import Counters, Unmeasured
-from pipeline.sandbox.confinement import system_calls
 
 TOOL = "perf_event"
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -109,7 +112,7 @@ def count(batch: Callable[[], int], perf: Perf | None = None) -> Counters | Unme
     What the kernel refuses is listed with the reason; if it refuses everything, so is the whole.
     """
     if perf is None:
-        if not system_calls.available():
+        if sys.platform != "linux" or platform.machine() not in LinuxPerf.CALLS:
             return Unmeasured(quantity="counters", reason="perf_event_open is known here for Linux alone")
         perf = LinuxPerf()
     values: dict[str, float] = {}
@@ -136,7 +139,8 @@ def lines() -> dict[str, str]:
 class LinuxPerf:
     """The real one."""
 
-    _NUMBER = {"x86_64": 298, "aarch64": 241}
+    CALLS = {"x86_64": 298, "aarch64": 241}
+    """Number of the system call perf_event_open."""
     _TYPES = {"hardware": 0, "software": 1, "cache": 3}
     _TIMES = 1 | 2  # PERF_FORMAT_TOTAL_TIME_ENABLED, …_RUNNING
     _DISABLED, _INHERIT, _NO_KERNEL, _NO_HYPERVISOR = 1 << 0, 1 << 1, 1 << 5, 1 << 6
@@ -151,16 +155,17 @@ class LinuxPerf:
         attributes = struct.pack(  # perf_event_attr as of its first version: 64 bytes
             "IIQQQQQIIQ", self._TYPES[event.type], 64, event.config, 0, 0, self._TIMES, flags, 0, 0, 0
         )
-        number = self._NUMBER[system_calls.ARCHITECTURE]
-        return system_calls.call(number, attributes, thread, -1, -1, self._CLOSE_ON_EXEC)
+        numbers = (thread, -1, -1, self._CLOSE_ON_EXEC)
+        number = ctypes.c_long(self.CALLS[platform.machine()])
+        return _checked(_library().syscall(number, attributes, *map(ctypes.c_long, numbers)))
 
     def start(self) -> None:
         """One call of the kernel for all."""
-        system_calls.prctl(self._START_ALL)
+        _checked(_library().prctl(self._START_ALL, 0, 0, 0, 0))
 
     def stop(self) -> None:
         """Likewise."""
-        system_calls.prctl(self._STOP_ALL)
+        _checked(_library().prctl(self._STOP_ALL, 0, 0, 0, 0))
 
     def read(self, descriptor: int) -> Reading:
         """Its threads' children included."""
@@ -170,6 +175,21 @@ class LinuxPerf:
     def close(self, descriptor: int) -> None:
         """Close it."""
         os.close(descriptor)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long
+    library.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    return library
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(result)
 
 
 def _count_set(

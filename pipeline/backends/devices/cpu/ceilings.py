@@ -4,19 +4,19 @@ import ctypes
 import functools
 import os
 import random
-import tempfile
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cpp.loading import NativeLaunch, share_openmp
 from pipeline.backends.devices.cpu.matrix_peaks import matrix_peaks
-from pipeline.backends.devices.cpu.memory_levels import cpu_levels
 from pipeline.backends.devices.cpu.processor import last_level_cache, usable_cores
 from pipeline.backends.devices.cpu.timer import CpuTimer
 from pipeline.backends.devices.device_ceilings import (
     DeviceCeilings,
+    Level,
     better,
     envelope,
     gain,
@@ -27,7 +27,6 @@ from pipeline.backends.devices.disturbance import cpu_seconds, disturbance, load
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.errors import ToolchainError
 from pipeline.records.planning.problem import Problem
-from pipeline.store.temporary import prefix
 
 LIBRARY = "ceilings.so"
 SOURCE = Path(__file__).parent / "ceilings.cpp"
@@ -50,6 +49,9 @@ PRODUCT_SECONDS_AT_MOST = 4.0  # the same for products alone
 ROUNDS_AT_MOST = 5  # on a machine that is quiet these are enough,
 ENOUGH = 0.01  # or fewer, the last of which improves nothing by more
 PAUSE = 0.05  # seconds between rounds: NumPy's threads spin for some 30 ms after a product
+MAIN = "DRAM"
+CPUS = Path("/sys/devices/system/cpu")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 EMPTY = Problem(
     kernel="empty",
     dimensions={"n": 16},
@@ -123,22 +125,18 @@ def _base(library: ctypes.CDLL, arrays: "Arrays", timer: CpuTimer, folder: Path)
 
 
 def built(folder: Path) -> ctypes.CDLL:
-    """Compile and load what measures; each time, which takes a tenth of what the measurement takes.
+    """Compile into an empty folder and load: a tenth of the time that the measurement takes.
 
     Raises
     ------
     ToolchainError
         There is no compiler, or it fails.
     """
-    path = folder / LIBRARY
+    path, log = folder / LIBRARY, folder / "log.txt"
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=prefix(LIBRARY), dir=folder) as scratch:
-        made, log = Path(scratch) / LIBRARY, Path(scratch) / "log.txt"
-        arguments = ["-o", str(made), str(SOURCE)]
-        failure = compiler.run(arguments, folder=Path(scratch), log=log, seconds=COMPILE_SECONDS)
-        if failure is not None:
-            raise ToolchainError(f"{SOURCE.name}: {failure.reason}")
-        made.replace(path)
+    failure = compiler.run(["-o", str(path), str(SOURCE)], folder=folder, log=log, seconds=COMPILE_SECONDS)
+    if failure is not None:
+        raise ToolchainError(f"{SOURCE.name}: {failure.reason}")
     library = ctypes.CDLL(str(path))
     number, size, pointer, flag = ctypes.c_double, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     for name, result, arguments_of in (
@@ -215,3 +213,35 @@ def _empty_call(timer: CpuTimer, folder: Path) -> float:
     call = functools.partial(launch, tensors)
     call()
     return min(timer.batch(call, EMPTY_CALLS) for _ in range(EMPTY_SAMPLES)) / EMPTY_CALLS
+
+
+def cpu_levels(cores: Sequence[int], cpus: Path = CPUS) -> tuple[Level, ...]:
+    """Data caches of these cores, each cache counted once however many share it, and then the memory.
+
+    Where Linux does not describe the caches only the memory is left.
+    """
+    caches: dict[tuple[int, str], int] = {}
+    for core in cores:
+        for index in sorted((cpus / f"cpu{core}" / "cache").glob("index*")):
+            found = _cache(index)
+            if found is not None:
+                level, shared, size = found
+                caches[(level, shared)] = size
+    capacity = {
+        level: sum(size for (at, _), size in caches.items() if at == level) for level, _ in sorted(caches)
+    }
+    return (*(Level(name=f"L{level}", capacity=size) for level, size in capacity.items()), Level(name=MAIN))
+
+
+def _cache(index: Path) -> tuple[int, str, int] | None:
+    """Level, the processors that share it, and bytes; None for an instruction cache and what is not told."""
+    try:
+        level, kind, size, shared = (
+            (index / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
+        )
+    except OSError:
+        return None
+    match = re.fullmatch(r"(\d+)([KMG]?)", size)
+    if kind == "Instruction" or match is None:
+        return None
+    return int(level), shared, int(match[1]) * _UNITS[match[2]]

@@ -4,14 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.devices import energy
-from pipeline.backends.devices.cuda.nvml import NotAvailable, Nvml
-from pipeline.backends.devices.energy import NvmlMeter, RaplMeter, energy_of, metered
+from pipeline.backends.devices.cpu import conditions
+from pipeline.backends.devices.cpu.conditions import RaplMeter
+from pipeline.backends.devices.cuda.conditions import NvmlMeter
+from pipeline.backends.devices.cuda.nvml import Nvml
+from pipeline.backends.devices.device import NotAvailable
+from pipeline.backends.devices.device_registry import device
+from pipeline.measure.hosting.call_costs import energy_of, metered
 from pipeline.records.results.profiled import Energy, Unmeasured
 from tests.nvml_stand_in import StandIn, load
 
 
-class Device:
+class Draw:
     """Draws 100 W, tells its energy every 70 ms; a batch of 5 calls takes 10 ms."""
 
     source = "made up"
@@ -32,8 +36,8 @@ class Device:
 
 def test_energy_between_two_steps_of_the_counter():
     """The right figures although the counter is always stale: 100 W and 2 ms a call are 0.2 J."""
-    device = Device()
-    found = metered(device, device.batch, seconds=0.5, clock=lambda: device.now)
+    drawn = Draw()
+    found = metered(drawn, drawn.batch, seconds=0.5, clock=lambda: drawn.now)
     assert isinstance(found, Energy)
     assert found.joules == pytest.approx(0.2, rel=0.02)  # a step is seen up to 10 ms late, of 0.5 s
     assert found.watts == pytest.approx(100, rel=0.02)
@@ -44,20 +48,20 @@ def test_energy_between_two_steps_of_the_counter():
 
 def test_idle_time_before_the_batches_does_not_count():
     """What the counter holds back when the first batch starts belongs to the time before."""
-    device = Device()
-    device.now += 0.06  # the step that is seen first has mostly been idle
-    found = metered(device, device.batch, seconds=0.5, clock=lambda: device.now)
+    drawn = Draw()
+    drawn.now += 0.06  # the step that is seen first has mostly been idle
+    found = metered(drawn, drawn.batch, seconds=0.5, clock=lambda: drawn.now)
     assert isinstance(found, Energy)
     assert found.joules == pytest.approx(0.2, rel=0.02)
 
 
 def test_a_counter_that_stands_still():
     """It is given up after four times the wished seconds, and the text says what was seen."""
-    device = Device(step=0.0)
-    found = metered(device, device.batch, seconds=0.5, clock=lambda: device.now)
+    drawn = Draw(step=0.0)
+    found = metered(drawn, drawn.batch, seconds=0.5, clock=lambda: drawn.now)
     reason = "made up: got 0 steps of the counter in 2 s, expected 4"
     assert found == Unmeasured(quantity="energy", reason=reason)
-    assert device.now == pytest.approx(5.0, abs=0.03)
+    assert drawn.now == pytest.approx(5.0, abs=0.03)
 
 
 def domain(powercap: Path, number: str, name: str, microjoules: int, most: int = 1_000_000) -> Path:
@@ -112,15 +116,15 @@ def test_a_counter_that_only_root_may_read(tmp_path: Path, monkeypatch: pytest.M
         return read_text(path, *arguments, **keywords)
 
     monkeypatch.setattr(Path, "read_text", refuse)
-    monkeypatch.setattr(energy, "POWERCAP", tmp_path)
+    monkeypatch.setattr(conditions, "POWERCAP", tmp_path)
     path = folder / "energy_uj"
     reason = f"{path} may not be read: sudo chmod a+r {path}, until the next start"
-    assert energy_of("cpu", lambda: 1) == Unmeasured(quantity="energy", reason=reason)
+    assert energy_of(device("cpu").measurement(), lambda: 1) == Unmeasured(quantity="energy", reason=reason)
 
 
 def test_no_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No folder, or one without a package; no driver; a GPU of AMD."""
-    monkeypatch.setattr(energy, "POWERCAP", tmp_path / "none")
+    monkeypatch.setattr(conditions, "POWERCAP", tmp_path / "none")
     load(None, monkeypatch)
     with pytest.raises(
         NotAvailable, match="none is not here: a virtual machine, or no module intel_rapl_msr$"
@@ -129,7 +133,8 @@ def test_no_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     domain(tmp_path, "intel-rapl:0", "psys", 0)
     with pytest.raises(NotAvailable, match="has no domain intel-rapl:.* of a package$"):
         RaplMeter(tmp_path)
-    reasons = {kind: energy_of(kind, lambda: 1).reason for kind in ("cpu", "cuda", "hip")}
+    measurements = {kind: device(kind).measurement() for kind in ("cpu", "cuda", "hip")}
+    reasons = {kind: energy_of(each, lambda: 1).reason for kind, each in measurements.items()}
     assert reasons["cpu"].endswith("a virtual machine, or no module intel_rapl_msr")
     assert reasons["cuda"] == "no NVIDIA driver: libnvidia-ml.so.1 is not here"
     assert reasons["hip"] == "energy of AMD GPUs is not read"
@@ -146,7 +151,7 @@ def test_the_counter_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         library.tell({"nvmlDeviceGetTotalEnergyConsumption": 10_000 + 50 * (len(batches) // 2)})
         return 3
 
-    found = energy_of("cuda", batch, seconds=0.02)
+    found = energy_of(device("cuda").measurement(), batch, seconds=0.02)
     assert isinstance(found, Energy)
     assert (found.source, found.joules) == ("nvml", pytest.approx(0.05 / 6))
 
@@ -156,7 +161,7 @@ def test_a_gpu_without_a_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     library = StandIn(tmp_path, monkeypatch)
     library.tell({"nvmlDeviceGetTotalEnergyConsumption": None})
     reason = "nvmlDeviceGetTotalEnergyConsumption: not supported"
-    assert energy_of("cuda", lambda: 1) == Unmeasured(quantity="energy", reason=reason)
+    assert energy_of(device("cuda").measurement(), lambda: 1) == Unmeasured(quantity="energy", reason=reason)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
     with Nvml() as nvml, pytest.raises(NotAvailable, match=r"^a slice of a device \(MIG\)"):
         NvmlMeter(nvml.device())

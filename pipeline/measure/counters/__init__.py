@@ -1,1 +1,0 @@
-"""Hardware counters of a call."""

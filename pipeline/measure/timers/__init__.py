@@ -1,1 +1,0 @@
-"""Clocks: one module per kind of device."""
