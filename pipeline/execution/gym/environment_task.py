@@ -1,4 +1,4 @@
-"""The task of an environment. In: names of a kernel, a workload and a device. Out: specs, space, start."""
+"""The task of a training environment: kernel, workload and device in, specs and observations out."""
 
 import threading
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ class EnvironmentTask(Record, frozen=True, kw_only=True):
     generate: GenerateSpec
     verify: VerifySpec
     name: str
-    """Of the implementation whose source is replaced."""
+    """Name of the implementation whose source is replaced."""
     default: dict[str, TunableValue]
     baseline: str
     device: str | None
-    """Model name, where the machine tells it."""
+    """Model name, if the machine reports it."""
     start: str | None = None
     """Text to start from; None: the declared source."""
 
@@ -48,7 +48,7 @@ class EnvironmentTask(Record, frozen=True, kw_only=True):
 
     @property
     def space(self) -> Subspace:
-        """What its tunables may be here."""
+        """Values that its tunables may have for this task."""
         return next(each for each in space_of(self.generate).subspaces if each.implementation == self.name)
 
     @property
@@ -58,7 +58,7 @@ class EnvironmentTask(Record, frozen=True, kw_only=True):
 
 
 class EnvironmentRequest(Record, frozen=True, kw_only=True):
-    """What the user asked for."""
+    """What the user chose."""
 
     lines: tuple[str, ...]
     """Overrides, as for `kernelmill run`."""
@@ -68,7 +68,7 @@ class EnvironmentRequest(Record, frozen=True, kw_only=True):
 
 
 def task_of(wanted: EnvironmentRequest, store: Path) -> EnvironmentTask:
-    """Plan it, and see that it can be measured here.
+    """Plan the task, and check that it can be measured on this machine.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def task_of(wanted: EnvironmentRequest, store: Path) -> EnvironmentTask:
     lines = (*SETTINGS, *wanted.lines)
     with _PLANNING:
         plan = current_plan(lines, root=Path.cwd(), store=store)
-        (material,) = gather_inputs((lines,), Path.cwd(), read_machine())
+        (inputs,) = gather_inputs((lines,), Path.cwd(), read_machine())
     if len(plan.tasks) != 1:
         raise ConfigError(f"an environment is one task, {' '.join(wanted.lines)} gives {len(plan.tasks)}")
     row = plan.tasks[0].row
@@ -88,20 +88,20 @@ def task_of(wanted: EnvironmentRequest, store: Path) -> EnvironmentTask:
     profile = read_record(spec_path(store, "profile", row.profile), ProfileSpec)
     name = _implementation(generate, wanted.implementation)
     return EnvironmentTask(
-        kernel=material.kernels[row.kernel],
+        kernel=inputs.kernels[row.kernel],
         row=row,
         generate=generate,
         verify=read_record(spec_path(store, "verify", row.verify), VerifySpec),
         name=name,
         default=_points(generate)[name],
         baseline=_baseline(profile.settings.baselines, wanted.baseline),
-        device=material.devices[row.hardware].hardware.facts.get("model"),
+        device=inputs.devices[row.hardware].hardware.facts.get("model"),
         start=wanted.start,
     )
 
 
 def _implementation(spec: GenerateSpec, wanted: str | None) -> str:
-    """The one that was asked for, or the first whose source can be replaced."""
+    """The requested one, or the first whose source can be replaced."""
     points = _points(spec)
     known = [
         name
@@ -129,9 +129,9 @@ def _points(spec: GenerateSpec) -> dict[str, dict[str, TunableValue]]:
 
 
 def _baseline(known: Sequence[str], wanted: str | None) -> str:
-    """What speed-ups are measured against."""
+    """The baseline of the speed-ups."""
     if not known:
-        raise ConfigError("profile.baselines: a reward needs one at least, for example [eager]")
+        raise ConfigError("profile.baselines: a reward needs at least one, for example [eager]")
     if wanted is None:
         return known[0]
     if wanted not in known:
@@ -140,7 +140,7 @@ def _baseline(known: Sequence[str], wanted: str | None) -> str:
 
 
 class Action(Record, frozen=True, kw_only=True):
-    """What to try next; what is absent stays as it was in the step before."""
+    """The next candidate; absent parts stay as they were in the previous step."""
 
     source: str | None = None
     tunables: dict[str, TunableValue] | None = None
@@ -158,7 +158,7 @@ class TunableAxis(Record, frozen=True, kw_only=True):
 
 
 class Observation(Record, frozen=True, kw_only=True):
-    """All that a writer of kernels is told: plain texts, nothing secret."""
+    """What the author of a kernel sees: plain texts without secrets of the harness."""
 
     kernel: str
     description: str
@@ -166,30 +166,30 @@ class Observation(Record, frozen=True, kw_only=True):
     language: str
     signature: str
     contract: tuple[str, ...]
-    """Rules that a source keeps to: shapes, attributes, includes, what the kernel promises."""
+    """Rules for a source: shapes, attributes, includes, guarantees of the kernel."""
     includes: tuple[str, ...]
-    """Files in quotes that it may include; beside them system headers, and nothing else."""
+    """Files in quotes that it may include, in addition to system headers."""
     reference: str
     """Module of the PyTorch reference."""
     hardware: tuple[str, ...]
     """Facts of the target; peaks are declared, not measured."""
     axes: tuple[TunableAxis, ...]
     source: str
-    """Where the next action goes on from: the start, or what was tried last."""
+    """What the next action starts from: the first source, or the last candidate."""
     tunables: dict[str, TunableValue]
     outcome: Outcome | None = None
     """Of the last step; None after a reset."""
     feedback: tuple[str, ...] = ()
-    """What the stages said of it, one line each."""
+    """Messages of the stages, one line each."""
 
 
 def start_of(task: EnvironmentTask) -> Observation:
-    """What is shown after a reset.
+    """The observation after a reset.
 
     Raises
     ------
     StoreError
-        A source that the plan saw is gone.
+        A source of the plan no longer exists.
     """
     brief, implementation = brief_of(task), task.implementation
     declared = read_text(Path(implementation.source))
@@ -222,7 +222,7 @@ def start_of(task: EnvironmentTask) -> Observation:
 
 
 def _gradient_lines(task: EnvironmentTask) -> list[str]:
-    """Where the kernel returns gradients of its reference."""
+    """For a kernel that returns gradients of its reference."""
     found = task.verify.gradient_of
     if found is None:
         return []
@@ -231,7 +231,7 @@ def _gradient_lines(task: EnvironmentTask) -> list[str]:
 
 
 def brief_of(task: EnvironmentTask) -> Brief:
-    """The facts of kernel and device, as a language model's search is told them."""
+    """The facts of kernel and device, as the search of a language model gets them."""
     kernel, spec = task.kernel, task.verify
     return Brief(
         description=kernel.description,

@@ -1,18 +1,22 @@
-"""One variant through compile, verify and profile. In: a task and a variant. Out: what the stages said of it.
+"""Evaluates candidates of one task: a source and tunables in, what compile, verify and profile found out.
 
-The stages run as under Snakemake, each in a process that the warm worker forks: nothing of a candidate ever
-comes near the process that trains. Their store is the checkout's, so that equal variants are judged once.
+The stages run as under Snakemake, each in a process that the warm worker forks, so a candidate cannot reach
+the process that trains. They use the checkout's store: equal variants are evaluated once.
 """
 
+import collections
 import os
 import shutil
+import tempfile
 import time
 from pathlib import Path
 
 import msgspec
 
+from pipeline.execution.gym.environment_task import EnvironmentTask
 from pipeline.execution.stage_commands import TIME_IS_UP, StageCommands, run_all
-from pipeline.records.errors import WorkerError
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.errors import ConfigError, WorkerError
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import CompileSpec, TaskRow
@@ -20,64 +24,104 @@ from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.collection import Result, is_default
 from pipeline.records.results.profiled import Comparison
 from pipeline.records.results.variant import Generated, Variant
+from pipeline.records.search.written_source import Author, Proposal, WrittenSource
+from pipeline.search.agents.answer_parsing import foreign_file
+from pipeline.search.proposed_variants import variants_of
 from pipeline.stages.table import STAGES, later, read_round, rounds
 from pipeline.store.atomic import write_atomic
 
-TRIED = later("generate")
+EVALUATED = later("generate")
+"""Stages that evaluate a variant."""
 NAME = "environment"
-"""Stem of the specs' copies: no key ends so, and what is written for them is no plan's output."""
+"""Stem of the specs' copies: no key ends so, and no plan has outputs of that name."""
+AUTHOR = Author(writer="candidates", name="environment")
+RECENT = 1000
+"""Evaluations that are kept in memory; older ones are read from the store."""
+TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING, Outcome.TIMEOUT, Outcome.DEVICE_UNAVAILABLE})
+"""Outcomes that another attempt may not have: they are not kept."""
+CHEATED = frozenset({Outcome.TAMPERED, Outcome.OVER_ROOFLINE})
+"""The variant touched the harness, did the work elsewhere, or is faster than the device can be."""
 
 
 class VariantEvaluation(Record, frozen=True, kw_only=True):
-    """What came of a variant."""
+    """What the stages found for a variant."""
 
     result: Result
-    cut: Failure | None = None
-    """The step's time was up, in this stage or before it."""
     stage: str
-    """The last one that it reached."""
+    """The last one that was reached."""
+    time_out: Failure | None = None
+    """Why the step ended before its last stage did."""
 
     @property
     def failure(self) -> Failure | None:
         """Why it did not pass."""
-        return self.cut or self.result.failure
+        return self.time_out or self.result.failure
 
     @property
     def outcome(self) -> Outcome:
-        """Of the last stage that it reached."""
+        """Of the last stage that was reached."""
         return self.failure.outcome if self.failure else Outcome.PASSED
 
+    def comparison(self, baseline: str) -> Comparison | None:
+        """The measured speed-up; None if a stage failed or the baseline is absent."""
+        measured = self.result.profiled
+        if self.failure is not None or measured is None:
+            return None
+        return next((each for each in measured.comparisons if each.baseline == baseline), None)
 
-class VariantEvaluator:
+
+class Rewards(Record, frozen=True, kw_only=True):
+    """Rewards of failures. A variant that was verified and measured gets the lower bound of its speed-up."""
+
+    failed: float = 0.0
+    """For what did not verify, and for what verified and could not be measured."""
+    cheated: float = -1.0
+    """In place of `failed`, for what tried to cheat."""
+
+    def __post_init__(self) -> None:
+        """A reward above 0 is for verified variants only."""
+        for field in ("failed", "cheated"):
+            if not getattr(self, field) <= 0:
+                raise ValueError(f"{field}: expected 0 or less, got {getattr(self, field)}")
+
+    def of(self, evaluation: VariantEvaluation, baseline: str) -> float:
+        """The reward against a baseline."""
+        if evaluation.outcome in CHEATED:
+            return self.cheated
+        found = evaluation.comparison(baseline)
+        return self.failed if found is None else max(0.0, found.speedup.low)
+
+
+class TaskStages:
     """The stages of one task, in a scratch folder of its own."""
 
-    def __init__(self, row: TaskRow, store: Path, scratch: Path, *, workers: int) -> None:
+    def __init__(self, row: TaskRow, store: Path, scratch: Path) -> None:
         self._row = row
         self._store = store.absolute()
         self._scratch = scratch
         self._folder = Path.cwd()  # of the sources that the specs name
         self._spec = read_record(spec_path(store, "compile", row.compile), CompileSpec)
-        self._commands = StageCommands(scratch, workers, store=self._store)
-        for stage in TRIED:
+        self._commands = StageCommands(scratch, len(os.sched_getaffinity(0)), store=self._store)
+        for stage in EVALUATED:
             self._spec_file(stage).parent.mkdir(parents=True)
             shutil.copyfile(spec_path(store, stage, getattr(row, stage)), self._spec_file(stage))
 
-    def judge(self, variant: Variant, seconds: float) -> VariantEvaluation:
+    def run(self, variant: Variant, seconds: float) -> VariantEvaluation:
         """Run the stages until one fails, or the time is up.
 
         Raises
         ------
         WorkerError
-            A stage could not do its work, which is not the variant's fault.
+            A stage failed for a reason that is not the variant's fault.
         """
         deadline = time.monotonic() + seconds
         result = self._result(variant)
         write_atomic(self._output("generate"), to_json(self._generated(variant)))
-        for stage in TRIED:
-            if not self._run(stage, deadline):
+        for stage in EVALUATED:
+            if not self._run_stage(stage, deadline):
                 reason = f"the step took longer than {seconds:g} s, waiting for the device included"
-                cut = Failure(outcome=Outcome.TIMEOUT, reason=reason)
-                return VariantEvaluation(result=result, cut=cut, stage=stage)
+                time_out = Failure(outcome=Outcome.TIMEOUT, reason=reason)
+                return VariantEvaluation(result=result, time_out=time_out, stage=stage)
             result = self._with(result, stage)
             if result.failure is not None:
                 break
@@ -98,14 +142,14 @@ class VariantEvaluator:
         )
 
     def _with(self, result: Result, stage: str) -> Result:
-        """The result with what a stage wrote. Made anew: it derives some of its fields."""
+        """A new result with the record that a stage wrote: a result derives some of its fields."""
         (record,) = read_round(stage, self._output(stage)).records
         known = {name: getattr(result, name) for name in ("task", "round", "variant", "id", "default")}
-        known |= {name: getattr(result, name) for name in ("architecture", "features", *TRIED)}
+        known |= {name: getattr(result, name) for name in ("architecture", "features", *EVALUATED)}
         return Result(**(known | {stage: record}))
 
-    def _run(self, stage: str, deadline: float) -> bool:
-        """Whether it came to its end in time; the stage ends with the process that submitted it."""
+    def _run_stage(self, stage: str, deadline: float) -> bool:
+        """Whether the stage finished in time; it ends with the process that submitted it."""
         keys = {each.name: NAME for each in rounds()}
         command = msgspec.structs.replace(self._commands.of_keys(stage, keys), folder=str(self._folder))
         Path(str(command.output)).unlink(missing_ok=True)
@@ -123,40 +167,84 @@ class VariantEvaluator:
         return STAGES[stage].output_path(self._scratch, NAME)
 
 
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0))
+class CandidateEvaluator:
+    """Evaluates candidates of one task: sources of one implementation, with values of its tunables."""
 
+    def __init__(self, task: EnvironmentTask, includes: tuple[str, ...], store: Path, seconds: float) -> None:
+        self._task = task
+        self._includes = includes
+        self._seconds = seconds
+        self._store = store.absolute()
+        self._repository = Path.cwd()  # the training process may change its folder later
+        self._recent: collections.OrderedDict[str, VariantEvaluation] = collections.OrderedDict()
+        self._scratch = tempfile.TemporaryDirectory(prefix="kernelmill-environment-")
+        self._stages: TaskStages | None = TaskStages(task.row, store, self.scratch)
 
-CHEATED = frozenset({Outcome.TAMPERED, Outcome.OVER_ROOFLINE})
-"""What touched the harness, did the work elsewhere, or is faster than the device can be."""
+    @property
+    def scratch(self) -> Path:
+        """The folder of its files, removed by `close`."""
+        return Path(self._scratch.name)
 
+    def require_open(self) -> TaskStages:
+        """The stages.
 
-class Rewards(Record, frozen=True, kw_only=True):
-    """How much is given for what. A verified and measured variant gets the lower bound of its speed-up."""
+        Raises
+        ------
+        ConfigError
+            The environment is closed.
+        """
+        if self._stages is None:
+            raise ConfigError("the environment is closed: make another one")
+        return self._stages
 
-    failed: float = 0.0
-    """For what did not verify, and for what verified and could not be measured."""
-    cheated: float = -1.0
-    """In place of `failed`, for what tried to cheat."""
+    def close(self) -> None:
+        """Remove the scratch folder; results stay in the store."""
+        self._stages = None
+        self._recent.clear()
+        self._scratch.cleanup()
 
-    def __post_init__(self) -> None:
-        """Nothing that did not verify may pay."""
-        for field in ("failed", "cheated"):
-            if not getattr(self, field) <= 0:
-                raise ValueError(f"{field}: expected 0 or less, got {getattr(self, field)}")
+    def evaluate(self, source: str, tunables: dict[str, TunableValue]) -> VariantEvaluation | Failure:
+        """What the stages found, from memory or from the store if it is known; a Failure for no variant.
 
-    def of(self, judged: VariantEvaluation, baseline: str) -> float:
-        """The reward against a baseline."""
-        if judged.outcome in CHEATED:
-            return self.cheated
-        found = comparison(judged, baseline)
-        return self.failed if found is None else max(0.0, found.speedup.low)
+        Raises
+        ------
+        ConfigError
+            The environment is closed.
+        WorkerError
+            A stage failed for a reason that is not the candidate's fault.
+        """
+        stages = self.require_open()
+        variant = self._variant(source, tunables)
+        if isinstance(variant, Failure):
+            return variant
+        if variant.id in self._recent:
+            self._recent.move_to_end(variant.id)
+            return self._recent[variant.id]
+        evaluation = stages.run(variant, self._seconds)
+        if evaluation.outcome not in TRANSIENT:
+            self._recent[variant.id] = evaluation
+            if len(self._recent) > RECENT:
+                self._recent.popitem(last=False)
+        return evaluation
 
+    def _variant(self, source: str, tunables: dict[str, TunableValue]) -> Variant | Failure:
+        """The variant, with its source in the store.
 
-def comparison(judged: VariantEvaluation, baseline: str) -> Comparison | None:
-    """The measured speed-up; None for what did not pass every stage, or where the baseline is absent."""
-    measured = judged.result.profiled
-    if judged.failure is not None or measured is None:
-        return None
-    return next((each for each in measured.comparisons if each.baseline == baseline), None)
+        Compilers quote files that a source includes, and their messages are feedback: other files than the
+        kernel's must not be readable that way.
+        """
+        if not self._task.space.contains(tunables):
+            values = " ".join(f"{name}={value}" for name, value in tunables.items())
+            return Failure(outcome=Outcome.PRUNED, reason=f"{values}: not a point of the space: see `axes`")
+        if self._task.implementation.backend != "triton":
+            foreign = foreign_file(source, self._includes)
+            if foreign is not None:
+                reason = f"`{foreign}`: only system headers and what `includes` names may be included"
+                return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
+        proposal = Proposal(
+            implementation=self._task.name,
+            tunables=tunables,
+            source=WrittenSource(text=source, author=AUTHOR),
+        )
+        made = variants_of(self._task.generate, [proposal], repository=self._repository, store=self._store)
+        return made.variants[0] if made.variants else made.unfit[0].failure

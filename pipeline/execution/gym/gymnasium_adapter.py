@@ -1,7 +1,7 @@
-"""An environment for Gymnasium's own tools. In: a KernelEnvironment. Out: the same as a `gymnasium.Env`.
+"""Adapter for Gymnasium: a KernelEnvironment in, a `gymnasium.Env` out.
 
-Observations and actions are dicts of texts and of indices into the values of each tunable. Nothing else needs
-Gymnasium.
+Observations and actions are dicts of texts and of indices into the values of each tunable. No other module
+needs Gymnasium.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from pipeline.records.results.profiled import ConfidenceInterval
 TEXT_AT_MOST = 1 << 20  # characters of what is observed
 SOURCE_AT_MOST = 1 << 16  # characters of an action's source
 _RANGES = ((9, 11), (13, 14), (32, 127), (160, 0x2600))
-"""Letters of the spaces, by their numbers; any other one is shown as an escape."""
+"""Code points of the text spaces; any other character is written as an escape."""
 LETTERS = frozenset(chr(number) for first, end in _RANGES for number in range(first, end))
 
 
@@ -33,11 +33,11 @@ def as_gymnasium(environment: KernelEnvironment) -> Any:
         raise ConfigError("as_gymnasium: gymnasium is not installed: python -m pip install gymnasium")
     import gymnasium
 
-    return type("KernelEnv", (_Methods, gymnasium.Env), {})(environment)
+    return type("KernelEnv", (_GymnasiumMethods, gymnasium.Env), {})(environment)
 
 
-class _Methods:
-    """What Gymnasium calls."""
+class _GymnasiumMethods:
+    """The methods that Gymnasium calls."""
 
     metadata: dict[str, Any] = {"render_modes": []}
 
@@ -56,7 +56,7 @@ class _Methods:
 
         gymnasium.Env.reset(self, seed=seed)
         observation, info = self._environment.reset(seed=seed)
-        return _shown(observation), _told(info)
+        return _encoded_observation(observation), _plain_info(info)
 
     def step(self, action: dict[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         tunables = {
@@ -65,21 +65,27 @@ class _Methods:
             if "tunables" in action
         }
         done = self._environment.step(Action(source=action["source"] or None, tunables=tunables))
-        return _shown(done.observation), done.reward, done.terminated, done.truncated, _told(done.info)
+        return (
+            _encoded_observation(done.observation),
+            done.reward,
+            done.terminated,
+            done.truncated,
+            _plain_info(done.info),
+        )
 
     def close(self) -> None:
         self._environment.close()
 
 
 def _spaces(axes: tuple[TunableAxis, ...]) -> tuple[Any, Any]:
-    """Of observations and of actions."""
+    """Spaces of observations and of actions."""
     from gymnasium import spaces
 
     def text(at_most: int) -> Any:
         return spaces.Text(at_most, min_length=0, charset=LETTERS)
 
     def tunables() -> dict[str, Any]:
-        if not axes:  # Gymnasium knows no empty dict
+        if not axes:  # Gymnasium has no empty dict
             return {}
         return {"tunables": spaces.Dict({axis.name: spaces.Discrete(len(axis.values)) for axis in axes})}
 
@@ -88,13 +94,13 @@ def _spaces(axes: tuple[TunableAxis, ...]) -> tuple[Any, Any]:
     return spaces.Dict(observed | tunables()), spaces.Dict(done | tunables())
 
 
-def _shown(observation: Observation) -> dict[str, Any]:
+def _encoded_observation(observation: Observation) -> dict[str, Any]:
     texts = {
         "task": task_text(observation),
         "source": observation.source,
         "feedback": "\n".join(observation.feedback),
     }
-    found: dict[str, Any] = {name: _lettered(text) for name, text in texts.items()}
+    found: dict[str, Any] = {name: _encoded_text(text) for name, text in texts.items()}
     if observation.axes:
         found["tunables"] = {
             axis.name: axis.values.index(observation.tunables[axis.name]) for axis in observation.axes
@@ -103,7 +109,7 @@ def _shown(observation: Observation) -> dict[str, Any]:
 
 
 def task_text(observation: Observation) -> str:
-    """What is to be written, as one text: a prompt's beginning."""
+    """The task as one text, for the beginning of a prompt."""
     values = [
         f"- {axis.name}: {', '.join(map(str, axis.values))} ({axis.description})" for axis in observation.axes
     ]
@@ -120,15 +126,15 @@ def task_text(observation: Observation) -> str:
     return "\n".join(parts)
 
 
-def _lettered(text: str) -> str:
+def _encoded_text(text: str) -> str:
     shown = "".join(
         letter if letter in LETTERS else letter.encode("unicode_escape").decode() for letter in text
     )
     return shown[:TEXT_AT_MOST]
 
 
-def _told(info: Info) -> dict[str, Any]:
-    """Plain values, made anew: whoever gets them may change them."""
+def _plain_info(info: Info) -> dict[str, Any]:
+    """A new dict of plain values, which the caller may change."""
     found: dict[str, Any] = {
         "outcome": None if info.outcome is None else str(info.outcome),
         "stage": info.stage,

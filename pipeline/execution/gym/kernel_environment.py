@@ -1,11 +1,9 @@
-"""The environment: reset and step in; observations, rewards and verdicts out, in the manner of Gymnasium.
+"""The training environment: reset and step in; observations, rewards and verdicts out, as in Gymnasium.
 
 A step compiles, verifies and measures one variant in the stages that every run has, in confined processes.
 The reward follows from their verdict and from nothing else.
 """
 
-import collections
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +19,7 @@ from pipeline.execution.gym.environment_task import (
     start_of,
     task_of,
 )
-from pipeline.execution.gym.evaluation import Rewards, VariantEvaluation, VariantEvaluator, comparison, cores
+from pipeline.execution.gym.evaluation import CandidateEvaluator, Rewards, VariantEvaluation
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.configuration.kernel import TunableValue
@@ -30,38 +28,29 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Result
 from pipeline.records.results.profiled import ConfidenceInterval, Verdict
-from pipeline.records.results.variant import Variant
-from pipeline.records.search.written_source import Author, Proposal, WrittenSource
-from pipeline.search.agents.answer_parsing import foreign_file
-from pipeline.search.proposed_variants import variants_of
-
-AUTHOR = Author(writer="candidates", name="environment")
-REMEMBERED = 1000  # verdicts, the latest: an older one comes from the store
-MAY_DIFFER = frozenset({Outcome.UNSTABLE_TIMING, Outcome.TIMEOUT, Outcome.DEVICE_UNAVAILABLE})
-"""Outcomes that the next attempt may not have: they are not remembered."""
 
 
 class Info(Record, frozen=True, kw_only=True):
-    """What a step found out beside the reward."""
+    """Details of a step; none after a reset."""
 
     outcome: Outcome | None
     """None after a reset."""
     stage: str | None = None
-    """The last one that was reached; that of the failure, if it failed."""
+    """The last one that was reached; the one that failed, if one did."""
     reason: str | None = None
     variant: str | None = None
-    """Its id; None for what is no variant at all."""
+    """Its id; None if the action made no variant."""
     seconds: ConfidenceInterval | None = None
     """Median of a call; exists only for what verified and was measured."""
     speedup: ConfidenceInterval | None = None
     """Against the environment's baseline."""
     verdict: Verdict | None = None
     result: Result | None = None
-    """All that the stages said."""
+    """Everything that the stages found."""
 
 
 class Step(NamedTuple):
-    """What a step gives back, in Gymnasium's order."""
+    """What a step returns, in Gymnasium's order."""
 
     observation: Observation
     reward: float
@@ -78,21 +67,21 @@ class KernelEnvironment:
     kernel, workload, hardware
         Names of options under conf/.
     implementation
-        Whose source an action replaces; by default the first that has one.
+        The implementation whose source an action replaces; by default the first that has one.
     baseline
-        What speed-ups are measured against; by default the first of `profile.baselines`.
+        The baseline of speed-ups; by default the first of `profile.baselines`.
     start
         A source to start from in place of the declared one.
     overrides
         Further settings, as for `kernelmill run`: `verify=standard`, `profile.baselines=[eager]`, …
     rewards
-        What failures are given.
+        Rewards of failures.
     target_speedup
         The episode ends with a reward of at least this.
     steps_at_most
-        The episode is cut after so many steps.
+        The episode is truncated after this many steps.
     seconds_per_step
-        After which a step is given up, waiting for the device included.
+        A step that takes longer times out, waiting for the device included.
 
     Raises
     ------
@@ -123,22 +112,13 @@ class KernelEnvironment:
             lines=lines, implementation=implementation, baseline=baseline, start=start
         )
         self._task = task_of(wanted, store)
-        self._space = self._task.space
-        self._start = start_of(self._task)
-        self._now = self._start
+        self._start = self._observation = start_of(self._task)
         self._rewards = rewards or Rewards()
         self._target = target_speedup
         self._steps_at_most = steps_at_most
-        self._seconds = seconds_per_step
-        self._store = store.absolute()
-        self._folder = Path.cwd()  # of the sources; whoever trains may leave it
         self._steps = 0
         self._ended = False
-        self._known: collections.OrderedDict[str, VariantEvaluation] = collections.OrderedDict()
-        self._scratch = tempfile.TemporaryDirectory(prefix="kernelmill-environment-")
-        self._chain: VariantEvaluator | None = VariantEvaluator(
-            self._task.row, store, Path(self._scratch.name), workers=cores()
-        )
+        self._evaluator = CandidateEvaluator(self._task, self._start.includes, store, seconds_per_step)
 
     def __enter__(self) -> Self:
         return self
@@ -154,8 +134,13 @@ class KernelEnvironment:
         return self._task
 
     @property
+    def scratch(self) -> Path:
+        """The folder of its files, removed by `close`."""
+        return self._evaluator.scratch
+
+    @property
     def start(self) -> Observation:
-        """What a reset shows."""
+        """The observation after a reset."""
         return self._start
 
     def reset(self, *, seed: int | None = None) -> tuple[Observation, Info]:  # noqa: ARG002
@@ -166,109 +151,74 @@ class KernelEnvironment:
         ConfigError
             The environment is closed.
         """
-        self._open()
+        self._evaluator.require_open()
         self._steps, self._ended = 0, False
-        self._now = msgspec.structs.replace(self._start, tunables=dict(self._start.tunables))
-        return self._now, Info(outcome=None)
+        self._observation = msgspec.structs.replace(self._start, tunables=dict(self._start.tunables))
+        return self._observation, Info(outcome=None)
 
     def step(self, action: Action | str | Mapping[str, TunableValue]) -> Step:
-        """Try an action; a plain text is a source, a mapping sets tunables.
+        """Evaluate a candidate; a plain text is a source, a mapping sets tunables.
 
         Raises
         ------
         ConfigError
             The environment is closed, or its episode has ended.
         WorkerError
-            A stage could not do its work, which is not the candidate's fault.
+            A stage failed for a reason that is not the candidate's fault.
         """
-        chain = self._open()
+        self._evaluator.require_open()
         if self._ended:
             raise ConfigError(f"the episode ended with step {self._steps}: reset() begins the next one")
         wanted = _action(action)
         self._steps += 1
-        source = self._now.source if wanted.source is None else wanted.source
-        tunables = self._now.tunables | (wanted.tunables or {})
-        found = self._variant(source, tunables)
-        judged = self._judged(chain, found) if isinstance(found, Variant) else None
-        reward = self._rewards.of(judged, self._task.baseline) if judged else self._rewards.failed
-        info = self._info(judged) if judged else _refused(found)
-        self._now = msgspec.structs.replace(
-            self._now,
-            source=source if judged else self._now.source,
-            tunables=tunables if judged else self._now.tunables,
-            outcome=info.outcome,
-            feedback=self._feedback(judged, info),
-        )
+        source = self._observation.source if wanted.source is None else wanted.source
+        tunables = self._observation.tunables | (wanted.tunables or {})
+        found = self._evaluator.evaluate(source, tunables)
+        if isinstance(found, Failure):
+            reward, info = self._refused(found)
+        else:
+            reward, info = self._evaluated(found)
+            self._observation = msgspec.structs.replace(self._observation, source=source, tunables=tunables)
         terminated = self._target is not None and reward >= self._target
         truncated = self._steps_at_most is not None and self._steps >= self._steps_at_most
         self._ended = terminated or truncated
-        return Step(self._now, reward, terminated, truncated and not terminated, info)
+        return Step(self._observation, reward, terminated, truncated and not terminated, info)
 
     def close(self) -> None:
-        """Remove the scratch folder; what was judged stays in the store."""
-        self._chain = None
-        self._known.clear()
-        self._scratch.cleanup()
+        """Remove the scratch folder; results stay in the store."""
+        self._evaluator.close()
 
-    def _open(self) -> VariantEvaluator:
-        if self._chain is None:
-            raise ConfigError("the environment is closed: make another one")
-        return self._chain
-
-    def _variant(self, source: str, tunables: dict[str, TunableValue]) -> Variant | Failure:
-        """The variant, its source in the store; or why it is none.
-
-        What compilers say of a file that is not the kernel's would come back as feedback.
-        """
-        if not self._space.contains(tunables):
-            values = " ".join(f"{name}={value}" for name, value in tunables.items())
-            return Failure(outcome=Outcome.PRUNED, reason=f"{values}: not a point of the space: see `axes`")
-        foreign = None
-        if self._task.implementation.backend != "triton":
-            foreign = foreign_file(source, self._start.includes)
-        if foreign is not None:
-            reason = f"`{foreign}`: only system headers and what `includes` names may be included"
-            return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
-        proposal = Proposal(
-            implementation=self._task.name,
-            tunables=tunables,
-            source=WrittenSource(text=source, author=AUTHOR),
+    def _refused(self, failure: Failure) -> tuple[float, Info]:
+        """The action made no variant: the next one starts from the same source and tunables."""
+        self._observation = msgspec.structs.replace(
+            self._observation,
+            outcome=failure.outcome,
+            feedback=(f"generate: {failure.outcome}: {failure.reason}",),
         )
-        made = variants_of(self._task.generate, [proposal], repository=self._folder, store=self._store)
-        return made.variants[0] if made.variants else made.unfit[0].failure
+        info = Info(outcome=failure.outcome, stage="generate", reason=failure.reason)
+        return self._rewards.failed, info
 
-    def _judged(self, chain: VariantEvaluator, variant: Variant) -> VariantEvaluation:
-        """From memory, from the store, or by the stages."""
-        identity = variant.id
-        if identity in self._known:
-            self._known.move_to_end(identity)
-            return self._known[identity]
-        judged = chain.judge(variant, self._seconds)
-        if judged.outcome not in MAY_DIFFER:
-            self._known[identity] = judged
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        return judged
-
-    def _info(self, judged: VariantEvaluation) -> Info:
-        found = comparison(judged, self._task.baseline)
-        measured = judged.result.profiled if judged.failure is None else None
-        return Info(
-            outcome=judged.outcome,
-            stage=judged.stage,
-            reason=judged.failure.reason if judged.failure else None,
-            variant=judged.result.id,
+    def _evaluated(self, evaluation: VariantEvaluation) -> tuple[float, Info]:
+        result, cut = evaluation.result, evaluation.time_out
+        lines = feedback(result, diagnose(result, self._task.generate))
+        if cut is not None:
+            lines = (*lines, f"{evaluation.stage}: {cut.outcome}: {cut.reason}")
+        self._observation = msgspec.structs.replace(
+            self._observation, outcome=evaluation.outcome, feedback=lines
+        )
+        compared = evaluation.comparison(self._task.baseline)
+        measured = result.profiled if evaluation.failure is None else None
+        info = Info(
+            outcome=evaluation.outcome,
+            stage=evaluation.stage,
+            reason=evaluation.failure.reason if evaluation.failure else None,
+            variant=result.id,
             seconds=measured.timing.median if measured else None,
-            speedup=found.speedup if found else None,
-            verdict=found.verdict if found else None,
-            result=judged.result,
+            speedup=compared.speedup if compared else None,
+            verdict=compared.verdict if compared else None,
+            result=result,
         )
-
-    def _feedback(self, judged: VariantEvaluation | None, info: Info) -> tuple[str, ...]:
-        if judged is None:
-            return (f"generate: {info.outcome}: {info.reason}",)
-        lines = feedback(judged.result, diagnose(judged.result, self._task.generate))
-        return (*lines, f"{judged.stage}: {judged.cut.outcome}: {judged.cut.reason}") if judged.cut else lines
+        return self._rewards.of(evaluation, self._task.baseline), info
 
 
 def _action(action: Action | str | Mapping[str, TunableValue]) -> Action:
@@ -277,8 +227,3 @@ def _action(action: Action | str | Mapping[str, TunableValue]) -> Action:
     if isinstance(action, str):
         return Action(source=action)
     return Action(tunables=dict(action))
-
-
-def _refused(found: Variant | Failure) -> Info:
-    assert isinstance(found, Failure)
-    return Info(outcome=found.outcome, stage="generate", reason=found.reason)

@@ -1,4 +1,4 @@
-"""What an environment can be made of; every message names what is wrong and what there is."""
+"""Which environments can be made; each message names what is wrong and what is known."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}
         ({"hardware": "h200"}, "hardware=h200: no such device here, and a reward is measured on it"),
         ({"implementation": "triton"}, "implementation: got 'triton', expected one of cpp"),
         ({"baseline": "vendor"}, "baseline: got 'vendor', profile.baselines has "),
-        ({"overrides": ("profile.baselines=[]",)}, "profile.baselines: a reward needs one at least"),
+        ({"overrides": ("profile.baselines=[]",)}, "profile.baselines: a reward needs at least one"),
         ({"workload": "awkward,bert_base"}, "an environment is one task, "),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is paid for what."""
+"""Rewards: what each outcome of an evaluation is worth."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_a_step_that_was_cut_pays_nothing():
     """Even where the stages before had measured."""
     whole = measured(low=1.2, value=1.5, high=1.9)
     cut = Failure(outcome=Outcome.TIMEOUT, reason="too long")
-    assert Rewards().of(VariantEvaluation(result=whole.result, cut=cut, stage="profile"), "eager") == 0
+    assert Rewards().of(VariantEvaluation(result=whole.result, time_out=cut, stage="profile"), "eager") == 0
 
 
 @pytest.mark.parametrize("field", ["failed", "cheated"])

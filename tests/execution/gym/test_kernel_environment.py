@@ -113,7 +113,7 @@ def test_tampering_costs(environment: KernelEnvironment) -> None:
 def test_what_is_no_variant(
     environment: KernelEnvironment, action: object, outcome: Outcome, words: str
 ) -> None:
-    """It is told why, nothing runs, and the next action goes on from what was there."""
+    """The reason is reported, nothing runs, and the next action starts from the same state."""
     before, _ = environment.reset()
     done = environment.step(action)  # type: ignore[arg-type]
     assert (done.reward, done.info.outcome, done.info.stage) == (0, outcome, "generate")
@@ -157,9 +157,12 @@ def test_many_steps_leave_nothing_behind(environment: KernelEnvironment) -> None
 
 
 def _belongings(environment: KernelEnvironment) -> tuple[int, int, int]:
-    scratch = Path(environment._scratch.name)
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return len(list(scratch.rglob("*"))), len(list(Path("/proc/self/fd").iterdir())), len(children)
+    return (
+        len(list(environment.scratch.rglob("*"))),
+        len(list(Path("/proc/self/fd").iterdir())),
+        len(children),
+    )
 
 
 @pytest.mark.timeout(400)
