@@ -3,7 +3,7 @@
 Matérn 5/2 of a distance that adds up over the tunables, each of which counts in up to three ways: how far
 apart two values are (on a logarithmic scale, as sizes and counts are), how far apart their alignment is
 (factors of two: 96 lies beside 112 and is another thing to a cache line), and that they differ at all (a
-neighbour may have nothing in common). The weights are those of the largest posterior density.
+neighbor may have nothing in common). The weights are those of the largest posterior density.
 """
 
 import math

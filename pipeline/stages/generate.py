@@ -22,13 +22,13 @@ from pipeline.records.results.variant import Generated
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Proposal, SourceRecord, Unfit
 from pipeline.sandbox import stage_command
-from pipeline.search.bound_pruning import scale_of
 from pipeline.search.proposed_variants import variants_of
 from pipeline.search.spaces.search_space import Point, Space, space_of
 from pipeline.search.stopping_rules import left, stop
 from pipeline.search.strategy import Budget, Workshop
 from pipeline.search.strategy_registry import proposer, strategy
 from pipeline.search.trial_history import ROUND_FILES, read_history
+from pipeline.search.variant_pruning import scale_of
 from pipeline.store.outputs import put_output
 
 HISTORY = "CompileOutput, VerifyOutput and ProfileOutput of each earlier round"

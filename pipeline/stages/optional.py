@@ -48,7 +48,7 @@ def prune(spec: VerifySpec, records: Sequence[CompileRecord], scale: Scale | Non
     """Which variants the search does not want verified, except for the share that is measured anyway."""
     if spec.prune is None:
         return PruningReasons(unwanted={}, undecided={})
-    from pipeline.search.static_pruning import is_measured_anyway, judge
+    from pipeline.search.variant_pruning import is_measured_anyway, judge
 
     found = judge(spec, records, scale)
     variants = {each.variant.id: each.variant for each in records}

@@ -11,8 +11,7 @@ from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.variant import Variant
 from pipeline.records.search.written_source import LARGEST, Author, KeptSource, Proposal, WrittenSource
-from pipeline.search.proposed_variants import variants_of
-from pipeline.search.source_storage import keeper
+from pipeline.search.proposed_variants import variants_of, written_sources
 from pipeline.store.stored_sources import main_file, require_sources, root_of, written_text
 from tests.stages.test_generate import IMPLEMENTATION, SPEC
 
@@ -131,10 +130,10 @@ def test_a_package_has_no_source_to_replace(repository: Path) -> None:
     """An implementation that calls an installed package is no place for a text."""
     call = Call(function="liger:softmax", arguments=(), results=("y",), package="liger")
     implementation = type(IMPLEMENTATION)(backend="triton", call=call, origin="", licence="")
-    with keeper(repository, repository.parent / "store") as kept:
+    with written_sources(repository, repository.parent / "store") as kept:
         source = proposal(DECLARED).source
         assert source is not None
-        found = kept.keep("liger", implementation, source)
+        found = kept.put("liger", implementation, source)
     assert "it has no source to replace" in found.failure.reason
 
 

@@ -16,7 +16,7 @@ from pipeline.records.planning.specs import GenerateSpec, ProfileSpec, TaskRow, 
 from pipeline.records.record import Record, read_record
 from pipeline.records.search.brief import Brief
 from pipeline.search.agents.kernel_contract import LANGUAGE, contract_of
-from pipeline.search.agents.prompt_text import device_lines, promise_lines
+from pipeline.search.agents.prompts import device_lines, promise_lines
 from pipeline.search.agents.round_context import read_text
 from pipeline.search.spaces.search_space import Subspace, space_of
 

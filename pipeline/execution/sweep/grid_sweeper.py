@@ -20,11 +20,8 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.execution.sweep.sweep_jobs import writing
 
 Job = tuple[str, ...]
-GRIDS = (
-    "hydra_plugins.kernelmill_launcher.KernelmillSweeper",
-    "hydra._internal.core_plugins.basic_sweeper.BasicSweeper",
-)
-"""Sweepers that only enumerate."""
+GRIDS = ("KernelmillSweeper", "BasicSweeper")
+"""Classes of sweepers that only enumerate: ours, and Hydra's own."""
 
 
 class GridSweeper(Protocol):
@@ -112,9 +109,8 @@ def _some(names: Sequence[str], limit: int = 10) -> str:
 
 
 def is_grid(config: Any) -> bool:
-    """Whether the sweep's sweeper only enumerates, so that it needs no numbers back."""
-    target = str(config.hydra.sweeper.get("_target_"))
-    return target in GRIDS
+    """Whether the sweep's sweeper only enumerates, and needs no objective of a job."""
+    return str(config.hydra.sweeper.get("_target_")).rpartition(".")[2] in GRIDS
 
 
 class SweepStopped(CompactHydraException):

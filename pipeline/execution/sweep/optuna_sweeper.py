@@ -32,8 +32,15 @@ from pipeline.execution.sweep.swept_space import (
 )
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
-from pipeline.search.sampling.study import Answer, Evaluated, Exploration, Failed, MeasuredPoint
-from pipeline.search.sampling.study_opening import Purpose, exploration
+from pipeline.search.sampling.study import (
+    Answer,
+    Evaluated,
+    Exploration,
+    Failed,
+    MeasuredPoint,
+    Purpose,
+    exploration,
+)
 from pipeline.search.sampling.study_storage import shown
 
 

@@ -26,7 +26,14 @@ from hydra.errors import HydraException
 
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record, from_plain
-from pipeline.search.sampling.parameter_space import Choice, Interval, Parameter, Scalar, Space, Steps
+from pipeline.search.sampling.parameter_space import (
+    Choice,
+    Interval,
+    Parameter,
+    ParameterSpace,
+    Scalar,
+    Steps,
+)
 from pipeline.search.sampling.samplers import CLASSES, Direction, Sampler, Setting
 
 TAGS = ("int", "log")
@@ -38,7 +45,7 @@ Options = Callable[[str], Iterable[str]]
 class Swept(Record, frozen=True, kw_only=True):
     """What a sweep was asked for."""
 
-    space: Space
+    space: ParameterSpace
     fixed: tuple[str, ...]
     """Overrides that are the same in all jobs."""
 
@@ -62,7 +69,8 @@ def read_space(params: Mapping[str, Any], arguments: Iterable[str], options: Opt
             "on the command line or in hydra.sweeper.params"
         )
     return Swept(
-        space=Space(parameters=parameters), fixed=tuple(part for part in read if isinstance(part, str))
+        space=ParameterSpace(parameters=parameters),
+        fixed=tuple(part for part in read if isinstance(part, str)),
     )
 
 

@@ -19,7 +19,7 @@ from pipeline.records.record import digest
 from pipeline.search.strategy_registry import members, module, strategy
 
 REPLAY = "pipeline.interop.replay"
-PRUNING = "pipeline.search.static_pruning"
+PRUNING = "pipeline.search.variant_pruning"
 """What `pipeline.stages.optional` imports: only the tasks that replay or prune depend on it."""
 OTHERS = frozenset((*STAGES, "mutate", "judge", "verdicts", "optional", "table"))
 """Modules in `pipeline.stages` that do not run on the spec of aggregate."""

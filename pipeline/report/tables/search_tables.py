@@ -13,7 +13,7 @@ from pipeline.records.record import Record
 from pipeline.records.results.collection import Collected, Result
 from pipeline.records.results.variant import Generated
 from pipeline.report.tables.variants_table import row_table
-from pipeline.search.static_pruning import reason
+from pipeline.search.variant_pruning import reason
 
 if TYPE_CHECKING:
     import pyarrow as pa

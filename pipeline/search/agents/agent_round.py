@@ -25,10 +25,9 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.search.agents.agent_settings import Agent
 from pipeline.search.agents.answer_cache import Answers
 from pipeline.search.agents.answer_parsing import Unusable, read_change, read_source
-from pipeline.search.agents.attempt_selection import choose
 from pipeline.search.agents.chat_client import NoAnswer
 from pipeline.search.agents.prompts import Prompt, cut, render
-from pipeline.search.agents.round_context import RoundContext
+from pipeline.search.agents.round_context import RoundContext, choose
 
 MENDABLE = frozenset(
     {

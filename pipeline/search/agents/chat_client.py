@@ -1,7 +1,8 @@
-"""One question to an OpenAI-compatible endpoint: a Request in; an Answer, or how asking it failed, out.
+"""Client of an OpenAI-compatible endpoint: one request in; an answer, or why there is none, out.
 
-Busy, slow and broken endpoints are asked again, a bounded number of times. What no further try can mend (no
-connection, no right, no credit, no such model) is an AgentError; it ends the round.
+Busy, slow and broken endpoints are tried again a limited number of times. Failures that another try cannot
+fix (no connection, no permission, no credit, no such model) raise AgentError, which ends the round. The key
+is read from the environment when it is needed, and removed from every text.
 """
 
 import contextlib
@@ -13,12 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
+
+from pipeline.records import environment
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record
 from pipeline.records.search.model_attempt import AnswerOutcome, ModelAnswer, ModelRequest
 from pipeline.search.agents.agent_settings import Agent
-from pipeline.search.agents.api_key import Key
-from pipeline.search.agents.chat_protocol import Completion, read_completion
 
 if TYPE_CHECKING:
     import openai
@@ -28,6 +30,39 @@ LARGEST = 8 << 20  # bytes of a response: more is not read
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HTTP = ("httpx", "httpx2")
 _SHOWN = 300  # characters of an endpoint's own words
+
+
+class Completion(Record, frozen=True, kw_only=True):
+    """One answer of a model."""
+
+    model: str | None
+    text: str
+    refusal: str | None
+    finish: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class Key:
+    """A key that shows itself nowhere: not in its repr, not in a text that went through `hide`."""
+
+    def __init__(self, value: str | None) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return f"Key({_HIDDEN})"
+
+    __str__ = __repr__
+
+    def reveal(self) -> str:
+        """The key itself, for the request's header and nothing else."""
+        return self._value or NOTHING
+
+    def hide(self, text: str) -> str:
+        """The text without the key: an endpoint may repeat it in what it answers."""
+        if self._value is None or len(self._value) < _SHORTEST:
+            return text
+        return text.replace(self._value, _HIDDEN)
 
 
 class NoAnswer(Record, frozen=True, kw_only=True):
@@ -267,3 +302,66 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         moment = email.utils.parsedate_to_datetime(value)
         return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
     return None
+
+
+def read_completion(content: bytes) -> Completion | str:
+    """The answer, or why it is none: one line."""
+    try:
+        plain = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"not JSON: {error}"
+    choices = _mapping(plain).get("choices")
+    if not isinstance(choices, list) or not choices:
+        return "JSON without choices"
+    choice = _mapping(choices[0])
+    message = _mapping(choice.get("message"))
+    if not message:
+        return "a choice without a message"
+    usage = _mapping(_mapping(plain).get("usage"))
+    text = message.get("content")
+    return Completion(
+        model=_text(_mapping(plain).get("model")),
+        text=text if isinstance(text, str) else "",
+        refusal=_text(message.get("refusal")),
+        finish=_text(choice.get("finish_reason")),
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and value >= 0 else None
+
+
+NOTHING = "none"
+"""What is sent where the endpoint wants no key: the protocol has no way to send none."""
+_HIDDEN = "[key]"
+_SHORTEST = 6  # characters; a shorter word is no secret, and would tear holes into texts
+
+
+def key_of(agent: Agent) -> Key:
+    """The key of the agent's endpoint.
+
+    Raises
+    ------
+    AgentError
+        The variable is not set.
+    """
+    if agent.key_variable is None:
+        return Key(None)
+    value = environment.api_key(agent.key_variable)
+    if value is None:
+        raise AgentError(
+            f"${agent.key_variable} is not set: export it, or say search.llm.key_variable=null where"
+            f" {agent.base_url} wants no key"
+        )
+    return Key(value.strip())

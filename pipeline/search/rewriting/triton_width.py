@@ -1,6 +1,6 @@
 """How many elements a thread of a Triton kernel handles at once. In: a module. Out: rewrites of its launch.
 
-A thread loads as many neighbours with one instruction (up to 16 bytes) as it owns: a block's elements over
+A thread loads as many neighbors with one instruction (up to 16 bytes) as it owns: a block's elements over
 the program's threads. Fewer warps, or a longer block, give it more.
 """
 
@@ -39,8 +39,8 @@ def _find(source: Source) -> Iterator[Rewrite]:
 TRANSFORMATION = Transformation(
     find=_find,
     called_for_by={
-        FindingCode.NARROW_LOADS: "a thread owns more neighbours, and loads them together",
-        FindingCode.NARROW_STORES: "a thread owns more neighbours, and stores them together",
+        FindingCode.NARROW_LOADS: "a thread owns more neighbors, and loads them together",
+        FindingCode.NARROW_STORES: "a thread owns more neighbors, and stores them together",
         FindingCode.MEMORY_BOUND: "fewer, wider accesses for the same bytes",
         FindingCode.FEW_LOADS_IN_FLIGHT: "each thread has more bytes on the way",
         FindingCode.BARRIERS: "fewer warps wait for each other, and less often",

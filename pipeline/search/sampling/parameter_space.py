@@ -173,7 +173,7 @@ class Interval(Record, frozen=True, kw_only=True, tag="interval"):
 Parameter = Choice | Steps | Interval
 
 
-class Space(Record, frozen=True, kw_only=True):
+class ParameterSpace(Record, frozen=True, kw_only=True):
     """All parameters of a search; their names are distinct."""
 
     parameters: tuple[Parameter, ...]
@@ -207,13 +207,13 @@ class Space(Record, frozen=True, kw_only=True):
         size = self.size or 0
         start = generator.randrange(size) if size else 0
         for offset in range(size):
-            values = self._nth((start + offset) % size)
+            values = self.nth((start + offset) % size)
             if self.point(values) not in seen:
                 return values
         return None
 
-    def _nth(self, index: int) -> dict[str, Scalar]:
-        """Values of the point of that number, of a space that can be counted."""
+    def nth(self, index: int) -> dict[str, Scalar]:
+        """Values of the point with this number, of a space that can be counted."""
         values: dict[str, Scalar] = {}
         for parameter in self.parameters:
             index, digit = divmod(index, parameter.size or 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.records.record import Record
-from pipeline.search.sampling.parameter_space import Choice, Interval, Space
+from pipeline.search.sampling.parameter_space import Choice, Interval, ParameterSpace
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -63,7 +63,9 @@ def require_optuna() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def build(sampler: Sampler, space: Space, directions: tuple[Direction, ...], told: int) -> "BaseSampler":
+def build(
+    sampler: Sampler, space: ParameterSpace, directions: tuple[Direction, ...], told: int
+) -> "BaseSampler":
     """The sampler, for a study that holds `told` trials.
 
     A seed gives a sequence of random numbers; a study that is resumed must not begin it again, or it would
@@ -106,7 +108,7 @@ def build(sampler: Sampler, space: Space, directions: tuple[Direction, ...], tol
     return built
 
 
-def check(sampler: Sampler, space: Space, directions: tuple[Direction, ...]) -> None:
+def check(sampler: Sampler, space: ParameterSpace, directions: tuple[Direction, ...]) -> None:
     """Raise ConfigError for a name, a setting, a space or objectives that do not fit; see `build`."""
     known = settings_of(sampler.name)
     for name in sampler.settings:
@@ -127,7 +129,7 @@ def check(sampler: Sampler, space: Space, directions: tuple[Direction, ...]) -> 
         _check_cmaes(space, directions)
 
 
-def _check_cmaes(space: Space, directions: tuple[Direction, ...]) -> None:
+def _check_cmaes(space: ParameterSpace, directions: tuple[Direction, ...]) -> None:
     """CMA-ES moves through two or more numbers towards one objective."""
     if len(directions) > 1:
         raise ConfigError(f"sampler cmaes: expected one objective, got {len(directions)}; use nsgaii or tpe")
@@ -159,7 +161,7 @@ def settings_of(name: str) -> tuple[str, ...]:
     return tuple(sorted(parameter for parameter in parameters if parameter not in OBJECTS))
 
 
-def drawn_at_random(sampler: Sampler, space: Space) -> tuple[str, ...]:
+def drawn_at_random(sampler: Sampler, space: ParameterSpace) -> tuple[str, ...]:
     """Names of the parameters that this sampler does not search but draws at random."""
     if sampler.name != "cmaes":
         return ()

@@ -1,21 +1,26 @@
-"""One study, asked for points that are new and told what they gave. In: a study, a space. Out: trials.
+"""Open or resume an Optuna study, and ask it for points that are new.
 
-A point that was evaluated is not asked for again: its trial gets the known value at once, and the sampler is
-asked for another one; after some tries a point is drawn at random among those that are left. A point that
-failed is not asked for again while this process lives; a later one may try it anew, for its cause may have
-been mended.
+A point that was evaluated is not proposed again: its trial gets the known value at once, and the sampler is
+asked for another one; after some tries an unseen point is drawn at random. A point that failed is not
+proposed again by this process; a later one may try it again, because the cause may be fixed. A study records
+what it was made for; a search of something else under the same name is an error, because its values cannot be
+compared.
 """
 
+import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.records.record import Record
-from pipeline.search.sampling.parameter_space import Point, Scalar, Space
-from pipeline.search.sampling.samplers import Direction
-from pipeline.search.sampling.study_storage import understandable
+from pipeline.records.errors import ConfigError
+from pipeline.records.record import Record, digest
+from pipeline.search.sampling import samplers
+from pipeline.search.sampling.parameter_space import ParameterSpace, Point, Scalar
+from pipeline.search.sampling.samplers import Direction, Sampler
+from pipeline.search.sampling.study_storage import held, open_storage, shown, understandable
 
 if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -26,7 +31,7 @@ REASON = "reason"
 REPEATS = "repeats"
 """Attribute of a trial whose point was evaluated before: the number of that trial."""
 INTERRUPTED = "interrupted"
-"""Attribute of a trial that was left running: its point is asked for again."""
+"""Attribute of a study: numbers of the trials that were left running; their points are proposed again."""
 JOB = "job"
 """Attribute of a launched trial: the number of its job."""
 
@@ -68,12 +73,14 @@ class Exploration:
     """Asks an Optuna study for new points, and tells it their answers; one process at a time."""
 
     def __init__(
-        self, study: "Study", space: Space, directions: tuple[Direction, ...], storage: str | None
+        self, study: "Study", space: ParameterSpace, directions: tuple[Direction, ...], storage: str | None
     ) -> None:
         self.directions = directions
         self.storage = storage
         self.name: str = study.study_name
-        self._study = study
+        self.study = study
+        """As Optuna's own tools see it."""
+        self._interrupted = frozenset(study.user_attrs.get(INTERRUPTED, ()))
         self._space = space
         self._distributions = space.distributions()
         self._known: dict[Point, Evaluated] = {}
@@ -86,7 +93,7 @@ class Exploration:
     def finished(self) -> int:
         """Trials that were launched and came to an end, failed ones among them."""
         return sum(
-            REPEATS not in trial.user_attrs and INTERRUPTED not in trial.user_attrs
+            REPEATS not in trial.user_attrs and trial.number not in self._interrupted
             for trial in self._of_states("COMPLETE", "FAIL")
         )
 
@@ -95,7 +102,7 @@ class Exploration:
         return [
             str(trial.user_attrs.get(REASON, "unknown"))
             for trial in self._of_states("FAIL")
-            if REPEATS not in trial.user_attrs and INTERRUPTED not in trial.user_attrs
+            if REPEATS not in trial.user_attrs and trial.number not in self._interrupted
         ]
 
     def next_job(self) -> int:
@@ -148,7 +155,7 @@ class Exploration:
             choose = min if self.directions[0] == "minimize" else max
             return [choose(self._known.values(), key=lambda evaluated: evaluated.values[0])]
         with understandable(self.storage):
-            front = self._study.best_trials
+            front = self.study.best_trials
         return [self._evaluated(trial, trial.values) for trial in front if REPEATS not in trial.user_attrs]
 
     def _new(self) -> "Trial | None":
@@ -157,17 +164,17 @@ class Exploration:
         while not self.exhausted():
             if tries and tries % TRIES == 0:
                 self._enqueue_unseen(tries)
-            trial = self._study.ask(self._distributions)
+            trial = self.study.ask(self._distributions)
             if self._is_new(trial):
                 return trial
             tries += 1
         return None
 
     def _enqueue_unseen(self, tries: int) -> None:
-        generator = random.Random(f"{self._study.study_name} {len(self._seen())} {tries}")
+        generator = random.Random(f"{self.study.study_name} {len(self._seen())} {tries}")
         values = self._space.unseen(self._seen(), generator)
         if values is not None:
-            self._study.enqueue_trial(values)
+            self.study.enqueue_trial(values)
 
     def _is_new(self, trial: "Trial") -> bool:
         """Whether the trial's point has to be evaluated; where not, the trial is served otherwise."""
@@ -194,13 +201,13 @@ class Exploration:
         try:
             if isinstance(answer, Failed):
                 trial.set_user_attr(REASON, answer.reason)
-                tell(self._study, trial.number, "FAIL")
+                tell(self.study, trial.number, "FAIL")
                 return
-            told = tell(self._study, trial.number, "COMPLETE", answer.values)
+            told = tell(self.study, trial.number, "COMPLETE", answer.values)
         except optuna.exceptions.UpdateFinishedTrialError:
             return
         if told.state != optuna.trial.TrialState.COMPLETE:
-            self._study.add_trial(
+            self.study.add_trial(
                 optuna.trial.create_trial(
                     params=trial.params, distributions=self._distributions, values=answer.values
                 )
@@ -211,7 +218,7 @@ class Exploration:
 
     def _of_states(self, *names: str) -> "list[FrozenTrial]":
         with understandable(self.storage):
-            trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False, states=states(*names))
+            trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False, states=states(*names))
         return trials
 
     def _evaluated(self, trial: "Trial | FrozenTrial", values: Sequence[float]) -> Evaluated:
@@ -242,3 +249,114 @@ def states(*names: str) -> "tuple[TrialState, ...]":
     from optuna.trial import TrialState
 
     return tuple(TrialState[name] for name in names)
+
+
+MADE_FOR = "made_for"
+"""Attribute of a study: its purpose."""
+
+
+class Purpose(Record, frozen=True, kw_only=True):
+    """What is searched: two studies with an equal purpose have comparable values."""
+
+    space: ParameterSpace
+    directions: tuple[Direction, ...]
+    fixed: tuple[str, ...] = ()
+    """What is the same in all trials, as text."""
+
+    def described(self) -> dict[str, dict[str, str]]:
+        """Each part of it as text, to find what differs."""
+        return {
+            "parameters": self.space.described(),
+            "held": {
+                "direction": ", ".join(self.directions),
+                "fixed values": " ".join(sorted(self.fixed)) or "none",
+            },
+        }
+
+    def study_name(self, sampler: Sampler) -> str:
+        """A name that the same search by the same sampler has again."""
+        return f"{sampler.name}-{digest([self.described(), sampler])}"
+
+
+@contextlib.contextmanager
+def exploration(
+    purpose: Purpose, sampler: Sampler, *, storage: str | None, name: str | None
+) -> Iterator[Exploration]:
+    """The exploration, held against other processes until the context ends.
+
+    Trials that a killed process left running are marked as failed; their points are asked for first.
+
+    Raises
+    ------
+    ConfigError
+        The sampler does not fit, or the study was made for something else.
+    StoreError
+        The storage cannot be used, or another process has the study.
+    ToolchainError
+        Optuna is not installed.
+    """
+    samplers.require_optuna()
+    samplers.check(sampler, purpose.space, purpose.directions)
+    study_name = name or purpose.study_name(sampler)
+    with held(storage, study_name):
+        opened = open_storage(storage)
+        with understandable(storage):
+            study = _open(opened, study_name, purpose, shown(storage))
+            _end_interrupted(study, purpose.space)
+            told = len(study.get_trials(deepcopy=False))
+            study.sampler = samplers.build(sampler, purpose.space, purpose.directions, told)
+            explored = Exploration(study, purpose.space, purpose.directions, storage)
+        yield explored
+
+
+def _open(storage: "BaseStorage", name: str, purpose: Purpose, place: str) -> "Study":
+    """The study of that name; one of another purpose is an error, or begun anew if nothing came of it."""
+    import optuna
+
+    def create() -> "Study":
+        return optuna.create_study(
+            storage=storage, study_name=name, directions=list(purpose.directions), load_if_exists=True
+        )
+
+    study = create()
+    described = purpose.described()
+    made_for = study.user_attrs.get(MADE_FOR)
+    if made_for == described:
+        return study
+    trials = study.get_trials(deepcopy=False)
+    kept = trials if made_for is None else [trial for trial in trials if trial.state in states("COMPLETE")]
+    if kept:
+        raise ConfigError(
+            f"study '{name}' in {place}: {_difference(made_for, described)}; give another study_name"
+        )
+    optuna.delete_study(storage=storage, study_name=name)
+    study = create()
+    study.set_user_attr(MADE_FOR, described)
+    return study
+
+
+def _difference(made_for: dict[str, dict[str, str]] | None, described: dict[str, dict[str, str]]) -> str:
+    """The first part in which two purposes differ."""
+    if made_for is None:
+        return "it was made by another program"
+    for kind, now in described.items():
+        was = made_for[kind]
+        for part in (*now, *was):
+            if was.get(part) != now.get(part):
+                return (
+                    f"it was made for {part}: {was.get(part, 'not searched')}, "
+                    f"now it is {now.get(part, 'not searched')}"
+                )
+    return "it was made for the same in another order"
+
+
+def _end_interrupted(study: "Study", space: ParameterSpace) -> None:
+    """Mark trials that were left running; first their points are queued, so that a kill here loses none."""
+    for trial in study.get_trials(deepcopy=False, states=states("RUNNING")):
+        whole = trial.params.keys() == space.described().keys()
+        if whole and REPEATS not in trial.user_attrs:
+            study.enqueue_trial(trial.params)
+        # Optuna sets attributes of trials that this process asked for only, so the study has it.
+        earlier = study.user_attrs.get(INTERRUPTED, ())
+        study.set_user_attr(INTERRUPTED, sorted({*earlier, trial.number}))
+        tell(study, trial.number, "FAIL")

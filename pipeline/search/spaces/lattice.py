@@ -1,12 +1,13 @@
-"""A space as a lattice of steps. In: a space and its history. Out: valid points that were not proposed yet.
+"""A space as a lattice of steps, and what a round may still choose from it.
 
-Numbers stand in ascending order, so that a step is a small change; truth values and names have no order, and
-any other value is one step away. Points that the rules exclude are never proposed and rejected afterwards:
-where the space can be enumerated, the nearest valid point is looked up, else it is walked to.
+Numbers are in ascending order, so that a step is a small change; truth values and names have no order, and
+any other value is one step away. Invalid points are never proposed and rejected afterwards: if the space can
+be enumerated, the nearest valid point is looked up, otherwise it is found by a random walk.
 """
 
 import collections
 import functools
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from pipeline.records.record import from_json, to_json
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.search_space import Point, Space, Subspace, Tunables
 from pipeline.search.strategy import Budget
+from pipeline.search.trial_losses import Lesson, lessons
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 Vector = tuple[int, ...]
 """Step of each tunable that varies."""
 
-ENUMERABLE = 200_000  # valid points; beyond it, points are drawn and walked to one by one
+ENUMERABLE = 200_000  # valid points; beyond it, points are drawn one by one
 DRAWS = 200  # from a space that is not enumerated, for one point that is new
 
 
@@ -39,19 +41,19 @@ class Axis:
         self._steps = {value: step for step, value in enumerate(self.values)}
 
     def step(self, value: TunableValue) -> int:
-        """Where a value stands."""
+        """The step of a value."""
         return self._steps[value]
 
     def closest(self, value: TunableValue | None, otherwise: int) -> int:
-        """Where a value would stand that need not be one of these."""
+        """The step of the value that is closest to one that need not be in the axis."""
         if value in self._steps:
             return self._steps[value]
         if not self.ordered or not isinstance(value, int | float):
             return otherwise
         return min(range(len(self.values)), key=lambda step: abs(float(self.values[step]) - value))
 
-    def beside(self, step: int) -> list[int]:
-        """Steps next to it; all others where there is no order."""
+    def adjacent(self, step: int) -> list[int]:
+        """The neighboring steps; all other steps if there is no order."""
         near = (step - 1, step + 1) if self.ordered else range(len(self.values))
         return [each for each in near if 0 <= each < len(self.values) and each != step]
 
@@ -66,7 +68,7 @@ class Lattice:
 
     @functools.cached_property
     def enumerable(self) -> bool:
-        """Whether all its points may be held at once."""
+        """Whether all its points fit into memory at once."""
         return self.subspace.count <= ENUMERABLE
 
     @functools.cached_property
@@ -96,7 +98,7 @@ class Lattice:
         return tuple(axis.step(tunables[axis.name]) for axis in self.axes)
 
     def closest(self, tunables: Tunables) -> Vector:
-        """Steps of a point of another space; what is not here gives way to the nearest, or the default."""
+        """Steps of a point of another space: unknown values become the nearest ones, or the default."""
         default = self.vector(self.subspace.default)
         return tuple(
             axis.closest(tunables.get(axis.name), default[place]) for place, axis in enumerate(self.axes)
@@ -112,22 +114,22 @@ class Lattice:
         return self.subspace.implementation, self.tunables(vector)
 
     def is_valid(self, vector: Vector) -> bool:
-        """Whether the rules allow it."""
+        """Whether the constraints allow it."""
         if self.enumerable:
             return vector in self.rows
         return self.subspace.contains(self.tunables(vector))
 
-    def neighbours(self, vector: Vector) -> list[Vector]:
+    def neighbors(self, vector: Vector) -> list[Vector]:
         """Valid points that differ by one step of one tunable."""
         found = (
             (*vector[:place], step, *vector[place + 1 :])
             for place, axis in enumerate(self.axes)
-            for step in axis.beside(vector[place])
+            for step in axis.adjacent(vector[place])
         )
         return [each for each in found if self.is_valid(each)]
 
     def draw(self, generator: random.Random, taken: set[Vector], count: int) -> list[Vector]:
-        """So many valid points that are not taken, each with equal probability; fewer where none are left."""
+        """Valid points that are not taken, uniformly at random; fewer than `count` if no more are left."""
         if self.enumerable:
             left = [vector for vector in self.rows if vector not in taken]
             return generator.sample(left, min(count, len(left)))
@@ -142,9 +144,9 @@ class Lattice:
         return list(found)[:count]
 
     def nearest(self, wanted: Vector, taken: set[Vector], generator: random.Random) -> Vector | None:
-        """A valid point that is not taken and no farther from the wanted one than any other; None: none left.
+        """The valid point that is closest to the wanted one and not taken; None: none left.
 
-        Where the space is not enumerated: the first one on a walk away from the wanted point.
+        If the space is not enumerated: the first one on a random walk from the wanted point.
         """
         if wanted not in taken and self.is_valid(wanted):
             return wanted
@@ -175,11 +177,11 @@ class Lattice:
         return tuple(self.vectors[ties[generator.randrange(len(ties))]].tolist())
 
     def _walked(self, wanted: Vector, taken: set[Vector], generator: random.Random) -> Vector | None:
-        """More and more tunables take another step, until the rules allow it."""
+        """Change more and more tunables by a step, until the constraints allow the point."""
         for attempt in range(DRAWS):
             vector = list(wanted)
             for place in generator.sample(range(len(self.axes)), min(1 + attempt // 20, len(self.axes))):
-                vector[place] = generator.choice(self.axes[place].beside(vector[place]))
+                vector[place] = generator.choice(self.axes[place].adjacent(vector[place]))
             found = tuple(vector)
             if found not in taken and self.is_valid(found):
                 return found
@@ -187,12 +189,13 @@ class Lattice:
 
 
 def lattice(subspace: Subspace) -> Lattice:
-    """The lattice of a subspace; an equal one is enumerated once."""
-    return _lattice(to_json(subspace), tuple(subspace.values))
+    """The lattice of a subspace; equal ones are enumerated once per process."""
+    return lattice_of(to_json(subspace), tuple(subspace.values))
 
 
 @functools.lru_cache(maxsize=64)
-def _lattice(content: bytes, order: tuple[str, ...]) -> Lattice:
+def lattice_of(content: bytes, order: tuple[str, ...]) -> Lattice:
+    """The lattice of a subspace as JSON, with its tunables in this order."""
     found = from_json(content, Subspace)
     # Sorted JSON loses the order in which the tunables are declared.
     return Lattice(
@@ -205,7 +208,7 @@ def _lattice(content: bytes, order: tuple[str, ...]) -> Lattice:
 
 
 class Field:
-    """What a round may choose from: the space without the points of earlier rounds and of this one."""
+    """What a round may still choose from: the space without the points of earlier rounds and of this one."""
 
     def __init__(self, space: Space, history: Sequence[Trial], budget: Budget) -> None:
         self.space = space
@@ -219,12 +222,12 @@ class Field:
                 self.taken[name].add(self.lattices[name].vector(tunables))
 
     def take(self, name: str, vector: Vector) -> Point:
-        """Have a point proposed in this round."""
+        """Propose a point in this round."""
         self.taken[name].add(vector)
         return self.lattices[name].point(vector)
 
     def draw(self, count: int | None) -> list[Point]:
-        """Any points of all implementations, each with equal probability; None: all that are left."""
+        """Points of all implementations, uniformly at random; None: all that are left."""
         if count is None:
             return [self.take(name, vector) for name in self.lattices for vector in self._left(name)]
         sizes = {name: self._size(name) - len(self.taken[name]) for name in self.lattices}
@@ -234,20 +237,20 @@ class Field:
         shares = collections.Counter(self.generator.choices(list(sizes), weights, k=count))
         drawn = [point for name in sizes for point in self.draw_of(name, shares[name])]
         self.generator.shuffle(drawn)
-        # With few points left, another implementation fills up.
+        # If an implementation has too few points left, another one fills up.
         for name in sizes:
             drawn += self.draw_of(name, count - len(drawn))
         return drawn
 
     def draw_of(self, name: str, count: int) -> list[Point]:
-        """Any points of one implementation."""
+        """Points of one implementation at random."""
         vectors = self.lattices[name].draw(self.generator, self.taken[name], max(count, 0))
         return [self.take(name, vector) for vector in vectors]
 
     def defaults_first(self, others: Callable[[int], list[Point]]) -> list[Point]:
-        """The defaults that are valid and new, then what `others` makes of the rest of the budget.
+        """The defaults that are valid and new, then `others` for the rest of the budget.
 
-        Without a budget everything that is left, in the first round.
+        Without a budget: everything that is left, in the first round.
         """
         if self.budget.variants is None and self.budget.round > 0:
             return []
@@ -267,3 +270,34 @@ class Field:
 
     def _size(self, name: str) -> int:
         return self.lattices[name].subspace.count
+
+
+TRIED = 4
+"""Trials of an implementation before its best time counts."""
+
+
+def shares(field: Field, history: Sequence[Trial], count: int) -> dict[str, int]:
+    """Points of a round by implementation: evenly until each was tried, then half to the best one."""
+    by_name = {
+        name: [each for each in lessons(history) if each.trial.point[0] == name] for name in field.lattices
+    }
+    fewest = min(by_name, key=lambda name: (len(by_name[name]), name))
+    best = min(by_name, key=lambda name: (_best_loss(by_name[name]), name))
+    if len(by_name) == 1 or len(by_name[fewest]) < TRIED or _best_loss(by_name[best]) == math.inf:
+        ahead: list[str] = []
+    else:
+        ahead = [best] * ((count + 1) // 2)
+    others = sorted(
+        (name for name in by_name if not ahead or name != best), key=lambda name: len(by_name[name])
+    )
+    turns = ahead + [others[turn % len(others)] for turn in range(count - len(ahead))]
+    return {name: turns.count(name) for name in field.lattices}
+
+
+def evenly(names: Sequence[str], count: int) -> dict[str, int]:
+    """A number divided among the names, the first ones first."""
+    return {name: count // len(names) + (turn < count % len(names)) for turn, name in enumerate(names)}
+
+
+def _best_loss(known: Sequence[Lesson]) -> float:
+    return min((each.loss for each in known if each.loss is not None), default=math.inf)

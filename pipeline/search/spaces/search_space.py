@@ -25,8 +25,7 @@ TOGETHER = 64  # numbers that are drawn at once, at least, if some of them may b
 ALL = 2**18  # so few are shuffled rather than drawn
 
 if TYPE_CHECKING:
-    from pipeline.search.spaces.constraint_solver import Solver
-    from pipeline.search.spaces.solution_counting import Rows
+    from pipeline.search.spaces.constraint_solver import Rows, Solver
 
 Tunables = dict[str, TunableValue]
 Point = tuple[str, Tunables]
@@ -86,7 +85,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         row = self._row(tunables)
         return row is not None and bool(self.solver.allows(_rows([row]))[0])
 
-    def neighbours(self, tunables: Mapping[str, TunableValue], reach: int | None = None) -> list[Tunables]:
+    def neighbors(self, tunables: Mapping[str, TunableValue], reach: int | None = None) -> list[Tunables]:
         """The valid points that differ in one tunable, in the order of tunables and values.
 
         With `reach` only those whose value is at most so many places away, in the order declared. The point
@@ -168,13 +167,13 @@ class Space(Record, frozen=True, kw_only=True):
         """Whether it is a valid point of one of the implementations."""
         return any(each.contains(point[1]) for each in self.subspaces if each.implementation == point[0])
 
-    def neighbours(self, point: Point, reach: int | None = None) -> list[Point]:
+    def neighbors(self, point: Point, reach: int | None = None) -> list[Point]:
         """The valid points of the same implementation that differ in one tunable; see Subspace."""
         return [
             (each.implementation, near)
             for each in self.subspaces
             if each.implementation == point[0]
-            for near in each.neighbours(point[1], reach)
+            for near in each.neighbors(point[1], reach)
         ]
 
     def sample(self, generator: random.Random, count: int) -> list[Point]:

@@ -53,7 +53,7 @@ def _neighbors_of(field: Field, centre: Lesson, count: int) -> list[Point]:
     name, tunables = centre.trial.point
     lattice = field.lattices[name]
     left = [
-        vector for vector in lattice.neighbours(lattice.vector(tunables)) if vector not in field.taken[name]
+        vector for vector in lattice.neighbors(lattice.vector(tunables)) if vector not in field.taken[name]
     ]
     field.generator.shuffle(left)
     return [field.take(name, vector) for vector in left[: max(count, 0)]]

@@ -121,7 +121,7 @@ def _mutated(field: Field, lattice: Lattice, vector: Vector, random_reset: float
         if field.generator.random() < 1 / len(lattice.axes):
             reset = field.generator.random() < random_reset
             others = [step for step in range(len(axis.values)) if step != vector[place]]
-            mutated[place] = field.generator.choice(others if reset else axis.beside(vector[place]))
+            mutated[place] = field.generator.choice(others if reset else axis.adjacent(vector[place]))
     return tuple(mutated)
 
 

@@ -18,8 +18,7 @@ from pipeline.records.search.written_source import Author, Proposal, Unfit, Writ
 from pipeline.search.agents.agent_round import Draft, write_round
 from pipeline.search.agents.agent_settings import Agent
 from pipeline.search.agents.answer_cache import Answers
-from pipeline.search.agents.api_key import key_of
-from pipeline.search.agents.chat_client import Client, check_package
+from pipeline.search.agents.chat_client import Client, check_package, key_of
 from pipeline.search.agents.round_context import RoundContext, read_text
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategy import (

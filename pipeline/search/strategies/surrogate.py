@@ -17,8 +17,7 @@ from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.validation import at_least
 from pipeline.search.gaussian_process import Process, improvement
-from pipeline.search.implementation_shares import shares
-from pipeline.search.spaces.lattice import Field, Lattice, Vector
+from pipeline.search.spaces.lattice import Field, Lattice, Vector, shares
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
 from pipeline.search.trial_losses import lessons
@@ -34,7 +33,7 @@ ELITES, REACH = 4, 2
 """Around so many of the best, points that differ in at most so many tunables are predicted, too: the pool
 of a large space holds few of them."""
 WALKS = 12
-"""Of a space that is not enumerated: from so many neighbours of each of the best another step is taken."""
+"""Of a space that is not enumerated: from so many neighbors of each of the best another step is taken."""
 
 
 class Surrogate(Record, frozen=True, kw_only=True):
@@ -117,10 +116,10 @@ def _pool(field: Field, name: str, best: Sequence[Vector]) -> "Steps":
         return left[_some(field, np.any(near, axis=0), POOL) | kept]
     drawn = dict.fromkeys(lattice.draw(field.generator, taken, POOL))
     for vector in best:  # random points are seldom beside the best ones
-        beside = lattice.neighbours(vector)
+        beside = lattice.neighbors(vector)
         drawn |= dict.fromkeys(beside)
         for step in field.generator.sample(beside, min(len(beside), WALKS)):
-            drawn |= dict.fromkeys(lattice.neighbours(step))
+            drawn |= dict.fromkeys(lattice.neighbors(step))
     free_ones = [vector for vector in drawn if vector not in taken]
     return np.array(free_ones, dtype=np.int64).reshape(len(free_ones), len(lattice.axes))
 

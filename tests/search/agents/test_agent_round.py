@@ -9,8 +9,7 @@ from pipeline.records.search.model_attempt import AnswerOutcome, Attempt
 from pipeline.search.agents.agent_round import Draft, write_round
 from pipeline.search.agents.agent_settings import Agent, Price
 from pipeline.search.agents.answer_cache import Answers
-from pipeline.search.agents.api_key import Key
-from pipeline.search.agents.chat_client import Client
+from pipeline.search.agents.chat_client import Client, Key
 from pipeline.search.agents.round_context import RoundContext
 from tests.paths import ROOT
 from tests.search.agents.making import NOBODY, agent, kinds, spec, text_of, trial

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.records.outcome import Outcome
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.agents.attempt_selection import best_of, choose
+from pipeline.search.agents.round_context import best_of, choose
 from tests.search.agents.making import agent, children, trial
 
 FAST, MIDDLE, SLOW = trial("fast", 10.0), trial("middle", 20.0), trial("slow", 40.0)

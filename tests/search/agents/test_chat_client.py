@@ -9,8 +9,7 @@ import pytest
 from pipeline.records.errors import AgentError
 from pipeline.records.record import to_json
 from pipeline.records.search.model_attempt import ModelAnswer
-from pipeline.search.agents.api_key import Key, key_of
-from pipeline.search.agents.chat_client import MISSING, Client, NoAnswer
+from pipeline.search.agents.chat_client import MISSING, Client, Key, NoAnswer, key_of
 from tests.search.agents.making import NOBODY, agent, request
 from tests.search.agents.server import Reply, Script, failing, serving
 

@@ -9,8 +9,7 @@ from pipeline.records.record import digest_bytes
 from pipeline.records.results.diagnosed import Finding, FindingCode
 from pipeline.records.search.model_attempt import AnswerOutcome, Attempt
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.agents.prompt_text import REASON_AT_MOST, trial_lines
-from pipeline.search.agents.prompts import FOLDER, SUFFIX, data, line, render
+from pipeline.search.agents.prompts import FOLDER, REASON_AT_MOST, SUFFIX, data, line, render, trial_lines
 from pipeline.search.agents.round_context import RoundContext
 from tests.paths import ROOT
 from tests.search.agents.making import agent, spec, text_of, trial, variant

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
+from pipeline.search.sampling.parameter_space import Choice, Interval, ParameterSpace, Steps
 
 BLOCK = Choice(name="BLOCK_M", values=(16, 32, 64), texts=("16", "32", "64"))
 WARPS = Steps(name="warps", first=1, count=8)
@@ -14,7 +14,7 @@ RATE = Interval(name="rate", low=1e-4, high=1.0, log=True)
 
 def test_point_is_what_overrides_say() -> None:
     """Values become texts in the order of the space, with all digits that they need."""
-    space = Space(parameters=(BLOCK, WARPS, TENTHS, RATE))
+    space = ParameterSpace(parameters=(BLOCK, WARPS, TENTHS, RATE))
     values = {"rate": 0.1 + 0.2, "share": 0.1 + 0.2, "warps": 3, "BLOCK_M": 32}
     assert space.point(values) == ("BLOCK_M=32", "warps=3", "share=0.3", "rate=0.30000000000000004")
 
@@ -34,20 +34,20 @@ def test_draws_belong_to_the_distribution(parameter) -> None:
     generator = random.Random(0)
     for _ in range(50):
         value = parameter.draw(generator)
-        assert distribution._contains(distribution.to_internal_repr(value))
+        assert distribution.to_external_repr(distribution.to_internal_repr(value)) == value
 
 
 def test_size() -> None:
     """A product of what can be counted; an interval with one number has one, others none that is known."""
     one = Interval(name="one", low=2.0, high=2.0)
-    assert Space(parameters=(BLOCK, WARPS, TENTHS, one)).size == 3 * 8 * 9
-    assert Space(parameters=(BLOCK, RATE)).size is None
+    assert ParameterSpace(parameters=(BLOCK, WARPS, TENTHS, one)).size == 3 * 8 * 9
+    assert ParameterSpace(parameters=(BLOCK, RATE)).size is None
 
 
 def test_unseen_finds_the_last_point() -> None:
     """Of 216 points, 215 of them seen, the last one is found; of all 216 none."""
-    space = Space(parameters=(BLOCK, WARPS, TENTHS))
-    everything = {space.point(space._nth(index)) for index in range(216)}
+    space = ParameterSpace(parameters=(BLOCK, WARPS, TENTHS))
+    everything = {space.point(space.nth(index)) for index in range(216)}
     assert len(everything) == 216
     missing = ("BLOCK_M=64", "warps=5", "share=0.7")
     found = space.unseen(everything - {missing}, random.Random(1))
@@ -58,7 +58,7 @@ def test_unseen_finds_the_last_point() -> None:
 
 def test_unseen_in_an_uncountable_space() -> None:
     """A random point inside."""
-    space = Space(parameters=(RATE,))
+    space = ParameterSpace(parameters=(RATE,))
     values = space.unseen(set(), random.Random(0))
     assert values is not None
     assert 1e-4 <= values["rate"] <= 1.0

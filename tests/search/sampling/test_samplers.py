@@ -7,12 +7,12 @@ import pytest
 
 from pipeline.records.errors import ConfigError, ToolchainError
 from pipeline.search.sampling import samplers
-from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
+from pipeline.search.sampling.parameter_space import Choice, Interval, ParameterSpace, Steps
 from pipeline.search.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
 from pipeline.search.sampling.samplers import COUNTED as COUNTING
 from tests.search.sampling.toy import COUNTED, MIXED, NUMBERS, opened, quadratic, run
 
-pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
+optuna = pytest.importorskip("optuna", reason="not installed: python -m pip install -e '.[optuna]'")
 
 ONE = ("minimize",)
 SPACES = {**dict.fromkeys(CLASSES, MIXED), **dict.fromkeys(COUNTING, COUNTED)}
@@ -64,11 +64,22 @@ def test_seed_repeats_a_search() -> None:
     assert points(3) == points(3) != points(4)
 
 
-def test_settings_reach_the_sampler() -> None:
-    """A setting is an argument of Optuna's class; a batch counts its running trials unless told otherwise."""
-    sampler = build(Sampler(settings={"n_startup_trials": 3}), NUMBERS, ONE, 0)
-    assert (sampler._n_startup_trials, sampler._constant_liar) == (3, True)
-    assert build(Sampler(settings={"constant_liar": False}), NUMBERS, ONE, 0)._constant_liar is False
+def test_settings_reach_the_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting is an argument of Optuna's class; a batch counts its running trials by default."""
+    arguments: list[dict[str, object]] = []
+
+    class Recorded(optuna.samplers.TPESampler):
+        def __init__(self, n_startup_trials: int = 10, constant_liar: bool = False, **rest: object) -> None:
+            arguments.append({"n_startup_trials": n_startup_trials, "constant_liar": constant_liar})
+            super().__init__(**rest)
+
+    monkeypatch.setattr(optuna.samplers, "TPESampler", Recorded)
+    build(Sampler(settings={"n_startup_trials": 3}), NUMBERS, ONE, 0)
+    build(Sampler(settings={"constant_liar": False}), NUMBERS, ONE, 0)
+    assert arguments == [
+        {"n_startup_trials": 3, "constant_liar": True},
+        {"n_startup_trials": 10, "constant_liar": False},
+    ]
 
 
 def test_drawn_at_random() -> None:
@@ -77,10 +88,10 @@ def test_drawn_at_random() -> None:
     assert drawn_at_random(Sampler(name="tpe"), MIXED) == ()
 
 
-CHOICES = Space(
+CHOICES = ParameterSpace(
     parameters=(Choice(name="a", values=(1, 2), texts=("1", "2")), Steps(name="b", first=1, count=9))
 )
-WIDE = Space(parameters=tuple(Steps(name=name, first=0, count=1000) for name in "abc"))
+WIDE = ParameterSpace(parameters=tuple(Steps(name=name, first=0, count=1000) for name in "abc"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +127,7 @@ WIDE = Space(parameters=tuple(Steps(name=name, first=0, count=1000) for name in 
         (Sampler(name="qmc", settings={"qmc_type": "sobel"}), NUMBERS, ONE, "sampler qmc: .*sobel"),
     ],
 )
-def test_what_does_not_fit(sampler: Sampler, space: Space, directions, message: str) -> None:
+def test_what_does_not_fit(sampler: Sampler, space: ParameterSpace, directions, message: str) -> None:
     """One line says what is wrong and what is expected."""
     with pytest.raises(ConfigError, match=message) as error:
         build(sampler, space, directions, 0)
@@ -150,5 +161,5 @@ def test_every_class_is_optunas() -> None:
     import optuna
 
     assert all(hasattr(optuna.samplers, kind) for kind in samplers.CLASSES.values())
-    interval = Space(parameters=(Interval(name="x", low=0.0, high=1.0),))
+    interval = ParameterSpace(parameters=(Interval(name="x", low=0.0, high=1.0),))
     assert type(build(Sampler(), interval, ONE, 0)).__name__ == "TPESampler"

@@ -4,19 +4,20 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.search.sampling.parameter_space import Choice, Interval, Space, Steps
+from pipeline.search.sampling.parameter_space import Choice, Interval, ParameterSpace, Steps
 from pipeline.search.sampling.samplers import Sampler
-from pipeline.search.sampling.study import Exploration, MeasuredPoint
-from pipeline.search.sampling.study_opening import Purpose, exploration
+from pipeline.search.sampling.study import Exploration, MeasuredPoint, Purpose, exploration
 
-NUMBERS = Space(parameters=(Interval(name="x", low=-4.0, high=4.0), Steps(name="y", first=-8, count=17)))
-COUNTED = Space(
+NUMBERS = ParameterSpace(
+    parameters=(Interval(name="x", low=-4.0, high=4.0), Steps(name="y", first=-8, count=17))
+)
+COUNTED = ParameterSpace(
     parameters=(
         Choice(name="shape", values=("round", "square"), texts=("round", "square")),
         Steps(name="y", first=0, count=3),
     )
 )
-MIXED = Space(parameters=(*NUMBERS.parameters, COUNTED.parameters[0]))
+MIXED = ParameterSpace(parameters=(*NUMBERS.parameters, COUNTED.parameters[0]))
 
 
 def quadratic(point: tuple[str, ...]) -> float:
@@ -28,7 +29,7 @@ def quadratic(point: tuple[str, ...]) -> float:
 
 @contextlib.contextmanager
 def opened(
-    space: Space,
+    space: ParameterSpace,
     sampler: Sampler | None = None,
     *,
     file: Path | None = None,

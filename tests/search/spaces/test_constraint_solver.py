@@ -14,7 +14,7 @@ from scipy import stats
 from pipeline.records.configuration.kernel import Constraint, TunableValue
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import evaluate, names_in
-from pipeline.search.spaces import search_space, solution_counting
+from pipeline.search.spaces import constraint_solver, search_space
 from pipeline.search.spaces.constraint_solver import Solver
 from pipeline.search.spaces.search_space import Space, Subspace
 
@@ -79,7 +79,7 @@ def test_points_of_random_spaces_are_those_that_trial_finds() -> None:
 def test_wide_rules_give_the_same_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules whose tables would be too large are checked on each point, with the same result."""
     expected, pruned = by_trial(made()), [None] * len(RULES)
-    monkeypatch.setattr(solution_counting, "CELLS", 10)
+    monkeypatch.setattr(constraint_solver, "CELLS", 10)
     space = made()
     assert set(space.solver.wide) == {"a * b <= limit", "e <= b"}
     assert space.points() == expected
@@ -137,10 +137,10 @@ def test_numbers_and_points_are_one_to_one() -> None:
     assert len(np.unique(rows, axis=0)) == solutions.count == len(by_trial(made()))
 
 
-@pytest.mark.parametrize("cells", [solution_counting.CELLS, 10])
+@pytest.mark.parametrize("cells", [constraint_solver.CELLS, 10])
 def test_every_valid_point_is_drawn_equally_often(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """Chi-square of 4,000 single draws over two implementations; with wide rules too."""
-    monkeypatch.setattr(solution_counting, "CELLS", cells)
+    monkeypatch.setattr(constraint_solver, "CELLS", cells)
     monkeypatch.setattr(search_space, "ALL", 0)  # draw, although it is small enough to shuffle
     other = msgspec.structs.replace(made(("e == 1", "a < b")), implementation="other")
     space = Space(subspaces=(made(), other))
@@ -167,7 +167,7 @@ def test_a_sample_is_different_valid_points_and_repeatable() -> None:
 
 def test_a_wide_rule_that_hardly_holds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing does not go on for ever."""
-    monkeypatch.setattr(solution_counting, "CELLS", 10)
+    monkeypatch.setattr(constraint_solver, "CELLS", 10)
     monkeypatch.setattr(search_space, "DRAWS", 1000)
     monkeypatch.setattr(search_space, "ALL", 0)
     space = made(("a * b > 99",), a=tuple(range(1000)))
@@ -192,7 +192,7 @@ def test_contains_needs_every_tunable_with_a_declared_value() -> None:
 
 
 @pytest.mark.parametrize("reach", [None, 1, 2])
-def test_neighbours_differ_in_one_tunable(reach: int | None) -> None:
+def test_neighbors_differ_in_one_tunable(reach: int | None) -> None:
     """All valid points at one step, and no other."""
     space = made()
     point = {"a": 2, "b": 3, "c": True, "d": "x", "e": 2}
@@ -205,12 +205,12 @@ def test_neighbours_differ_in_one_tunable(reach: int | None) -> None:
             for name, values in VALUES.items()
         )
     ]
-    found = space.neighbours(point, reach)
+    found = space.neighbors(point, reach)
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
-    assert space.neighbours({**point, "a": 77}) == []
+    assert space.neighbors({**point, "a": 77}) == []
     both = Space(subspaces=(space,))
-    assert both.neighbours(("toy", point), reach) == [("toy", each) for each in found]
-    assert both.neighbours(("other", point)) == []
+    assert both.neighbors(("toy", point), reach) == [("toy", each) for each in found]
+    assert both.neighbors(("other", point)) == []
 
 
 def test_a_rule_over_many_tunables_of_one_value() -> None:

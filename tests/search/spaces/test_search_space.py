@@ -60,7 +60,7 @@ def test_pruned_counts_add_up() -> None:
 
 def test_pruned_of_a_large_space_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a rule is wide, what it excludes is absent, not zero."""
-    monkeypatch.setattr("pipeline.search.spaces.solution_counting.CELLS", 2)
+    monkeypatch.setattr("pipeline.search.spaces.constraint_solver.CELLS", 2)
     assert [each.count for each in subspace("cpp", IMPLEMENTATION, FULL, CONSTANTS).pruned()] == [None, None]
 
 

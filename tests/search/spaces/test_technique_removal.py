@@ -59,8 +59,8 @@ def test_a_technique_that_no_valid_point_is_without() -> None:
 def test_a_space_too_large_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """There only what is valid as it stands."""
     monkeypatch.setattr(lattice, "ENUMERABLE", 2)
-    lattice._lattice.cache_clear()
+    lattice.lattice_of.cache_clear()
     try:
         assert [each.technique for each in without_each(BLOCKED, BEST)] == ["register_blocking", "DEPTH"]
     finally:
-        lattice._lattice.cache_clear()
+        lattice.lattice_of.cache_clear()

@@ -1,4 +1,4 @@
-"""Variants are dropped by the analytic bound; where it cannot be known they stay, and the reason is told."""
+"""Variants are dropped by facts of their binaries and by the analytic bound; a share is measured anyway."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,19 @@ from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import to_json
 from pipeline.records.results.compiled import Compiled, CompileRecord, StaticFacts
 from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
-from pipeline.search.bound_pruning import NO_FORMULA, NO_RATES, NOTHING_MEASURED, scale_of
-from pipeline.search.static_pruning import judge
+from pipeline.search.variant_pruning import (
+    NO_FORMULA,
+    NO_RATES,
+    NOTHING_MEASURED,
+    is_measured_anyway,
+    judge,
+    reason,
+    scale_of,
+)
 from tests.performance.bound_results import GPU_LIMITS, GPU_PEAKS, cpu_task, profiled
 from tests.performance.bound_results import facts as gpu_facts
 from tests.report.sample_run import PROVENANCE
+from tests.search import synthetic
 from tests.verify.harness.in_place.build import spec as verify_spec
 from tests.verify.harness.in_place.build import variant
 
@@ -151,3 +159,38 @@ def test_a_peak_that_is_not_declared_is_not_guessed() -> None:
     one = {"dram_bandwidth": Quantity(value=4.0, unit="TB/s", source="test")}
     found = judge(spec(RELATIVE, GPU, peaks=one), [record(0, gpu_facts(), grid=(132,))], None)
     assert list(found.undecided.values()) == [NO_RATES]
+
+
+SPILLING = StaticFacts(code_bytes=100, spills=24, local_memory=64, occupancy_bound=0.25)
+
+
+def test_reasons() -> None:
+    """Each fact beyond its limit is one; what is within, or cannot be known, is none."""
+    assert reason(SPILLING, Prune()) is None
+    assert reason(SPILLING, Prune(spills_at_most=24)) is None
+    assert reason(SPILLING, Prune(spills_at_most=0)) == "spills 24 bytes per thread, search.prune allows 0"
+    assert reason(SPILLING, Prune(local_memory_at_most=32)) == (
+        "64 bytes of local memory per thread, search.prune allows 32"
+    )
+    assert (
+        reason(SPILLING, Prune(occupancy_at_least=0.5)) == "estimated occupancy 25%, search.prune wants 50%"
+    )
+    unknown = StaticFacts(code_bytes=100)
+    assert reason(unknown, Prune(spills_at_most=0, occupancy_at_least=0.9, local_memory_at_most=0)) is None
+
+
+def test_a_share_is_measured_anyway() -> None:
+    """About so many, the same ones each time; none or all at the ends."""
+    variants = [synthetic.trial(point, synthetic.valley, 0).variant for point in synthetic.WIDE.points()]
+    half = Prune(measured_anyway=0.5)
+    chosen = [is_measured_anyway(variant, half) for variant in variants]
+    assert chosen == [is_measured_anyway(variant, half) for variant in variants]
+    assert 0.45 < sum(chosen) / len(chosen) < 0.55
+    assert not any(is_measured_anyway(each, Prune(measured_anyway=0)) for each in variants)
+    assert all(is_measured_anyway(each, Prune(measured_anyway=1)) for each in variants)
+
+
+def test_a_share_is_a_share() -> None:
+    """Beyond one it is a mistake."""
+    with pytest.raises(ValueError, match="measured_anyway: expected a share from 0 to 1, got 2"):
+        msgspec.structs.replace(Prune(), measured_anyway=2.0).__post_init__()
