@@ -15,12 +15,19 @@ from pipeline.execution.workers.submit import SECRET as SECRET_OF_SUBMIT
 from pipeline.execution.workers.submit import _environment as keys_of
 from pipeline.records.environment import SECRET
 
+CANARY = "sk-canary-5150"
 
-@pytest.fixture
-def environment() -> Iterator[dict[str, str]]:
-    """A private and short folder for the worker's socket, so that every test starts its own."""
+
+def private() -> Iterator[dict[str, str]]:
+    """Variables with a private and short folder for the worker's socket; the worker ends with it."""
     with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
-        yield {**os.environ, "TMPDIR": folder}
+        yield {**os.environ, "TMPDIR": folder, "OPENAI_API_KEY": CANARY}
+
+
+own_environment = pytest.fixture(private, name="own_environment")
+"""For a test that starts a worker of its own, which imports torch."""
+environment = pytest.fixture(private, name="environment", scope="module")
+"""For all tests that one worker may serve."""
 
 
 def submit(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -72,11 +79,12 @@ def open_when_read(fifo: Path) -> int:
             time.sleep(0.01)
 
 
-def test_a_long_temporary_folder(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_long_temporary_folder(own_environment: dict[str, str], tmp_path: Path) -> None:
     """The path of a Unix socket is limited, a temporary folder's is not."""
     long = tmp_path / ("x" * 100)
     long.mkdir()
-    assert submit(environment | {"TMPDIR": str(long)}, "compile", "--help").returncode == 0
+    assert submit(own_environment | {"TMPDIR": str(long)}, "compile", "--help").returncode == 0
 
 
 def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: Path) -> None:
@@ -97,21 +105,22 @@ def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: 
     os.close(writer)
 
 
-def test_another_job_step_has_another_worker(environment: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_another_job_step_has_another_worker(own_environment: dict[str, str]) -> None:
     """Slurm ends what a step started when that ends: inside of an allocation each step has its own worker."""
-    folder = Path(environment["TMPDIR"]) / f"kernelmill-{os.getuid()}"
+    folder = Path(own_environment["TMPDIR"]) / f"kernelmill-{os.getuid()}"
     for job, step in (("7", "0"), ("7", "1"), ("8", "0")):
-        submit(environment | {"SLURM_JOB_ID": job, "SLURM_STEP_ID": step}, "compile", "--help")
+        submit(own_environment | {"SLURM_JOB_ID": job, "SLURM_STEP_ID": step}, "compile", "--help")
     assert len(list(folder.glob("*.sock"))) == 3
 
 
-def test_in_a_job_of_a_cluster_there_is_no_worker(environment: dict[str, str], tmp_path: Path) -> None:
+def test_in_a_job_of_a_cluster_there_is_no_worker(own_environment: dict[str, str], tmp_path: Path) -> None:
     """The stage runs in the job's own process, after a look at the machine."""
     missing = tmp_path / "missing.json"
-    ended = submit(environment | {"KERNELMILL_ON_NODE": "1"}, "verify", "--spec", str(missing))
+    ended = submit(own_environment | {"KERNELMILL_ON_NODE": "1"}, "verify", "--spec", str(missing))
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: {missing}: cannot be read as VerifySpec")
-    assert not list(Path(environment["TMPDIR"]).iterdir())
+    assert not list(Path(own_environment["TMPDIR"]).iterdir())
 
 
 def test_keys_stay_with_the_stage_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +137,7 @@ def test_keys_stay_with_the_stage_that_asks(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_worker_itself_has_no_key(environment: dict[str, str], tmp_path: Path) -> None:
     """Neither the zygote's own memory nor a job's environment holds the canary."""
-    holder = {**environment, "OPENAI_API_KEY": "sk-canary-5150"}
-    submit(holder, "compile", "--help")
+    submit(environment, "compile", "--help")
     zygotes = [
         path
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -137,7 +145,7 @@ def test_the_worker_itself_has_no_key(environment: dict[str, str], tmp_path: Pat
     ]
     assert zygotes
     for path in zygotes:
-        assert b"sk-canary-5150" not in readable(path.with_name("environ"))
+        assert CANARY.encode() not in readable(path.with_name("environ"))
 
 
 def readable(path: Path) -> bytes:
@@ -160,30 +168,26 @@ def spec_of(folder: Path, content: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("tracked", ["true", "false"])
+@pytest.mark.parametrize("tracked", [pytest.param("true", marks=pytest.mark.slow), "false"])
 def test_the_last_stages_run_where_their_libraries_are(
-    environment: dict[str, str], tmp_path: Path, tracked: str
+    own_environment: dict[str, str], tmp_path: Path, tracked: str
 ) -> None:
-    """A branch serves the job, and the next one."""
+    """Aggregate begins a branch without waiting for it; that serves the job, and the next one."""
     spec = spec_of(tmp_path, f'{{"tracking": {{"enabled": {tracked}}}}}')
-    for _ in range(2):
-        ended = submit(environment, "--last", spec, "report", "--help")
-        assert (ended.returncode, ended.stderr) == (0, "")
-        assert "--tracked" in ended.stdout
-        assert sockets(environment) == 2
-
-
-def test_aggregate_does_not_wait_for_what_it_begins(environment: dict[str, str], tmp_path: Path) -> None:
-    """The branch is there some time later, whatever becomes of the stage."""
-    spec = spec_of(tmp_path, '{"tracking": {"enabled": false}}')
-    assert submit(environment, "--ahead", spec, "aggregate", "--help").returncode == 0
+    assert submit(own_environment, "--ahead", spec, "aggregate", "--help").returncode == 0
     deadline = time.monotonic() + 60
-    while sockets(environment) < 2:
+    while sockets(own_environment) < 2:
         assert time.monotonic() < deadline, "no branch was grown"
         time.sleep(0.05)
+    for _ in range(2):
+        ended = submit(own_environment, "--last", spec, "report", "--help")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "--tracked" in ended.stdout
+        assert sockets(own_environment) == 2
+    a_stage_tells_of_its_broken_spec_itself(own_environment, tmp_path)
 
 
-def test_a_stage_tells_of_its_broken_spec_itself(environment: dict[str, str], tmp_path: Path) -> None:
+def a_stage_tells_of_its_broken_spec_itself(environment: dict[str, str], tmp_path: Path) -> None:
     """Not the client, which only wants to know whether MLflow is needed."""
     spec = spec_of(tmp_path, "no JSON")
     arguments = ("--spec", spec, "--aggregate", str(tmp_path), "--out", str(tmp_path / "page.html"))
@@ -192,16 +196,18 @@ def test_a_stage_tells_of_its_broken_spec_itself(environment: dict[str, str], tm
     assert ended.stderr.startswith(f"error: {spec}: cannot be read as AggregateSpec")
 
 
-def test_without_a_branch_the_worker_itself_serves(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_without_a_branch_the_worker_itself_serves(own_environment: dict[str, str], tmp_path: Path) -> None:
     """What cannot be imported ahead costs time, and is not the job's failure."""
     (tmp_path / "mlflow.py").write_text("raise RuntimeError('broken')")
     spec = spec_of(tmp_path, '{"tracking": {"enabled": true}}')
-    broken = environment | {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}"}
+    broken = own_environment | {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}"}
     ended = submit(broken, "--last", spec, "report", "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert sockets(environment) == 1
+    assert sockets(own_environment) == 1
 
 
+@pytest.mark.slow
 def test_what_the_last_stages_import_is_imported_ahead(tmp_path: Path) -> None:
     """A client of a fresh database loads no module of MLflow that was not there."""
     program = f"""

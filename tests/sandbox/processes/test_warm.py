@@ -49,21 +49,27 @@ class Worker:
         return sorted(found, key=len, reverse=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    """Its socket goes with its folder, and then it ends."""
+    """One for all tests, which import torch otherwise; its socket goes with its folder, and then it ends."""
     with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
         yield Worker(Path(folder))
 
 
 def test_torch_is_imported_once_for_all_jobs(worker: Worker) -> None:
-    """Jobs of several stages find torch and their stage imported; the client has next to nothing."""
+    """Jobs of several stages find torch and their stage imported; the client has next to nothing.
+
+    Whoever begins it returns when all of it is there.
+    """
+    worker.submit(BEGIN)
+    begun = worker.logs()
     for stage in ("generate", "compile", "verify", "profile", "compile"):
         imported = worker.submit(stage, "--help")
         assert not {"torch", "numpy", "msgspec"} & {name.partition(".")[0] for name in imported}
     (log,) = worker.logs()
     assert log.count(TORCH) == 1
     assert "triton" not in log
+    assert begun == [log]
 
 
 @pytest.fixture
@@ -93,14 +99,6 @@ def test_no_branch_is_needed(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     assert submit._backends(path) == []
     assert submit._backends(tmp_path / "absent") == []
-
-
-def test_begin_starts_it_and_returns(worker: Worker) -> None:
-    """The next job finds all of it there."""
-    worker.submit(BEGIN)
-    before = worker.logs()
-    worker.submit("compile", "--help")
-    assert worker.logs() == before
 
 
 def test_a_branch_that_cannot_import(worker: Worker, tmp_path: Path) -> None:
@@ -136,13 +134,14 @@ def test_edited_code_gets_a_worker_of_its_own(tmp_path: Path) -> None:
     assert len({*map(tuple, (before, edited, submit._stamps(tmp_path / "pipeline")))}) == 3
 
 
-@pytest.fixture
-def warm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where a warm worker of the test's own listens."""
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Path]:
+    """Where a warm worker of the tests below listens."""
     with tempfile.TemporaryDirectory(prefix="km-", ignore_cleanup_errors=True) as folder:
-        monkeypatch.setenv("TMPDIR", folder)
-        monkeypatch.setattr(tempfile, "tempdir", None)
-        assert submit.main([BEGIN]) == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TMPDIR", folder)
+            patch.setattr(tempfile, "tempdir", None)
+            assert submit.main([BEGIN]) == 0
         (path,) = Path(folder).glob("*/*.sock")
         yield path
 
@@ -161,6 +160,7 @@ def surroundings(worker: Path, log: Path) -> Any:
 def test_a_fork_server_in_a_branch(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its children have imported what the branch prepared, see the job's variables; the next job's
     server comes from the same branch."""
+    before = listening(warm)
     for test in ("one", "two"):
         monkeypatch.setenv("KERNELMILL_TEST", test)
         assert surroundings(warm, tmp_path / "log.txt") == {
@@ -168,15 +168,21 @@ def test_a_fork_server_in_a_branch(warm: Path, tmp_path: Path, monkeypatch: pyte
             "folder": str(Path.cwd()),
             "variables": {"KERNELMILL_TEST": test},
         }
-    assert len(list(warm.parent.glob("*.sock"))) == 2
+    assert listening(warm) == before + 1
+
+
+def listening(worker: Path) -> int:
+    """How many listen: the worker, and its branches."""
+    return len(list(worker.parent.glob("*.sock")))
 
 
 def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another value needs another branch."""
     surroundings(warm, tmp_path / "log.txt")
+    before = listening(warm)
     monkeypatch.setenv("TORCH_TEST", "1")
     assert surroundings(warm, tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1"}
-    assert len(list(warm.parent.glob("*.sock"))) == 3
+    assert listening(warm) == before + 1
 
 
 def test_a_branch_that_cannot_be_prepared(warm: Path) -> None:
