@@ -1,6 +1,5 @@
-"""Before any test module is imported: the server whose children interpret forks while Triton is not here yet.
+"""Before any test module is imported: a cache of compiled things for this session.
 
-Triton is either a compiler or an interpreter from its import on, and many test modules import it.
 The user's own cache is left alone: a session has one of its own, which its workers share (pytest-xdist),
 and the sessions of one `make test` where $KERNELMILL_TEST_CACHE names a folder. What is in it is keyed by all
 that it depends on, so that the machine's ceilings are measured once, in the part that runs alone.
@@ -16,5 +15,3 @@ if os.environ.get("KERNELMILL_TEST_CACHE"):
 elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has that of the process which started it
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="kernelmill-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
-
-from tests.verify.harness.returning import candidate_process  # noqa: F401

@@ -4,6 +4,7 @@ A module counts as its syntax tree without docstrings: comments, docstrings and 
 """
 
 import ast
+import functools
 
 from pipeline.records.record import Record, digest_bytes
 
@@ -21,6 +22,7 @@ def code_digest(source: bytes) -> str:
     return parse_module(source).digest
 
 
+@functools.lru_cache(maxsize=2048)  # one process may make several plans
 def parse_module(source: bytes) -> ParsedModule:
     """Its digest, without comments, docstrings and formatting, and its strings."""
     strings: set[str] = set()

@@ -101,6 +101,7 @@ def test_files_that_are_gone(root, capsys, tmp_path):
     assert err.endswith("the files of this variant are gone: snakemake --cores all compile\n")
 
 
+@pytest.mark.slow
 def test_report(root, capsys, tmp_path):
     """One section for each target, line 1 is the command, and an example of a difference."""
     file = tmp_path / "report.md"

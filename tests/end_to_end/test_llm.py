@@ -11,7 +11,6 @@ import pytest
 from tests.end_to_end.checkout import Checkout
 from tests.search.agents.server import ADVICE, SOURCES, Reply, Script, code, failing, serving
 
-pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
 CANARY = "sk-canary-4711"
 STEADY_GAIN = (
     3.0  # the vectorised source is some 20 times as fast as the plain one; a busy machine may hide much
@@ -38,6 +37,7 @@ def test_from_a_plain_source_to_a_faster_one(checkout: Checkout) -> None:
     """The endpoint dies and comes back; what is wrong, broken, cheats or pries comes to nothing; the right
     one wins; nothing is asked twice; the key is nowhere.
     """
+    pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
     shutil.copy2(SOURCES / "plain.cpp", checkout.folder / "plain.cpp")
     checkout.environment["OPENAI_API_KEY"] = CANARY
     own = [checkout.environment["PYTHONPATH"], *filter(None, [os.environ.get("PYTHONPATH")])]

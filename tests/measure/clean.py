@@ -1,13 +1,14 @@
-"""A fork server made at import, before the first test runs: its children are what a stage's children are."""
+"""A fork server whose children are what a stage's children are."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
+from pipeline.sandbox.processes.fork_server import ChildEnded, Limits
+from tests.lazy_fork_server import LazyForkServer
 
-SERVER = ForkServer(preload=("numpy", "torch"))
+SERVER = LazyForkServer(preload=("numpy", "torch"))
 
 
 def call(function: str, log: Path, *arguments: Any, seconds: float = 120.0) -> Any:

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.measure import clean  # noqa: F401  (forks before the modules below compute tensors as they are imported)
-
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:

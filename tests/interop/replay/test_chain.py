@@ -96,7 +96,7 @@ def test_mlflow_says_that_it_was_recorded(chain: Chain) -> None:
     assert {run.data.tags["device"] for run in runs} == {"Some GPU"}
 
 
-@pytest.mark.parametrize("search", ["random", "successive_halving"])
+@pytest.mark.parametrize("search", [pytest.param("random", marks=pytest.mark.slow), "successive_halving"])
 def test_a_search_on_a_public_space(search: str, tmp_path: Path) -> None:
     """Rounds learn from what was recorded; each median is that of the recorded samples."""
     results, t1 = recorded("convolution_milo_A100.json.gz"), recorded("convolution_milo.T1.json")

@@ -1,7 +1,4 @@
-"""Talk to a candidate's process as the judge does, from tests.
-
-The fork server is made at import: other tests use torch's thread pool, which does not survive a fork.
-"""
+"""Talk to a candidate's process as the judge does, from tests."""
 
 import textwrap
 from collections.abc import Callable, Mapping
@@ -12,7 +9,7 @@ from typing import Any, Self, TypeVar
 import torch
 
 from pipeline.sandbox.processes.channel import Channel
-from pipeline.sandbox.processes.fork_server import Child, ForkServer, Limits
+from pipeline.sandbox.processes.fork_server import Child, Limits
 from pipeline.verify.harness.buffers import Arena, Slot
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.messages import (
@@ -25,8 +22,9 @@ from pipeline.verify.harness.returning.messages import (
     ReturnedTensor,
     Where,
 )
+from tests.lazy_fork_server import LazyForkServer
 
-SERVER = ForkServer(
+SERVER = LazyForkServer(
     preload=("numpy", "torch", "triton", "pipeline.verify.harness.returning.process"),
     environment={"TRITON_INTERPRET": "1"},
 )

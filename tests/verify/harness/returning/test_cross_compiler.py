@@ -8,12 +8,13 @@ import torch
 
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Outcome
-from pipeline.sandbox.processes.fork_server import ForkServer, Limits
+from pipeline.sandbox.processes.fork_server import Limits
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
 from pipeline.verify.harness.returning.runtime.cross_compiler import PRELOAD, TARGET
+from tests.lazy_fork_server import LazyForkServer
 
-SERVER = ForkServer(preload=PRELOAD)  # at import: before any torch operation of other tests
+SERVER = LazyForkServer(preload=PRELOAD)
 LIMITS = {
     "warp_size": 32, "shared_memory_per_block": 232448, "shared_memory_per_sm": 233472,
     "registers_per_sm": 65536, "registers_per_thread": 255, "threads_per_block": 1024,
