@@ -4,6 +4,8 @@ PYTHON ?= python3
 CORES  ?= all
 # Tests at once: more than the cores of a small machine, because many wait for processes that they start.
 WORKERS ?= 3
+# A file stays with one worker, so that what its tests share is made once.
+SHARED := --dist loadfile --no-loadscope-reorder
 BIN    := $(VENV)/bin
 MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -24,7 +26,7 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and not slow" $$(grep -rl --include='test_*.py' 'mark\.alone' tests | sort) && \
-	python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not alone and not postgres and not slurm"
+	python -m pytest -q -n $(WORKERS) $(SHARED) -m "not slow and not alone and not postgres and not slurm"
 
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
@@ -33,7 +35,7 @@ test-all: test  ## those and the slow ones, which only deepen coverage (half an 
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and slow" && \
-	python -m pytest -q -n $(WORKERS) --dist worksteal -m "slow and not alone and not postgres and not slurm"
+	python -m pytest -q -n $(WORKERS) $(SHARED) -m "slow and not alone and not postgres and not slurm"
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'

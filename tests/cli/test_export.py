@@ -31,4 +31,4 @@ def test_a_declaration_that_says_nothing(line: str, capsys: pytest.CaptureFixtur
     assert main(["export", "--out", "x", "--declare", line]) == 2
     said = capsys.readouterr().err
     assert f"--declare {line}: expected WRITER=LICENCE" in said
-    assert "candidates, mutate, inductor, llm" in said
+    assert "candidates, inductor, llm, mutate" in said

@@ -80,7 +80,8 @@ def test_results_stay_valid_whatever_is_edited(
 ) -> None:
     """Editing every module of the rooms that compute no results leaves binaries, verdicts, measurements."""
     for room in NO_RESULTS:
-        edit(room)
+        if (checkout / "pipeline" / room).is_dir():
+            edit(room)
     assert stages_that_changed(before, keys(checkout)) == []
 
 
