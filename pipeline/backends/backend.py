@@ -1,9 +1,11 @@
 """The interface of a backend: how an implementation's source becomes something that can be launched."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pipeline.backends.language import PYTHON, Language
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
@@ -40,46 +42,81 @@ class CompileJob(Record, frozen=True, kw_only=True):
     """Folder for what the compiles of a round may have in common; it changes no artifact."""
 
 
-class Backend(Protocol):
-    """One package and one line in `pipeline.backends.registry`; of another package, one entry point."""
+class Interpreter(Record, frozen=True, kw_only=True):
+    """How a backend runs its kernels on the CPU if the device is absent."""
 
-    kinds: frozenset[DeviceKind]
-    """Targets that it can compile for."""
-    shape_matters: bool
-    """Whether the artifact depends on the workload's dimensions, as with just-in-time compilers."""
+    where: Literal["interpreter", "emulator"]
+    """What records call it."""
+    environment: dict[str, str]
+    """Environment variables of the process; `Backend.load` reads them."""
     preload: tuple[str, ...]
-    """Modules worth importing once before workers are forked."""
+    """Modules worth importing once, in that environment."""
+    toolchain: tuple[str, ...]
+    """The entries of `Backend.toolchain` that an interpretation depends on: no assembler of any target."""
 
+
+class Backend(ABC):
+    """One package and one line in `pipeline.backends.registry`; of another package, one entry point.
+
+    Other rooms ask a backend what they need to know and never compare its name. `kinds`, `toolchain`,
+    `compile` and `load` have no default.
+    """
+
+    kinds: ClassVar[frozenset[DeviceKind]]
+    """Targets that it can compile for."""
+    language: ClassVar[Language] = PYTHON
+    """Of its sources."""
+    shape_matters: ClassVar[bool] = False
+    """Whether the artifact depends on the workload's dimensions, as with just-in-time compilers."""
+    preload: ClassVar[tuple[str, ...]] = ()
+    """Modules worth importing once before workers are forked."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Distributions that it needs and that a machine with torch may lack: a packed job brings them."""
+    interpreter: ClassVar[Interpreter | None] = None
+    """Runs the source on the CPU if the device is absent; None: variants are compiled only."""
+    calls_packages: ClassVar[bool] = False
+    """Whether an implementation may be a callable of an installed package (`call`)."""
+    needs_launch: ClassVar[bool] = False
+    """Whether an implementation declares its `launch` geometry, because its source has no host code."""
+    in_candidates: ClassVar[bool] = False
+    """Whether candidates in the format of KernelBench may contain its language."""
+    rules: ClassVar[tuple[str, ...]] = ()
+    """What the author of a source must know beyond its signature, one line each."""
+
+    @abstractmethod
     def toolchain(self, target: Target) -> dict[str, str]:
         """Versions that decide the artifact; milliseconds, no heavy imports."""
-        ...
 
     def sources(self, implementation: Implementation, root: Path) -> tuple[Path, ...]:
         """The source file and every file of the repository that it includes or imports."""
-        ...
+        return (root / implementation.source,)
 
+    def share(self, job: CompileJob, root: Path) -> None:  # noqa: B027
+        """Make in `job.shared` what the compiles of a round have in common, unless another worker does."""
+
+    @abstractmethod
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
         """Compile into `folder`; runs in a worker process of its own. `root` is the repository."""
-        ...
 
+    @abstractmethod
     def load(self, job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Launch":
         """Load the artifact that compile left in `folder`; runs in the candidate's process."""
-        ...
 
+    def count_launches(self) -> Callable[[], int] | None:
+        """Observe launches in this process from now on; returns a function that counts them.
 
-@runtime_checkable
-class Sharing(Protocol):
-    """A backend whose compiles of one round have something in common, such as a header compiled ahead."""
+        None if the caller launches the kernel itself, so that there is nothing to count.
+        """
+        return None
 
-    def share(self, job: CompileJob, root: Path) -> None:
-        """Make it in `job.shared`, unless another worker does."""
-        ...
+    def signature(self, entry: str, problem: Problem) -> str | None:  # noqa: ARG002
+        """Declaration of the entry point; None if only the declared source shows it."""
+        return None
 
-
-@runtime_checkable
-class LaunchCounting(Protocol):
-    """A backend whose implementations launch kernels themselves, so that the harness counts the launches."""
-
-    def count_launches(self) -> Callable[[], int]:
-        """Observe launches in this process from now on; returns a function that says how many there were."""
-        ...
+    def compiled_lines(
+        self,
+        jobs: Iterable[CompileJob],  # noqa: ARG002
+        root: Path,  # noqa: ARG002
+    ) -> frozenset[tuple[str, int]] | None:
+        """(file, line) of all source lines that are compiled in one of the jobs; None if all are."""
+        return None

@@ -40,8 +40,26 @@ def backend(name: str) -> Backend:
         if name in _OWN:
             raise
         raise ConfigError(f"backend {name}: {where} cannot be loaded: {error}") from error
-    found: Backend = kind()
-    return found
+    if not (isinstance(kind, type) and issubclass(kind, Backend)):
+        raise ConfigError(
+            f"backend {name}: expected a class derived from pipeline.backends.backend.Backend, got {where}"
+        )
+    try:
+        return kind()
+    except TypeError as error:  # an abstract method is missing, and the text names it
+        raise ConfigError(f"backend {name}: {error}") from error
+
+
+@functools.cache
+def candidate_backends() -> tuple[str, ...]:
+    """Names of those whose language candidates in the format of KernelBench may contain."""
+    return tuple(name for name in backend_names() if backend(name).in_candidates)
+
+
+@functools.cache
+def source_suffixes() -> frozenset[str]:
+    """Of the files in which the languages of all backends are written."""
+    return frozenset(suffix for name in backend_names() for suffix in backend(name).language.suffixes)
 
 
 def outside_code(name: str) -> str | None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.backends.backend import CompileJob, Sharing
+from pipeline.backends.backend import CompileJob
 from pipeline.backends.machine_code.binary_digest import binary_digest
 from pipeline.backends.registry import backend
 from pipeline.records.outcome import Failure, Outcome
@@ -291,8 +291,7 @@ def serve(channel: Channel) -> None:
         except EOFError:
             return
         compiler, root = backend(work.job.variant.backend), Path(work.root)
-        if isinstance(compiler, Sharing):
-            compiler.share(work.job, root)  # not the variant's own time
+        compiler.share(work.job, root)  # not the variant's own time
         started = time.monotonic()
         result = compiler.compile(work.job, root, Path(work.folder))
         channel.send(_Done(result=result, seconds=time.monotonic() - started))

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pipeline.backends.backend import Interpreter
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.errors import KernelmillError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json
@@ -40,8 +42,6 @@ if TYPE_CHECKING:  # these import torch, which must not be used before the fork 
     from pipeline.verify.harness.returning.messages import CompileReply
     from pipeline.verify.harness.returning.session import TrialSubject
     from pipeline.verify.harness.returning.trial import TrialResult
-
-INTERPRETER = {"TRITON_INTERPRET": "1"}
 
 
 def main(arguments: list[str]) -> int:
@@ -122,7 +122,9 @@ def _judge_all(
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
     from pipeline.verify.harness.returning.session import PRELOAD
 
-    environment = {} if _on_device(spec) else INTERPRETER
+    environment: dict[str, str] = {}
+    for interpreter in _interpreters().values() if not _on_device(spec) else ():
+        environment |= interpreter.environment
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
         ForkServer(preload=PRELOAD, environment=environment) as server,
@@ -149,6 +151,16 @@ def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:
     from pipeline.verify.harness.returning.cross_compilation import PRELOAD
 
     return ForkServer(preload=PRELOAD)
+
+
+def _interpreters(text: str | None = None) -> dict[str, Interpreter]:
+    """Backend -> its interpreter, for all that candidates use, or those whose module a candidate names."""
+    found = {name: backend(name) for name in candidate_backends()}
+    return {
+        name: each.interpreter
+        for name, each in found.items()
+        if each.interpreter is not None and (text is None or (each.language.module or name) in text)
+    }
 
 
 def _on_device(spec: JudgeSpec) -> bool:
@@ -237,7 +249,7 @@ class _Judge:
         from pipeline.verify.harness.returning.session import TrialSubject
 
         text = Path(candidate.path).read_text(errors="replace")
-        where: JudgedWhere = "interpreter" if "triton" in text else "host"
+        where: JudgedWhere = "interpreter" if _interpreters(text) else "host"
         limits = {} if self._spec.target.kind == "cpu" else self._spec.target.limits
         return TrialSubject(
             source=str(Path(candidate.path).absolute()),
@@ -264,7 +276,7 @@ class _Judge:
             facts.append(facts_text(assembled))
             notes.append(f"{self._spec.hardware}: {'; '.join(fact for fact in facts if fact)}")
         where = subject.where
-        if where == "interpreter" and tried.launched and "triton" not in tried.launched:
+        if where == "interpreter" and tried.launched and not _interpreters().keys() & set(tried.launched):
             where = "host"
         return Verdict(
             problem=self._spec.problem.name,
@@ -285,7 +297,7 @@ class _Judge:
         from pipeline.verify.harness.returning.cross_compilation import cross_compile
         from pipeline.verify.harness.returning.messages import CompileReply
 
-        if self._compilers is None or tried.failure is not None or "triton" not in subject.text:
+        if self._compilers is None or tried.failure is not None or not _interpreters(subject.text):
             return CompileReply()
         return cross_compile(self._compilers, subject, self._case_set.largest, self._spec.target, folder)
 

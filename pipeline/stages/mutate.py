@@ -28,12 +28,10 @@ from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.integrity import write_sealed
 from pipeline.store.temporary import scratch_folder
-from pipeline.verify.harness.in_place.preparation import job_of, where_run
-from pipeline.verify.harness.interpreters import INTERPRETERS
+from pipeline.verify.harness.in_place.preparation import interpreter_of, job_of
 from pipeline.verify.mutation.mutant_compiler import Compiler
 from pipeline.verify.mutation.mutant_generation import find_mutants, spread
 from pipeline.verify.mutation.mutant_trials import MutantTrials, Servers, describe
-from pipeline.verify.mutation.preprocessed_lines import live_lines
 from pipeline.verify.mutation.variant_cover import TaskVariant, VariantCover, covering_variants
 
 
@@ -54,7 +52,8 @@ def mutate(options: argparse.Namespace) -> None:
     spec = read_record(options.spec, MutateSpec)
     repository = Path.cwd()
     cover = _cover(spec)
-    sites = find_mutants(backend(spec.backend).sources(spec.declared, repository), repository)
+    member = backend(spec.backend)
+    sites = find_mutants(member.sources(spec.declared, repository), repository, member.language)
     sites = _alive(spec, cover, sites, repository)
     orders = [spread(mutants) for mutants in sites.values()]
     run = _Run(spec, cover, options.root)
@@ -104,11 +103,11 @@ def _variants(spec: MutateSpec, task: MutateTask) -> list[Variant]:
 def _alive(
     spec: MutateSpec, cover: VariantCover, sites: dict[str, tuple[Mutant, ...]], repository: Path
 ) -> dict[str, tuple[Mutant, ...]]:
-    """Without those in lines that the preprocessor takes out of every variant."""
-    if spec.backend != "cpp":
-        return sites
+    """Without those in lines that no variant compiles."""
     jobs = [job_of(spec.tasks[task_variant.task].verify, task_variant.variant) for task_variant in cover.all]
-    lines = live_lines(jobs, repository)
+    lines = backend(spec.backend).compiled_lines(jobs, repository)
+    if lines is None:
+        return sites
     return {
         name: tuple(each for each in mutants if (each.file, each.line) in lines)
         for name, mutants in sites.items()
@@ -220,11 +219,10 @@ class _Run:
     def _judging(self) -> ForkServer:
         """The gate's own server: forked before this process computes anything."""
         name = self._spec.backend
-        interpreted = any(where_run(task.verify) == "interpreter" for task in self._spec.tasks)
-        interpreter = INTERPRETERS.get(name) if interpreted else None
-        if interpreter is None:
-            return ForkServer(preload=backend(name).preload)
-        return ForkServer(preload=interpreter.preload, environment=interpreter.environment)
+        for interpreter in (interpreter_of(task.verify, name) for task in self._spec.tasks):
+            if interpreter is not None:
+                return ForkServer(preload=interpreter.preload, environment=interpreter.environment)
+        return ForkServer(preload=backend(name).preload)
 
     def _drain(
         self, bench: MutantTrials, compiler: Compiler, todo: "queue.SimpleQueue[tuple[Mutant, ...]]"

@@ -40,6 +40,7 @@ from pipeline.verify.harness.in_place.preparation import (
     can_run,
     case_set_of,
     cases_of,
+    interpreter_of,
     job_of,
     shapes_of,
     subject_of,
@@ -48,7 +49,6 @@ from pipeline.verify.harness.in_place.preparation import (
     where_tried,
 )
 from pipeline.verify.harness.in_place.shapes import Shape
-from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:
     from pipeline.verify.harness.in_place.trial import TrialResult
@@ -176,13 +176,13 @@ def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace
     """Threads of this process judge, each with a candidate in a forked process."""
     from pipeline.verify.harness.in_place import process  # noqa: F401  (with torch: imported here, it costs no child anything)
 
-    interpreted = where_run(spec) == "interpreter"
-    names = sorted({plan.compiled.variant.backend for plan in plans})
-    preload = [] if interpreted else [module for name in names for module in backend(name).preload]
+    preload: list[str] = []
     environment: dict[str, str] = {}
-    for interpreter in [INTERPRETERS[name] for name in names if interpreted and name in INTERPRETERS]:
-        environment |= interpreter.environment
-        preload += interpreter.preload
+    for name in sorted({plan.compiled.variant.backend for plan in plans}):
+        interpreter = interpreter_of(spec, name)
+        if interpreter is not None:
+            environment |= interpreter.environment
+        preload += backend(name).preload if interpreter is None else interpreter.preload
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:
         judge = _Judge(spec, server, options.root)

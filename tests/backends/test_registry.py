@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.backends.registry import backend, backend_names, outside_code
+from pipeline.backends.language import PYTHON
+from pipeline.backends.registry import (
+    backend,
+    backend_names,
+    candidate_backends,
+    outside_code,
+    source_suffixes,
+)
 from pipeline.plan.identity.tool_versions import find_tools
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.entry_points import entry_points
@@ -13,13 +20,28 @@ from pipeline.records.errors import ConfigError
 
 CPU = Target(kind="cpu", architecture="x86-64", limits={})
 SOURCE = """
-class Other:
+from pipeline.backends.backend import Backend
+
+
+class Other(Backend):
     kinds = frozenset({"cpu"})
-    shape_matters = False
-    preload = ()
 
     def toolchain(self, target):
         return {"other": "1"}
+
+    def compile(self, job, root, folder):
+        raise NotImplementedError
+
+    def load(self, job, compiled, root, folder):
+        raise NotImplementedError
+
+
+class Incomplete(Backend):
+    kinds = frozenset({"cpu"})
+
+
+class Stranger:
+    kinds = frozenset({"cpu"})
 """
 
 
@@ -31,6 +53,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: other-backend\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(
         "[kernelmill.backends]\nother = other_backend.main:Other\nabsent = other_backend.main:Absent\n"
+        "incomplete = other_backend.main:Incomplete\nstranger = other_backend.main:Stranger\n"
     )
     folder = tmp_path / "other_backend"
     folder.mkdir()
@@ -38,10 +61,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (folder / "part.py").write_text("VALUE = 1\n")
     (folder / "main.py").write_text(f"from other_backend.part import VALUE\n{SOURCE}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for cached in (entry_points, backend_names):
+    for cached in (entry_points, backend_names, candidate_backends, source_suffixes):
         cached.cache_clear()
     yield folder
-    for cached in (entry_points, backend_names):
+    for cached in (entry_points, backend_names, candidate_backends, source_suffixes):
         cached.cache_clear()
 
 
@@ -71,3 +94,29 @@ def test_errors() -> None:
         backend("tritn")
     with pytest.raises(ConfigError, match="backend absent: other_backend.main:Absent cannot be loaded"):
         backend("absent")
+    with pytest.raises(ConfigError, match=r"backend stranger: expected a class derived from .*\.Backend"):
+        backend("stranger")
+    with pytest.raises(ConfigError, match="backend incomplete: .*compile.*load.*toolchain"):
+        backend("incomplete")
+
+
+@pytest.mark.usefixtures("package")
+def test_defaults() -> None:
+    """A small backend declares only what it has: the rest is said for it."""
+    other = backend("other")
+    assert other.language is PYTHON
+    assert other.interpreter is None
+    assert (other.preload, other.packages, other.rules) == ((), (), ())
+    assert not (other.shape_matters or other.calls_packages or other.needs_launch or other.in_candidates)
+    assert other.count_launches() is None
+
+
+def test_declared_by_backends() -> None:
+    """What other rooms ask instead of comparing names."""
+    assert candidate_backends() == ("cpp", "triton")
+    assert source_suffixes() >= {".py", ".cpp", ".hpp", ".cu"}
+    assert {name for name in backend_names() if backend(name).calls_packages} == {"triton"}
+    assert {name for name in backend_names() if backend(name).needs_launch} == {"cuda"}
+    assert [each.where for name in backend_names() if (each := backend(name).interpreter)] == [
+        "emulator", "interpreter",
+    ]  # fmt: skip

@@ -89,8 +89,9 @@ def test_every_explained_mutant_exists() -> None:
         for implementation in kernel.implementations.values():
             if implementation.source:
                 explained |= explanations(Path(implementation.source).parent, ROOT).keys()
-                sources = backend(implementation.backend).sources(implementation, ROOT)
-                made |= {mutant.id for each in find_mutants(sources, ROOT).values() for mutant in each}
+                member = backend(implementation.backend)
+                mutants = find_mutants(member.sources(implementation, ROOT), ROOT, member.language)
+                made |= {mutant.id for each in mutants.values() for mutant in each}
     assert explained - made == set()
 
 

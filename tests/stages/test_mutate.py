@@ -30,7 +30,7 @@ WEAKER = msgspec.structs.replace(QUICK, name="weaker", distributions=("normal", 
 def _three_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is found, one that is not, one that does not apply."""
     chosen = {name: OPERATORS[name] for name in ("drop_maximum", "int32_overflow", "wrong_epsilon")}
-    monkeypatch.setattr(mutant_generation, "LANGUAGES", {".cpp": chosen})
+    monkeypatch.setattr(mutant_generation, "OPERATORS", {"cpp": chosen})
 
 
 def mutate_spec(**changes: object) -> MutateSpec:

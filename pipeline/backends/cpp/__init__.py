@@ -8,16 +8,19 @@ Compile-time choices are macros: `ELEMENT_FLOAT32` (`_FLOAT16`, `_BFLOAT16`), ev
 every attribute as `EPILOGUE_BIAS_GELU` where it is a word and as `NAME=value` where it is a number.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import CompileJob
+from pipeline.backends.backend import Backend, CompileJob
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
 from pipeline.backends.cpp import compiler, facts, precompiled_headers
+from pipeline.backends.language import CPP
 from pipeline.backends.machine_code.binary_digest import binary_digest
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.problem import Problem
 from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
@@ -30,12 +33,24 @@ SOURCES = "sources"
 TIME_LIMIT = 30.0  # seconds for one variant: a header-heavy source takes about 10
 
 
-class Cpp:
+_TYPES = {
+    "float32": "float", "float64": "double", "float16": "std::uint16_t", "bfloat16": "std::uint16_t",
+    "int64": "std::int64_t", "int32": "std::int32_t", "int16": "std::int16_t", "int8": "std::int8_t",
+    "uint8": "std::uint8_t", "bool": "bool",
+}  # fmt: skip
+"""Elements of tensors in the source: 16-bit floating-point numbers come as their bits."""
+
+
+class Cpp(Backend):
     """The backend `cpp`."""
 
-    kinds: frozenset[DeviceKind] = frozenset({"cpu"})
-    shape_matters = False
-    preload: tuple[str, ...] = ()
+    kinds: ClassVar[frozenset[DeviceKind]] = frozenset({"cpu"})
+    language = CPP
+    in_candidates = True
+    rules = (
+        "one shared object, no main; OpenMP is at hand; -O3 -march=native, no -ffast-math",
+        "return 0; another number refuses the call, which counts as a failure",
+    )
 
     def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
         """Compiler with its version, flags, and the disassembler that the instruction mix comes from."""
@@ -82,6 +97,33 @@ class Cpp:
         from pipeline.backends.cpp.loading import NativeLaunch
 
         return NativeLaunch(folder / compiled.artifact, job.implementation.entry, job.problem)
+
+    def signature(self, entry: str, problem: Problem) -> str:
+        """The C ABI in C++."""
+        parameters = [
+            *(f"const {_element(problem, name)}* {name}" for name in problem.names("input")),
+            *(f"{_element(problem, name)}* {name}" for name in problem.names("output")),
+            *(f"std::int64_t {name}" for name in problem.dimensions),
+            *(
+                f"std::int64_t stride_{name}"
+                for role in ("input", "output")
+                for name in problem.names(role)
+                if problem.tensors[name].layout == "row_strided"
+            ),
+            *(f"double {name}" for name in problem.scalars),
+        ]
+        return f'extern "C" int {entry}({", ".join(parameters)});'
+
+    def compiled_lines(self, jobs: Iterable[CompileJob], root: Path) -> frozenset[tuple[str, int]]:
+        """The lines that the preprocessor keeps."""
+        sources = dict.fromkeys((tuple(definitions(job)), job.implementation.source) for job in jobs)
+        return frozenset().union(
+            *(compiler.preprocessed_lines(macros, source, root) for macros, source in sources)
+        )
+
+
+def _element(problem: Problem, name: str) -> str:
+    return _TYPES.get(problem.tensors[name].dtype, "void")
 
 
 def _compile(job: CompileJob, source: Path, folder: Path) -> Failure | None:

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.records import environment
@@ -31,6 +32,7 @@ _TORCH_INCLUDE = re.compile(r"^\s*#\s*include\s*<torch/csrc/inductor/", re.MULTI
 # The flags of torch/_inductor/cpp_builder.py that decide what code computes.
 _TORCH_FLAGS = ("-std=c++20", "-DNDEBUG", "-ffp-contract=off", "-fno-tree-loop-vectorize")
 
+_MARK = re.compile(r'# (\d+) "([^"]*)"')  # says where the lines after it come from
 _LOG_BYTES = 1 << 20  # of a log that is searched for the reason
 _REASONS = (
     (Outcome.OUT_OF_MEMORY, re.compile(r"virtual memory exhausted|out of memory|std::bad_alloc")),
@@ -70,6 +72,26 @@ def toolchain() -> dict[str, str]:
     versions = {"c++": _version([*find()]), "c++ flags": shlex.join([*find()[1:], *_flags()])}
     objdump = shutil.which("objdump")
     return versions if objdump is None else versions | {"objdump": _version([objdump])}
+
+
+def preprocessed_lines(macros: Iterable[str], source: str, root: Path) -> set[tuple[str, int]]:
+    """(file, line) of all lines that the preprocessor keeps; files are named from `root`, as `source` is."""
+    command = [find()[0], *shlex.split(toolchain()["c++ flags"]), "-E", *macros, source]
+    result = subprocess.run(
+        command, cwd=root, env=environment.untranslated(), capture_output=True, text=True, check=False
+    )
+    found: set[tuple[str, int]] = set()
+    file, line = "", 0
+    for each in result.stdout.splitlines():
+        mark = _MARK.match(each)
+        if mark:
+            line, path = int(mark[1]), (root / mark[2]).resolve()
+            file = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
+            continue
+        if file and each.strip():
+            found.add((file, line))
+        line += 1
+    return found
 
 
 def run(

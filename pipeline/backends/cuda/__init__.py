@@ -16,10 +16,11 @@ Where the device is absent, `load` gives the same source on the CPU (`emulator`)
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import CompileJob
+from pipeline.backends.backend import Backend, CompileJob, Interpreter
 from pipeline.backends.c_sources import source_files
+from pipeline.backends.language import CUDA_CPP
 from pipeline.records import environment
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
@@ -30,12 +31,21 @@ if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
 
 
-class Cuda:
+class Cuda(Backend):
     """The backend `cuda`."""
 
-    kinds: frozenset[DeviceKind] = frozenset({"cuda"})
+    kinds: ClassVar[frozenset[DeviceKind]] = frozenset({"cuda"})
+    language = CUDA_CPP
     shape_matters = True  # not to the binary, but grid and shared memory are recorded with it
-    preload: tuple[str, ...] = ("pipeline.backends.cuda.nvrtc",)
+    preload = ("pipeline.backends.cuda.nvrtc",)
+    packages = ("cuda-bindings", "cuda-core", "cuda-pathfinder")  # NVRTC itself comes with torch
+    interpreter = Interpreter(
+        where="emulator",
+        environment={environment.EMULATE_CUDA: "1"},
+        preload=("pipeline.backends.cuda.emulator",),
+        toolchain=("c++", "c++ flags", "torch", "numpy"),
+    )
+    needs_launch = True
 
     def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
         """Versions of NVRTC, cuda-core and the headers, and of the compiler that the emulation takes."""

@@ -92,7 +92,7 @@ class Device(abc.ABC):
         """Observe launches of kernels in this process from now on; how many there were, in any language.
 
         None, as by default, if the device cannot be observed so: a backend may count its own launches
-        (`pipeline.backends.backend.LaunchCounting`).
+        (`pipeline.backends.backend.Backend.count_launches`).
         """
         return None
 

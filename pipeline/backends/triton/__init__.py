@@ -7,9 +7,10 @@ launch in Triton's interpreter.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import CompileJob
+from pipeline.backends.backend import Backend, CompileJob, Interpreter
+from pipeline.backends.language import TRITON
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
@@ -19,12 +20,21 @@ if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
 
 
-class Triton:
+class Triton(Backend):
     """Compiles offline, launches through the implementation's own host code."""
 
-    kinds: frozenset[DeviceKind] = frozenset({"cuda", "hip"})
+    kinds: ClassVar[frozenset[DeviceKind]] = frozenset({"cuda", "hip"})
+    language = TRITON
     shape_matters = True  # Triton specialises on divisibility by 16 and on arguments equal to 1
-    preload: tuple[str, ...] = ("pipeline.backends.triton.compiler_warm_up",)
+    preload = ("pipeline.backends.triton.compiler_warm_up",)
+    interpreter = Interpreter(
+        where="interpreter",
+        environment={"TRITON_INTERPRET": "1"},
+        preload=("pipeline.backends.triton.loading", "pipeline.backends.triton.interpreter"),
+        toolchain=("triton", "torch", "numpy"),
+    )
+    calls_packages = True
+    in_candidates = True
 
     def toolchain(self, target: Target) -> dict[str, str]:
         """Versions of Triton and of the assembler in it, and the options that we set."""

@@ -193,14 +193,15 @@ def pack(
     overrides: tuple[str, ...], out: Path, *, python: str, machine: str | None, extras: Sequence[str]
 ) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
-    from pipeline.execution.bundle.packing import OF_BACKEND, TargetPython
+    from pipeline.backends.registry import backend
+    from pipeline.execution.bundle.packing import TargetPython
     from pipeline.execution.bundle.packing import pack as pack_job
     from pipeline.plan.local_machine import read_machine
     from pipeline.plan.plan_inputs import gather_inputs
 
     (material,) = gather_inputs((overrides,), Path.cwd(), read_machine())
     used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
-    wanted = (*extras, *(name for backend in sorted(used) for name in OF_BACKEND.get(backend, ())))
+    wanted = (*extras, *(package for name in sorted(used) for package in backend(name).packages))
     target = TargetPython(python=python, machine=machine or platform.machine())
     packed = pack_job(out, overrides, target, extras=tuple(dict.fromkeys(wanted)), root=Path.cwd())
     print(

@@ -33,8 +33,6 @@ BROUGHT = ("click", "grimp", "hydra-core", "msgspec", "nvidia-ml-py", "omegaconf
 """What planning and the stages import and a machine for torch and Triton does not have."""
 EXPECTED = ("numpy", "torch")
 """Modules that the machine has to have: they fit its driver."""
-OF_BACKEND = {"cuda": ("cuda-bindings", "cuda-core", "cuda-pathfinder")}
-"""What a backend needs and few machines have; used where there is none. NVRTC itself comes with torch."""
 _BUILT = (".so", ".pyd")
 _USELESS = (".c", ".pyc", ".pyi")
 # PEP 600; 2.28 is what torch's own wheels need.

@@ -11,6 +11,7 @@ from typing import Literal
 from pipeline.backends.devices.cuda.nvml import Nvml
 from pipeline.backends.devices.device import NotAvailable
 from pipeline.backends.devices.device_registry import HOST
+from pipeline.backends.registry import source_suffixes
 from pipeline.execution.bundle.bundle_file import (
     PLAN,
     SPEC,
@@ -41,7 +42,6 @@ Part = Literal["spec", "record", "log", "raw", "source", "binary"]
 """`raw`: what verify and profile keep beside their records, such as every round's figures."""
 
 LOGS = frozenset({".log", ".txt"})
-SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 LOG_BYTES = 64 << 10  # a longer log loses its middle
 LOG_HEAD = 16 << 10
 
@@ -120,7 +120,7 @@ def part_of(name: str) -> Part:
         return "source"
     if not name.startswith("store/compile/"):
         return "raw"
-    return "source" if path.suffix in SOURCES else "binary"
+    return "source" if path.suffix in source_suffixes() else "binary"
 
 
 def _files(plan: Plan, root: Path) -> Iterator[tuple[str, Part]]:

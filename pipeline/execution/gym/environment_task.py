@@ -15,7 +15,7 @@ from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import GenerateSpec, ProfileSpec, TaskRow, VerifySpec
 from pipeline.records.record import Record, read_record
 from pipeline.records.search.brief import Brief
-from pipeline.search.agents.kernel_contract import LANGUAGE, contract_of
+from pipeline.search.agents.kernel_contract import contract_of
 from pipeline.search.agents.prompts import device_lines, promise_lines
 from pipeline.search.agents.round_context import read_text
 from pipeline.search.spaces.search_space import Subspace, space_of
@@ -103,11 +103,7 @@ def task_of(wanted: EnvironmentRequest, store: Path) -> EnvironmentTask:
 def _implementation(spec: GenerateSpec, wanted: str | None) -> str:
     """The requested one, or the first whose source can be replaced."""
     points = _points(spec)
-    known = [
-        name
-        for name, each in spec.implementations.items()
-        if each.call is None and each.backend in LANGUAGE and name in points
-    ]
+    known = [name for name, each in spec.implementations.items() if each.call is None and name in points]
     if not known:
         raise ConfigError(f"kernel={spec.kernel}: no implementation for this device has a source to replace")
     if wanted is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.backends.registry import backend
 from pipeline.execution.gym.environment_task import EnvironmentTask
 from pipeline.execution.stage_commands import TIME_IS_UP, StageCommands, run_all
 from pipeline.records.configuration.kernel import TunableValue
@@ -236,7 +237,7 @@ class CandidateEvaluator:
         if not self._task.space.contains(tunables):
             values = " ".join(f"{name}={value}" for name, value in tunables.items())
             return Failure(outcome=Outcome.PRUNED, reason=f"{values}: not a point of the space: see `axes`")
-        if self._task.implementation.backend != "triton":
+        if backend(self._task.implementation.backend).language.preprocessor:
             foreign = foreign_file(source, self._includes)
             if foreign is not None:
                 reason = f"`{foreign}`: only system headers and what `includes` names may be included"

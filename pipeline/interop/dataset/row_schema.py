@@ -18,7 +18,6 @@ SCHEMA_VERSION = 1
 """Of `DatasetRow`, `PlatformPair` and `File`: raised where a field changes its meaning or goes."""
 
 SettingKind = Literal["boolean", "integer", "number", "text"]
-Language = Literal["Python", "Triton", "C++", "CUDA C++"]
 
 
 class Setting(Record, frozen=True, kw_only=True):
@@ -57,7 +56,8 @@ class DatasetSource(Record, frozen=True, kw_only=True):
     absent: str | None
     path: str | None
     """From the repository's root; of what a search wrote, that of the source in whose place it stands."""
-    language: Language
+    language: str
+    """`Python`, `Triton`, `C++`, `CUDA C++`, or that of another package's backend."""
     origin: str | None
     licence: str | None
     parts: tuple[SourcePart, ...] = ()

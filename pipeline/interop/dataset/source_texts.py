@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.backends.language import PYTHON, Language
+from pipeline.backends.registry import backend, backend_names
 from pipeline.backends.source_digests import Sources
-from pipeline.interop.dataset.row_schema import DatasetSource, File, Language, SourcePart
+from pipeline.interop.dataset.row_schema import DatasetSource, File, SourcePart
 from pipeline.records import environment
 from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.errors import ConfigError, StoreError, ToolchainError
@@ -77,7 +79,6 @@ def _user() -> str:
         return ""
 
 
-LANGUAGES: dict[str, Language] = {"cpp": "C++", "cuda": "CUDA C++", "triton": "Triton"}
 COPIES = "sources"
 """Folder of a compile entry in which backends keep what they compiled."""
 REMEMBERED = 200  # sources
@@ -152,7 +153,7 @@ class SourceTextReader:
             text=None if absent or path is None else (self._folder / path).read_text(),
             absent=absent,
             path=path,
-            language="Python",
+            language=PYTHON.name,
             origin="this project",
             licence=self._licence,
         )
@@ -190,7 +191,7 @@ class SourceTextReader:
             text=None if absent else self._text(found.folder / found.names[0], clean=variant.written),
             absent=absent,
             path=found.names[0] if found.names else None,
-            language=LANGUAGES.get(variant.backend, "Python"),
+            language=_language(variant.backend).name,
             origin=origin,
             licence=licence,
             parts=parts,
@@ -249,8 +250,6 @@ class SourceTextReader:
                 return ()
         except (ConfigError, ToolchainError, OSError):
             return ()
-        from pipeline.backends.registry import backend
-
         top = self._folder.resolve()
         files = backend(implementation.backend).sources(implementation, self._folder)
         names = [path.resolve().relative_to(top).as_posix() for path in files]
@@ -286,6 +285,11 @@ class SourceTextReader:
         """As it is; what somebody wrote without what is private."""
         text = path.read_bytes().decode(errors="replace")
         return self._cleaner.text(text) if clean else text
+
+
+def _language(name: str) -> Language:
+    """Of a backend's sources; a backend that is not installed here is taken for one of Python functions."""
+    return backend(name).language if name in backend_names() else PYTHON
 
 
 def project_licence(folder: Path) -> str | None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.backends import registry as backends
 from pipeline.backends.cuda.launch_geometry import AXES, formulas
 from pipeline.backends.devices.device_registry import device_kinds
+from pipeline.backends.registry import backend, backend_names
 from pipeline.plan.config.groups import hint
 from pipeline.records.configuration.kernel import (
     DERIVED,
@@ -30,8 +30,6 @@ DTYPES = (
     *("element", "float64", "float32", "float16", "bfloat16"),
     *("int64", "int32", "int16", "int8", "uint8", "bool"),
 )
-CALLABLE_BACKENDS = ("triton",)
-"""Backends whose implementations may be callables of installed packages."""
 
 
 class Violation(NamedTuple):
@@ -71,8 +69,10 @@ def kernel_violations(kernel: Kernel, root: Path) -> Violations:
 
 
 def implementation_violations(declared: KernelImplementation) -> Violations:
-    """Everything that is wrong with an implementation."""
-    for rule in IMPLEMENTATION_RULES:
+    """Everything that is wrong with an implementation; of an unknown backend, that alone."""
+    unknown = tuple(_backend(declared))
+    yield from unknown
+    for rule in IMPLEMENTATION_RULES if not unknown else ():
         yield from rule(declared)
 
 
@@ -175,7 +175,7 @@ def _runs_nothing(kernel: Kernel) -> Violations:
 
 
 def _backend(declared: KernelImplementation) -> Violations:
-    yield from _unknown("backend", "backend", declared.implementation.backend, backends.backend_names())
+    yield from _unknown("backend", "backend", declared.implementation.backend, backend_names())
 
 
 def _source(declared: KernelImplementation) -> Violations:
@@ -194,12 +194,12 @@ def _source(declared: KernelImplementation) -> Violations:
 
 def _call(declared: KernelImplementation) -> Violations:
     """A callable of an installed package; the package need not be installed to be declared."""
-    backend, call = declared.implementation.backend, declared.implementation.call
+    name, call = declared.implementation.backend, declared.implementation.call
     if call is None:
         return
-    if backend not in CALLABLE_BACKENDS:
-        known = ", ".join(CALLABLE_BACKENDS)
-        yield Violation("call", f"the backend {backend} compiles sources (known: {known})")
+    if not backend(name).calls_packages:
+        known = ", ".join(each for each in backend_names() if backend(each).calls_packages)
+        yield Violation("call", f"the backend {name} compiles sources (known: {known})")
     yield from _below("call", _call_violations(declared.kernel, declared.implementation, call))
 
 
@@ -253,11 +253,13 @@ def _call_gradients(inputs: Collection[str], call: Call) -> Violations:
 
 
 def _launch(declared: KernelImplementation) -> Violations:
-    """The launch geometry belongs to CUDA C++, whose source has no host code."""
-    launch = declared.implementation.launch
-    if (launch is None) == (declared.implementation.backend == "cuda"):
-        expected = "missing key 'launch' with" if launch is None else "'launch' stands only with"
-        yield Violation("", f"{expected} backend: cuda")
+    """The launch geometry belongs to backends whose sources have no host code."""
+    name, launch = declared.implementation.backend, declared.implementation.launch
+    needed = backend(name).needs_launch
+    if needed and launch is None:
+        yield Violation("", f"missing key 'launch', which backend: {name} needs")
+    if launch is not None and not needed:
+        yield Violation("", f"backend: {name} takes no 'launch': its sources launch themselves")
     if launch is None:
         return
     for key in ("grid", "block", "cluster"):
@@ -300,7 +302,7 @@ KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (
 )
 RECORDED_KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (_runs_nothing,)
 """Of a kernel that is known by recorded measurements alone."""
-IMPLEMENTATION_RULES = (_backend, _source, _call, _launch, _tunables, _constraints)
+IMPLEMENTATION_RULES = (_source, _call, _launch, _tunables, _constraints)
 
 
 def _below(key: str, violations: Iterable[Violation]) -> Violations:

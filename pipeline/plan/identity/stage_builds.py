@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pipeline
 from pipeline.backends.devices.device_registry import device, outside_device_code
-from pipeline.backends.registry import backend, outside_code
+from pipeline.backends.registry import backend, candidate_backends, outside_code
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions, version_of
 from pipeline.plan.memoize import Memoized
@@ -73,9 +73,9 @@ class StageBuilds:
         return self._code(PRUNING)
 
     def judge(self, target: Target) -> Build:
-        """Of judge: candidates may be Triton's or come with C++ that is compiled here."""
+        """Of judge: with the tools of all backends whose language candidates may contain."""
         versions = library_versions("judge")
-        for name in ("triton", "cpp"):
+        for name in candidate_backends():
             versions |= find_tools(name, target).versions
         code = self._code("pipeline.stages.judge", *_device_modules("verify", target.kind))
         return Build(code=code, toolchain=versions)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from pipeline.backends.registry import backend
 from pipeline.plan.config.options import ExperimentSettings
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.memoize import Memoized
@@ -40,7 +41,6 @@ from pipeline.records.record import Record, digest
 from pipeline.records.search.brief import Brief
 from pipeline.records.search.recorded_space import RecordedFile
 from pipeline.search.strategy_registry import fidelities, search_inputs, shapes
-from pipeline.verify.mutation.mutant_generation import LANGUAGES
 
 R = TypeVar("R", bound=Record)
 
@@ -272,8 +272,9 @@ def mutate_specs(
         if each.verify.recorded is not None:  # nothing runs, so nothing can be killed
             continue
         for name, implementation in each.verify.implementations.items():
-            # An installed package's sources are not ours to change, and of CUDA C++ no mistakes are known.
-            if implementation.call is not None or Path(implementation.source).suffix not in LANGUAGES:
+            # The sources of an installed package are not ours to change.
+            language = backend(implementation.backend).language
+            if implementation.call is not None or language.mutation is None:
                 continue
             group = groups.setdefault((each.generate.kernel, name), {})
             group.setdefault(digest([each.verify.problem, _where(each)]), each)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from pipeline.backends.registry import backend
 from pipeline.records.errors import AgentError
 from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.model_attempt import (
@@ -168,7 +169,7 @@ class _Writer:
     ) -> str | Unusable | NoAnswer:
         if isinstance(answer, NoAnswer):
             return answer
-        found = read_source(answer, plan.parent.variant.backend, includes)
+        found = read_source(answer, backend(plan.parent.variant.backend).language, includes)
         if isinstance(found, str) and digest_bytes(found.encode()) in self._known:
             return Unusable(outcome=AnswerOutcome.REPEATED, reason="the same source was tried before")
         return found

@@ -3,15 +3,10 @@
 import re
 from collections.abc import Collection
 
+from pipeline.backends.language import Language
 from pipeline.records.record import Record
 from pipeline.records.search.model_attempt import AnswerOutcome, ModelAnswer
 
-LANGUAGES = {
-    "cpp": frozenset({"cpp", "c++", "cc", "cxx", "c"}),
-    "cuda": frozenset({"cuda", "cu", "cpp", "c++"}),
-    "triton": frozenset({"python", "py", "python3", "triton"}),
-}
-"""Backend -> what a block of its language may be called; one without a name is taken for right."""
 SOURCE_AT_MOST = 200_000  # characters
 CHANGE_AT_MOST = 800  # characters
 
@@ -41,8 +36,11 @@ class Unusable(Record, frozen=True, kw_only=True):
     reason: str
 
 
-def read_source(answer: ModelAnswer, backend: str, includes: Collection[str]) -> str | Unusable:
-    """The source in an answer of the coder; `includes` are the files in quotes that it may include."""
+def read_source(answer: ModelAnswer, language: Language, includes: Collection[str]) -> str | Unusable:
+    """The source in an answer of the coder; `includes` are the files in quotes that it may include.
+
+    A block of code without a label is taken to be in the right language.
+    """
     text = _without_thought(answer)
     if isinstance(text, Unusable):
         return text
@@ -53,23 +51,23 @@ def read_source(answer: ModelAnswer, backend: str, includes: Collection[str]) ->
         return Unusable(
             outcome=AnswerOutcome.SEVERAL_BLOCKS, reason=f"{len(blocks)} blocks of code, expected exactly one"
         )
-    language, source = blocks[0]
+    label, source = blocks[0]
     source = source.replace("\r\n", "\n").strip("\n") + "\n"
-    return _problem(language, source, backend, includes) or source
+    return _problem(label, source, language, includes) or source
 
 
-def _problem(language: str, source: str, backend: str, includes: Collection[str]) -> Unusable | None:
+def _problem(label: str, source: str, language: Language, includes: Collection[str]) -> Unusable | None:
     """What is wrong with a block of code, if anything is."""
-    if language and language not in LANGUAGES[backend]:
-        known = ", ".join(sorted(LANGUAGES[backend]))
-        reason = f"a block of '{language[:20]}', expected one of {known}"
+    if label and label not in language.fences:
+        known = ", ".join(sorted(language.fences))
+        reason = f"a block of '{label[:20]}', expected one of {known}"
         return Unusable(outcome=AnswerOutcome.WRONG_LANGUAGE, reason=reason)
     if not source.strip():
         return Unusable(outcome=AnswerOutcome.NO_CODE, reason="the block of code is empty")
     if len(source) > SOURCE_AT_MOST:
         reason = f"a source of {len(source)} characters, expected at most {SOURCE_AT_MOST}"
         return Unusable(outcome=AnswerOutcome.TOO_LONG, reason=reason)
-    foreign = foreign_file(source, includes) if backend != "triton" else None
+    foreign = foreign_file(source, includes) if language.preprocessor else None
     if foreign is not None:
         reason = f"`{foreign}`: only system headers and {_listed(includes)} may be included"
         return Unusable(outcome=AnswerOutcome.FORBIDDEN_INCLUDE, reason=reason)

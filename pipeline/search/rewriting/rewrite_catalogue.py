@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pipeline.backends.language import TRITON
 from pipeline.search.rewriting import (
     triton_fusion,
     triton_loops,
@@ -11,7 +12,8 @@ from pipeline.search.rewriting import (
 )
 from pipeline.search.rewriting.rewrite import Transformation
 
-BACKEND = "triton"
+LANGUAGE = TRITON
+"""What the rewrites read and write."""
 TRANSFORMATIONS: Mapping[str, Transformation] = {
     "fused epilogue": triton_fusion.TRANSFORMATION,
     "split-K": triton_split.TRANSFORMATION,

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.backends.language import CPP, TRITON, Language
+from pipeline.backends.registry import backend
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
@@ -24,8 +26,8 @@ from pipeline.search.torch_inductor.generated_code import CannotWrap, GeneratedC
 from pipeline.search.torch_inductor.inductor_internals import require_supported
 from pipeline.search.torch_inductor.triton_source import wrap_triton
 
-BACKENDS: dict[str, str] = {"cpu": "cpp", "cuda": "triton"}
-"""Kind of device -> backend whose source the generated one replaces."""
+LANGUAGES: dict[str, Language] = {"cpu": CPP, "cuda": TRITON}
+"""Kind of device -> what Inductor generates for it; the result replaces a source in that language."""
 CAPTURE = "pipeline.search.torch_inductor.capture"
 NO_REFERENCE = "the reference of a backward kernel is differentiated: it is not compiled"
 
@@ -58,14 +60,17 @@ def propose(
     spec = workshop.spec
     chosen = budget.settings(InductorSettings, "inductor").implementation
     points = default_points(space)
-    backend = BACKENDS.get(spec.target.kind) if spec.target is not None else None
+    language = LANGUAGES.get(spec.target.kind) if spec.target is not None else None
     wanted = [
         name
         for name, each in spec.implementations.items()
-        if each.backend == backend and each.call is None and name in points and chosen in (None, name)
+        if each.call is None
+        and backend(each.backend).language == language
+        and name in points
+        and chosen in (None, name)
     ]
     if not wanted:
-        return [_unfit("", _without_a_place(spec, backend))]
+        return [_unfit("", _without_a_place(spec, language))]
     name = wanted[0]
     return [Proposal(implementation=name, tunables=points[name]), _generated(name, points, workshop)]
 
@@ -89,12 +94,12 @@ def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: 
     return Proposal(implementation=name, tunables=points[name], source=source)
 
 
-def _without_a_place(spec: GenerateSpec, backend: str | None) -> str:
+def _without_a_place(spec: GenerateSpec, language: Language | None) -> str:
     if spec.target is None:
         return NO_REFERENCE
-    if backend is None:
-        return f"its code for {spec.target.kind} is not taken: expected one of {', '.join(BACKENDS)}"
-    return f"its code takes the place of a {backend} source: this task has none"
+    if language is None:
+        return f"its code for {spec.target.kind} is not taken: expected one of {', '.join(LANGUAGES)}"
+    return f"its code takes the place of a {language.name} source: this task has none"
 
 
 def _captured(request: CaptureRequest) -> GeneratedCode:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from pipeline.backends.registry import backend
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
@@ -18,7 +19,7 @@ from pipeline.records.results.diagnosed import Finding
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, SourceRecord, Unfit, WrittenSource
 from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
-from pipeline.search.rewriting.rewrite_catalogue import BACKEND, TRANSFORMATIONS
+from pipeline.search.rewriting.rewrite_catalogue import LANGUAGE, TRANSFORMATIONS
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies.candidates import Candidates, candidates_of, default_points
 from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop, settings_of
@@ -136,7 +137,7 @@ def _start(
 def _is_open(name: str, workshop: Workshop, settings: MutateSettings) -> bool:
     """Whether the source of the implementation can be rewritten, and the settings do not exclude it."""
     implementation = workshop.spec.implementations[name]
-    known = implementation.call is None and implementation.backend == BACKEND
+    known = implementation.call is None and backend(implementation.backend).language == LANGUAGE
     return known and settings.implementation in (None, name)
 
 

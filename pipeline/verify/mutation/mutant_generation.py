@@ -6,27 +6,27 @@ In: the sources as the backend names them. Out: mutants by operator.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pipeline.backends.language import Language
 from pipeline.records.results.mutated import Mutant
 from pipeline.verify.mutation import cpp_operators, python_operators
 from pipeline.verify.mutation.source_edit import Operator, apply, make_mutant
 
 _GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread as evenly as any sequence can be
 
-LANGUAGES: dict[str, Mapping[str, Operator]] = {
-    ".py": python_operators.OPERATORS,
-    ".cpp": cpp_operators.OPERATORS,
-    ".hpp": cpp_operators.OPERATORS,
-    ".h": cpp_operators.OPERATORS,
+OPERATORS: dict[str, Mapping[str, Operator]] = {
+    "python": python_operators.OPERATORS,
+    "cpp": cpp_operators.OPERATORS,
 }
-"""Suffix of a source -> the mistakes that can be made in it."""
+"""`Language.mutation` -> the mistakes that can be made in its sources."""
 
 
-def find_mutants(files: Sequence[Path], root: Path) -> dict[str, tuple[Mutant, ...]]:
+def find_mutants(files: Sequence[Path], root: Path, language: Language) -> dict[str, tuple[Mutant, ...]]:
     """Operator -> its mutants, in the order of the files; operators that do not apply have none."""
     found: dict[str, dict[str, Mutant]] = {}
-    for file in files:
+    operators = OPERATORS[language.mutation] if language.mutation is not None else {}
+    for file in (each for each in files if each.suffix in language.suffixes):
         source = read(file)
-        for name, operator in LANGUAGES.get(file.suffix, {}).items():
+        for name, operator in operators.items():
             known = found.setdefault(name, {})
             for edit in operator(source):
                 mutant = make_mutant(name, file.relative_to(root).as_posix(), source, edit)

@@ -223,8 +223,8 @@ def test_wrong_formulas(tmp_path: Path, shared: str, text: str):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"launch": None}, r"implementations.cuda: missing key 'launch' with backend: cuda"),
-        ({"backend": "triton"}, r"implementations.cuda: 'launch' stands only with backend: cuda"),
+        ({"launch": None}, r"implementations.cuda: missing key 'launch', which backend: cuda needs"),
+        ({"backend": "triton"}, r"implementations.cuda: backend: triton takes no 'launch'"),
         ({"launch": LaunchFormulas(grid=(), block=(1,))}, r"cuda.launch.grid: expected 1 to 3 axes, got 0"),
         (
             {"launch": LaunchFormulas(grid=(1,), block=("n (",))},

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.backends.language import CPP
 from pipeline.records.search.model_attempt import ModelAnswer
 from pipeline.search.agents.answer_parsing import Unusable, read_change, read_source
 from tests.search.agents.making import request
@@ -31,13 +32,13 @@ def block(source: str, fence: str = "cpp") -> ModelAnswer:
 @pytest.mark.parametrize("fence", ["cpp", "c++", "", "CPP"])
 def test_one_block_is_a_source(fence: str) -> None:
     """With or without the name of its language."""
-    assert read_source(block("int x;", fence), "cpp", ()) == "int x;\n"
+    assert read_source(block("int x;", fence), CPP, ()) == "int x;\n"
 
 
 def test_thoughts_do_not_count() -> None:
     """A reasoning model's blocks of code in its thoughts are not its answer."""
     text = "<think>maybe\n```cpp\nint y;\n```\n</think>\n```cpp\nint x;\n```\n"
-    assert read_source(answer(text), "cpp", ()) == "int x;\n"
+    assert read_source(answer(text), CPP, ()) == "int x;\n"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_thoughts_do_not_count() -> None:
 )
 def test_unusable_answers_are_typed(given: ModelAnswer, outcome: str, reason: str) -> None:
     """Each with its reason."""
-    found = read_source(given, "cpp", ())
+    found = read_source(given, CPP, ())
     assert isinstance(found, Unusable)
     assert found.outcome == outcome
     assert found.reason.startswith(reason)
@@ -84,7 +85,7 @@ def test_unusable_answers_are_typed(given: ModelAnswer, outcome: str, reason: st
 )
 def test_no_other_file_is_read(line: str) -> None:
     """What the compiler says of such a file would leave this machine with the next prompt."""
-    found = read_source(block(f"{line}\nint x;"), "cpp", ("../vector.hpp",))
+    found = read_source(block(f"{line}\nint x;"), CPP, ("../vector.hpp",))
     assert isinstance(found, Unusable)
     assert found.outcome == "forbidden_include"
     assert 'only system headers and "../vector.hpp" may be included' in found.reason
@@ -93,7 +94,7 @@ def test_no_other_file_is_read(line: str) -> None:
 def test_headers_that_are_the_kernels_own() -> None:
     """System headers and what the declared source includes."""
     source = '#include <cmath>\n#include <sys/types.h>  // sizes\n#include "../vector.hpp"\nint x;'
-    assert read_source(block(source), "cpp", ("../vector.hpp",)) == f"{source}\n"
+    assert read_source(block(source), CPP, ("../vector.hpp",)) == f"{source}\n"
 
 
 def test_the_one_change() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.backends import language
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.results.mutated import Mutation
 from pipeline.records.results.variant import Variant
@@ -31,9 +32,9 @@ def source(tmp_path: Path) -> Path:
 
 def test_names_stay_when_lines_move(source: Path, tmp_path: Path) -> None:
     """An explanation of a survivor must not be lost with the next comment."""
-    before = find_mutants([source], tmp_path)
+    before = find_mutants([source], tmp_path, language.CPP)
     source.write_text(f"// one more line\n{CPP}")
-    after = find_mutants([source], tmp_path)
+    after = find_mutants([source], tmp_path, language.CPP)
     names = {operator: [mutant.id for mutant in mutants] for operator, mutants in before.items()}
     assert names == {operator: [mutant.id for mutant in mutants] for operator, mutants in after.items()}
     every = [name for group in names.values() for name in group]
@@ -42,7 +43,7 @@ def test_names_stay_when_lines_move(source: Path, tmp_path: Path) -> None:
 
 def test_every_beginning_is_spread(source: Path, tmp_path: Path) -> None:
     """A few mutants do not all come from the top of the file; all come in the end, each once."""
-    mutants = find_mutants([source], tmp_path)["change_operator"]
+    mutants = find_mutants([source], tmp_path, language.CPP)["change_operator"]
     order = spread(mutants)
     assert order == spread(mutants)
     assert len(order) == len(mutants) == len({mutant.id for mutant in order})
@@ -52,7 +53,7 @@ def test_every_beginning_is_spread(source: Path, tmp_path: Path) -> None:
 
 def test_the_mistake_is_written(source: Path, tmp_path: Path) -> None:
     """The copy differs from the source by the mutant; without one it is the source."""
-    mutant = find_mutants([source], tmp_path)["drop_maximum"][0]
+    mutant = find_mutants([source], tmp_path, language.CPP)["drop_maximum"][0]
     write_mutated(mutant, [source], tmp_path, tmp_path / "copy")
     write_mutated(None, [source], tmp_path, tmp_path / "same")
     assert (tmp_path / "same" / "kernels" / "kernel.cpp").read_bytes() == source.read_bytes()

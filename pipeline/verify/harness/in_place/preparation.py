@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.backends.backend import CompileJob
+from pipeline.backends.backend import CompileJob, Interpreter
 from pipeline.backends.cuda.launch_geometry import limits_read
+from pipeline.backends.registry import backend
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
 from pipeline.records.planning.specs import Build, VerifySpec
@@ -21,7 +22,6 @@ from pipeline.records.results.compiled import Compiled, CompileRecord
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import WhereRun
 from pipeline.verify.harness.in_place.shapes import Dimensions, Shape, ShapeBudget, plan
-from pipeline.verify.harness.interpreters import INTERPRETERS
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.verify.harness.in_place.case_set import CaseSet, TrialCase
@@ -38,12 +38,15 @@ def where_run(spec: VerifySpec) -> WhereRun:
     return "interpreter"
 
 
-def where_tried(spec: VerifySpec, backend: str) -> WhereRun:
-    """The same for one backend, each of which has its own stand-in for an absent device."""
-    where = where_run(spec)
-    if where == "interpreter" and backend in INTERPRETERS:
-        return INTERPRETERS[backend].where
-    return where
+def interpreter_of(spec: VerifySpec, name: str) -> Interpreter | None:
+    """What runs a backend's variants in place of the device; None if the device is here, or nothing does."""
+    return backend(name).interpreter if where_run(spec) == "interpreter" else None
+
+
+def where_tried(spec: VerifySpec, name: str) -> WhereRun:
+    """The same for one backend, each of which has its own interpreter for an absent device."""
+    interpreter = interpreter_of(spec, name)
+    return where_run(spec) if interpreter is None else interpreter.where
 
 
 def shapes_of(spec: VerifySpec, variant: Variant) -> tuple[Shape, ...]:
@@ -122,9 +125,9 @@ def subject_of(
     )
 
 
-def can_run(spec: VerifySpec, backend: str) -> bool:
+def can_run(spec: VerifySpec, name: str) -> bool:
     """Whether a backend's variants can be tried here at all."""
-    return where_run(spec) != "interpreter" or backend in INTERPRETERS
+    return where_run(spec) != "interpreter" or interpreter_of(spec, name) is not None
 
 
 def _allowed(spec: VerifySpec, variant: Variant, dimensions: Dimensions) -> bool:
@@ -179,7 +182,8 @@ def _limits(spec: VerifySpec, variant: Variant) -> dict[str, int]:
 def _build(spec: VerifySpec, name: str) -> Build:
     """What the verdict depends on besides its inputs; targets that are interpreted share it."""
     build = spec.builds[name]
-    if where_run(spec) != "interpreter" or name not in INTERPRETERS:
+    interpreter = interpreter_of(spec, name)
+    if interpreter is None:
         return build
-    kept = {tool: build.toolchain[tool] for tool in INTERPRETERS[name].toolchain if tool in build.toolchain}
+    kept = {tool: build.toolchain[tool] for tool in interpreter.toolchain if tool in build.toolchain}
     return Build(code=build.code, toolchain=kept)

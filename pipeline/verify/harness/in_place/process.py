@@ -20,7 +20,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from pipeline.backends.backend import LaunchCounting
 from pipeline.backends.registry import backend
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
@@ -49,11 +48,10 @@ def serve(channel: Channel) -> None:
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
     channel.send(ConfinedReply(isolation=confine(Path.cwd()), process=os.getpid()))
-    watch = Observer(_counter(load), threads=load.threads)
+    member = backend(load.job.variant.backend)
+    watch = Observer(member.count_launches(), threads=load.threads)
     try:
-        launch = backend(load.job.variant.backend).load(
-            load.job, load.compiled, Path(load.root), Path(load.folder)
-        )
+        launch = member.load(load.job, load.compiled, Path(load.root), Path(load.folder))
     except Exception as error:
         channel.send(refusal_of(error))
         return
@@ -72,12 +70,6 @@ def serve(channel: Channel) -> None:
             return
         noticed = watch.noticed(inspect=call.inspect, native=load.device == "cpu")
         channel.send(CallReply(outputs=seen, noticed=noticed))
-
-
-def _counter(load: LoadRequest) -> Callable[[], int] | None:
-    """The C ABI is called by this process itself, so there is nothing to count."""
-    member = backend(load.job.variant.backend)
-    return member.count_launches() if isinstance(member, LaunchCounting) else None
 
 
 _Launch = Callable[[dict[str, torch.Tensor]], None]
