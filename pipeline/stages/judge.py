@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.backends.backend import Interpreter
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.errors import KernelmillError
 from pipeline.records.outcome import Failure, Outcome
@@ -164,7 +165,7 @@ def _interpreters(text: str | None = None) -> dict[str, Interpreter]:
 
 
 def _on_device(spec: JudgeSpec) -> bool:
-    return spec.device_present and spec.target.kind != "cpu"
+    return spec.device_present and not executes_on_host(spec.target.kind)
 
 
 def _case_set(spec: JudgeSpec) -> "CaseSet | Failure":
@@ -250,7 +251,7 @@ class _Judge:
 
         text = Path(candidate.path).read_text(errors="replace")
         where: JudgedWhere = "interpreter" if _interpreters(text) else "host"
-        limits = {} if self._spec.target.kind == "cpu" else self._spec.target.limits
+        limits = {} if executes_on_host(self._spec.target.kind) else self._spec.target.limits
         return TrialSubject(
             source=str(Path(candidate.path).absolute()),
             text=text,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.backends.registry import backend
 from pipeline.records.configuration.pruning import PruningReasons
 from pipeline.records.layout import entry_path
@@ -186,7 +187,8 @@ def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:
         judge = _Judge(spec, server, options.root)
-        at_once = options.workers if where_run(spec) in ("cpu", "interpreter") else DEVICE_CANDIDATES
+        on_host = where_run(spec) == "interpreter" or executes_on_host(spec.target.kind)
+        at_once = options.workers if on_host else DEVICE_CANDIDATES
         workers = min(options.workers, at_once, len(plans))
         with _one_torch_thread():
             records = _all_verdicts(judge, plans, workers)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
@@ -81,7 +82,7 @@ class CallSequence:
     @property
     def _last_turn(self) -> CallKind:
         # Memory of a device cannot be protected.
-        return "fenced" if self._subject.device == "cpu" else "elsewhere"
+        return "fenced" if executes_on_host(self._subject.device) else "elsewhere"
 
     def _order(self, steps: list[PlacedCase]) -> Iterator[tuple[CallKind, PlacedCase]]:
         settings = self._subject.settings
@@ -92,7 +93,7 @@ class CallSequence:
                     yield "again", one
         for one in steps if settings.elsewhere == "every" else steps[:1]:
             yield "elsewhere", one.moved()
-        if self._subject.device == "cpu":
+        if executes_on_host(self._subject.device):
             # Last, because a candidate that touches what it may not does not survive it.
             for one in steps if settings.protect == "every" else steps[:1]:
                 yield "protected", one

@@ -5,9 +5,8 @@ The judge sends a `LoadRequest`, then one `CallRequest` at a time. The process a
 are in shared memory.
 """
 
-from typing import Literal
-
 from pipeline.backends.backend import CompileJob
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.record import Record
 from pipeline.records.results.compiled import Compiled
 from pipeline.verify.checks.call_observation import CallProcessState, OutputState
@@ -24,7 +23,8 @@ class LoadRequest(Record, frozen=True, kw_only=True):
     arena: str
     """Path of the shared memory."""
     size: int
-    device: Literal["cpu", "cuda"]
+    device: DeviceKind
+    """Where it runs: the host, if an interpreter or an emulator stands in for the target's device."""
     threads: int
     """The most that any call has."""
 

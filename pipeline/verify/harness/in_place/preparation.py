@@ -13,6 +13,7 @@ import msgspec
 
 from pipeline.backends.backend import CompileJob, Interpreter
 from pipeline.backends.cuda.launch_geometry import limits_read
+from pipeline.backends.devices.device_registry import HOST, executes_on_host
 from pipeline.backends.registry import backend
 from pipeline.records.errors import FormulaError
 from pipeline.records.formula import ELEMENT_BYTES, evaluate, evaluate_number
@@ -33,7 +34,7 @@ THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle 
 
 def where_run(spec: VerifySpec) -> WhereRun:
     """Where candidates run: on the target's kind of device, or in the interpreter where there is none."""
-    if spec.target.kind == "cpu" or spec.device_present:
+    if executes_on_host(spec.target.kind) or spec.device_present:
         return spec.target.kind
     return "interpreter"
 
@@ -117,7 +118,7 @@ def subject_of(
         compiled=compiled,
         root=str(root),
         folder=str(folder),
-        device="cpu" if where_run(spec) in ("cpu", "interpreter") else "cuda",
+        device=HOST if interpreted else spec.target.kind,
         threads=1 if interpreted else THREADS,
         repeat="first" if interpreted else "every",
         deterministic=spec.deterministic,

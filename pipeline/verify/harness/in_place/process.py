@@ -20,7 +20,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.checks.call_observation import OutputState
@@ -44,19 +46,20 @@ def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
     faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
     load: LoadRequest = channel.receive(LoadRequest)
+    own = device(load.device)
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
     channel.send(ConfinedReply(isolation=confine(Path.cwd()), process=os.getpid()))
     member = backend(load.job.variant.backend)
-    watch = Observer(member.count_launches(), threads=load.threads)
+    watch = Observer(own.count_launches() or member.count_launches(), threads=load.threads)
     try:
         launch = member.load(load.job, load.compiled, Path(load.root), Path(load.folder))
     except Exception as error:
         channel.send(refusal_of(error))
         return
     channel.send(ReadyReply())
-    run = launch_on_host if load.device == "cpu" else functools.partial(launch_on_device, load.device)
+    run = launch_on_host if own.is_host else functools.partial(launch_on_device, load.device)
     while True:
         try:
             call: CallRequest = channel.receive(CallRequest)
@@ -68,7 +71,7 @@ def serve(channel: Channel) -> None:
         except Exception as error:
             channel.send(refusal_of(error))
             return
-        noticed = watch.noticed(inspect=call.inspect, native=load.device == "cpu")
+        noticed = watch.noticed(inspect=call.inspect, native=own.is_host)
         channel.send(CallReply(outputs=seen, noticed=noticed))
 
 
@@ -93,12 +96,12 @@ def launch_on_host(
 
 
 def launch_on_device(
-    device: str, launch: _Launch, memory: mmap.mmap, call: CallRequest, watch: Observer
+    kind: DeviceKind, launch: _Launch, memory: mmap.mmap, call: CallRequest, watch: Observer
 ) -> tuple[OutputState, ...]:
     """The same layout in one allocation of the device: guards and poison go there and back with the rest."""
-    layout = call.layout
+    layout, own = call.layout, device(kind)
     host = torch.frombuffer(memory, dtype=torch.uint8, count=layout.size)
-    there = torch.empty(layout.size, dtype=torch.uint8, device=device)
+    there = torch.empty(layout.size, dtype=torch.uint8, device=own.torch_device)
     there.copy_(host)
     tensors: dict[str, torch.Tensor] = {}
     for slot in layout.slots:
@@ -107,7 +110,7 @@ def launch_on_device(
             slot.shape, slot.strides, slot.offset // slot.itemsize
         )
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-    kept = _disturb(device) if call.disturb else None
+    kept = _disturb(own.torch_device) if call.disturb else None
     with watch.call(), Poisoned(_outputs(tensors, layout)):
         launch(tensors)
     host.copy_(there)  # waits for the stream that the launch was made on, not for others
@@ -115,8 +118,7 @@ def launch_on_device(
     del kept
     if not call.settle:
         return seen
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+    own.synchronize()
     time.sleep(call.settle)
     changed = there.cpu() != host
     late = {slot.name for slot in layout.slots if bool(changed[slot.start : slot.end].any())}

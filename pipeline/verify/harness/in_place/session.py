@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.backends.backend import CompileJob
+from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
@@ -44,7 +46,7 @@ class TrialSubject(Record, frozen=True, kw_only=True):
     """The repository."""
     folder: str
     """The store entry that compile left."""
-    device: Literal["cpu", "cuda"]
+    device: DeviceKind
     threads: int
     """Of every third case; the others run on one, because threads that wait for each other on busy cores are
     what costs most."""
@@ -72,7 +74,7 @@ class Session:
         limits = Limits(
             seconds=BACKSTOP * settings.time_limit,
             # A CUDA context reserves more address space than any limit on it would let pass.
-            memory=settings.memory_limit + arena.size if subject.device == "cpu" else None,
+            memory=settings.memory_limit + arena.size if executes_on_host(subject.device) else None,
             output=settings.output_limit,
         )
         self._child = server.start(TARGET, limits=limits, log=log, scratch=scratch, shared=[arena.descriptor])
