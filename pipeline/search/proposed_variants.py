@@ -35,7 +35,7 @@ from pipeline.store.entries import find_entry, new_entry, put_record
 from pipeline.store.stored_sources import FILES, STAGE
 
 
-class Made(Record, frozen=True, kw_only=True):
+class ProposedVariants(Record, frozen=True, kw_only=True):
     """The variants of a round's proposals, and the proposals that are no variants."""
 
     variants: tuple[Variant, ...]
@@ -47,7 +47,7 @@ class Made(Record, frozen=True, kw_only=True):
 
 def variants_of(
     spec: GenerateSpec, proposals: Sequence[Point | Proposal | Unfit], *, repository: Path, store: Path
-) -> Made:
+) -> ProposedVariants:
     """Variants in the order of the proposals; written sources are in the store afterwards.
 
     Raises
@@ -79,7 +79,7 @@ def variants_of(
             variants.setdefault(variant.id, variant)
             if found is not None and variant.written:
                 records.setdefault(found.entry, found)
-    return Made(
+    return ProposedVariants(
         variants=tuple(variants.values()),
         records=tuple(records.values()),
         unfit=tuple(unfit),

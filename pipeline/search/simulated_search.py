@@ -1,7 +1,7 @@
-"""A search on recorded results, in process. In: a recorded space, a search. Out: its trials, its curve.
+"""Simulate a search on recorded results, in one process: its trials, and the best time by number of variants.
 
-Nothing is compiled or measured: what a stage would say of a point is looked up. A point of the space without
-a record fails as `not_recorded`, and costs nothing; it counts as a variant.
+Nothing is compiled or measured: results are looked up. A point without a recorded result fails as
+`not_recorded`, costs nothing and counts as a variant.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ NO_RECORD = "the recorded space has no result for this point"
 
 
 class Simulated(Record, frozen=True, kw_only=True):
-    """One search, as it would have gone."""
+    """The outcome of a simulated search."""
 
     trials: tuple[Trial, ...]
     """In the order in which they were proposed."""
@@ -37,7 +37,7 @@ class Simulated(Record, frozen=True, kw_only=True):
 
 
 class Recording:
-    """A recorded space made ready for many simulations."""
+    """A recorded space, prepared for many simulations."""
 
     def __init__(self, recorded: RecordedSpace) -> None:
         subspace = recorded_space(recorded)
@@ -54,7 +54,7 @@ class Recording:
         return min(times, default=None)
 
     def trial(self, point: Point, round_number: int, share: float = 1.0) -> Trial:
-        """What was recorded of a point; with a share below 1, of the first so many of its samples."""
+        """The recorded result of a point; with a share below 1, of that share of its samples."""
         found = self._results.get(identity(point))
         outcome = Outcome.NOT_RECORDED if found is None else found.outcome
         reason = NO_RECORD if found is None else found.reason
@@ -77,7 +77,7 @@ class Recording:
 
 
 def simulate(recording: Recording, search: Search) -> Simulated:
-    """All rounds of a search, as generate would go through them.
+    """Run all rounds of a search, as generate would.
 
     Raises
     ------

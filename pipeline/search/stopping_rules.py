@@ -1,4 +1,4 @@
-"""When a search ends. In: its settings and its history. Out: the reason to propose nothing more, or None."""
+"""When a search ends: budgets of variants, seconds and joules, and convergence."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from pipeline.search.trial_losses import best_so_far
 
 
 def stop(search: Search, history: Sequence[Trial], round_number: int) -> Stop | None:
-    """What the budget or the convergence says before a round.
+    """The reason to propose nothing in a round; None to continue.
 
-    Seconds and joules are looked at between rounds: the round that exceeds a budget comes to its end.
+    Seconds and joules are checked between rounds: a round that exceeds a budget is completed.
     """
     if not history:
         return None
@@ -18,7 +18,7 @@ def stop(search: Search, history: Sequence[Trial], round_number: int) -> Stop | 
 
 
 def left(search: Search, history: Sequence[Trial]) -> int | None:
-    """How many variants the next round may propose; None: as many as there are."""
+    """Maximum number of variants in the next round; None: the whole space."""
     if search.variants is None:
         return search.variants_per_round
     remaining = max(search.variants - len(history), 0)
@@ -53,7 +53,7 @@ def _spent_joules(budget: float, history: Sequence[Trial]) -> Stop | None:
 
 
 def _converged(search: Search, history: Sequence[Trial], round_number: int) -> Stop | None:
-    """Rounds that proposed something count; a search that found nothing yet has not come to rest."""
+    """Checked once there are enough rounds; a search without a measurement has not converged."""
     rule: Convergence | None = search.convergence
     if rule is None or round_number <= rule.rounds:
         return None

@@ -85,7 +85,7 @@ class Propose(Protocol):
         ...
 
 
-class Workshop(Record, frozen=True, kw_only=True):
+class WriterContext(Record, frozen=True, kw_only=True):
     """What a strategy that writes sources has access to: declared sources, and those of earlier rounds."""
 
     spec: GenerateSpec
@@ -127,7 +127,7 @@ class Write(Protocol):
     """Proposes the sources of one round; deterministic in its arguments and in the files that it names."""
 
     def __call__(
-        self, space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+        self, space: Space, history: Sequence[Trial], budget: Budget, writer: WriterContext
     ) -> list[Proposal | Unfit]:
         """Points with sources; what was proposed before need not be proposed again."""
         ...

@@ -1,4 +1,4 @@
-"""What limits the variants of a search. In: trials and the outputs they are of. Out: diagnosed trials."""
+"""Add the diagnosis to the trials of a search: what limits each variant."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from pipeline.search.trial_history import ROUND_FILES
 
 
 def diagnosed(trials: Sequence[Trial], files: Sequence[Path], spec: GenerateSpec) -> tuple[Trial, ...]:
-    """The same trials, each with what the report would say of it.
+    """The trials with the findings that the report would show.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def _results(row: TaskRow, files: Sequence[Path]) -> Iterator[Result]:
 
 
 def _row(spec: GenerateSpec, brief: Brief) -> TaskRow:
-    """As much of the task as a diagnosis reads."""
+    """The part of the task that a diagnosis reads."""
     names = constants_of(spec.problem, {})
     assert brief.cost.flops is not None and brief.cost.bytes is not None  # a kernel with sources has both
     traffic = evaluate_number(brief.cost.bytes, names)

@@ -1,4 +1,4 @@
-"""The history of a search. In: what compile, verify and profile wrote of earlier rounds. Out: trials."""
+"""The history of a search: trials, from the outputs of compile, verify and profile in earlier rounds."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from pipeline.records.search.search_trial import StageOfTrial, Trial
 StageRecord = TypeVar("StageRecord", CompileRecord, VerifyRecord, ProfileRecord)
 
 ROUND_FILES = 3
-"""Of each round: outputs of compile, verify and profile, in this order."""
+"""Files per round: the outputs of compile, verify and profile, in this order."""
 
 
 def read_history(paths: list[Path]) -> list[Trial]:

@@ -1,4 +1,4 @@
-"""What a history says to a search: trials in, the value that each of them has for it out; less is better."""
+"""The history as a search sees it: a loss for each trial, smaller is better."""
 
 import math
 from collections.abc import Sequence
@@ -7,28 +7,28 @@ from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 
 
-class Lesson(Record, frozen=True, kw_only=True):
-    """One trial as a search sees it."""
+class TrialLoss(Record, frozen=True, kw_only=True):
+    """A trial with its loss."""
 
     trial: Trial
     loss: float | None
-    """Natural logarithm of the seconds per call; None where nothing was measured."""
+    """Natural logarithm of the seconds per call; None without a measurement."""
 
 
 def seconds_of(trial: Trial) -> float | None:
-    """What was measured, fully or briefly: for the search alone."""
+    """Seconds of a full or brief measurement; a brief one is for the search only."""
     interval = trial.seconds or trial.screened
     return None if interval is None else interval.value
 
 
-def lessons(history: Sequence[Trial]) -> list[Lesson]:
-    """Each variant once, with its latest word: one that was measured again is known better."""
+def latest_losses(history: Sequence[Trial]) -> list[TrialLoss]:
+    """Each variant once, with its latest measurement."""
     latest = {trial.variant.id: trial for trial in history}
-    return [Lesson(trial=trial, loss=_loss(trial)) for trial in latest.values()]
+    return [TrialLoss(trial=trial, loss=_loss(trial)) for trial in latest.values()]
 
 
 def best(history: Sequence[Trial]) -> Trial | None:
-    """The fastest variant among those with a full measurement; None where there is none."""
+    """The fastest variant with a full measurement; None if there is none."""
     measured = [trial for trial in history if trial.seconds is not None]
     return min(measured, key=_full_seconds, default=None)
 
@@ -43,10 +43,10 @@ def best_so_far(history: Sequence[Trial], rounds: int) -> list[float | None]:
 
 
 def penalty(losses: Sequence[float | None]) -> float | None:
-    """What a failure counts as, for models that need a number: worse than all that was measured.
+    """The loss of a failure for models that need a number: worse than everything measured.
 
-    Half the spread beyond the worst, so that a model is led away and not torn; None where nothing was
-    measured. It lives in a model only, and is no variant's time.
+    Half the range above the worst, which does not distort the model; None if nothing was measured. It is used
+    in models only, and never reported as a time.
     """
     known = [loss for loss in losses if loss is not None]
     if not known:
@@ -65,7 +65,7 @@ def _full_seconds(trial: Trial) -> float:
 
 
 def single_objective(trials: Sequence[Trial]) -> list[tuple[float, ...] | None]:
-    """The loss of each trial, of a failure the penalty; None where nothing was measured at all."""
+    """The loss of each trial, or the penalty for a failure; None if nothing was measured."""
     losses = [_loss(trial) for trial in trials]
     worst = penalty(losses)
     return [None if worst is None else (worst if loss is None else loss,) for loss in losses]

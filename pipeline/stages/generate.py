@@ -25,7 +25,7 @@ from pipeline.sandbox import stage_command
 from pipeline.search.proposed_variants import variants_of
 from pipeline.search.spaces.search_space import Point, Space, space_of
 from pipeline.search.stopping_rules import left, stop
-from pipeline.search.strategy import Budget, Workshop
+from pipeline.search.strategy import Budget, WriterContext
 from pipeline.search.strategy_registry import proposer, strategy
 from pipeline.search.trial_history import ROUND_FILES, read_history
 from pipeline.search.variant_pruning import scale_of
@@ -85,14 +85,14 @@ def generate(
     )
     ended = stop(spec.search, history, round_number)
     earlier = _earlier(store, key, round_number)
-    workshop = Workshop(
+    writer = WriterContext(
         spec=spec,
         repository=str(Path.cwd()),
         store=str(store),
         attempts=tuple(each.attempts if each else () for each in earlier),
         records=tuple(record for each in earlier if each for record in each.records),
     )
-    proposals = [] if ended else _propose(space, history, budget, workshop)
+    proposals = [] if ended else _propose(space, history, budget, writer)
     if not proposals and ended is None:
         ended = Stop(kind="exhausted", reason=f"{spec.search.strategy} has nothing more to propose")
     say = strategy(spec.search.strategy).remarks
@@ -112,13 +112,11 @@ def generate(
 
 
 def _propose(
-    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+    space: Space, history: Sequence[Trial], budget: Budget, writer: WriterContext
 ) -> Sequence[Point | Proposal | Unfit]:
-    name = workshop.spec.search.strategy
+    name = writer.spec.search.strategy
     write = strategy(name).write
-    return (
-        proposer(name)(space, history, budget) if write is None else write(space, history, budget, workshop)
-    )
+    return proposer(name)(space, history, budget) if write is None else write(space, history, budget, writer)
 
 
 def _earlier(store: Path, key: str, round_number: int) -> tuple[Generated | None, ...]:

@@ -21,7 +21,7 @@ from pipeline.records.results.profiled import ProfileOutput
 from pipeline.records.results.variant import Generated
 from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 from pipeline.records.search.written_source import Author, Proposal, SourceRecord
-from pipeline.search.strategy import Strategy, Workshop
+from pipeline.search.strategy import Strategy, WriterContext
 from pipeline.search.trial_history import read_history
 from pipeline.stages.generate import generate, main
 
@@ -182,10 +182,10 @@ def test_writers_know_who_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = output_path(tmp_path, "generate", "k", 1)
     path.parent.mkdir(parents=True)
     path.write_bytes(to_json(earlier))
-    seen: list[Workshop] = []
+    seen: list[WriterContext] = []
 
     def writes(*arguments: object) -> list[Proposal]:
-        seen.extend(each for each in arguments if isinstance(each, Workshop))
+        seen.extend(each for each in arguments if isinstance(each, WriterContext))
         return []
 
     written = Strategy(description="", write=writes)

@@ -1,7 +1,7 @@
-"""One round: a RoundContext in, drafts out. The judge looks at each chosen variant once, the coder writes.
+"""One round of attempts: a judge reviews each chosen variant once, a coder writes a source.
 
-Whatever an endpoint answers, the round goes on with what it has, and each attempt says how it ended. Only an
-endpoint that is not there, or does not let us in, ends the round: what it answered until then is kept.
+A round continues whatever the endpoint answers, and each attempt records how it ended. Only an endpoint that
+cannot be reached, or denies access, ends the round; the answers until then are kept.
 """
 
 import concurrent.futures
@@ -30,14 +30,14 @@ from pipeline.search.agents.chat_client import NoAnswer
 from pipeline.search.agents.prompts import Prompt, cut, render
 from pipeline.search.agents.round_context import RoundContext, choose
 
-MENDABLE = frozenset(
+REPAIRABLE = frozenset(
     {
         *(AnswerOutcome.NO_CODE, AnswerOutcome.SEVERAL_BLOCKS, AnswerOutcome.WRONG_LANGUAGE),
         *(AnswerOutcome.TRUNCATED, AnswerOutcome.EMPTY, AnswerOutcome.TOO_LONG),
         *(AnswerOutcome.FORBIDDEN_INCLUDE, AnswerOutcome.REPEATED),
     }
 )
-"""What telling the model may mend; a refusal is respected."""
+"""Outcomes that the model may repair if it gets the reason; a refusal is accepted."""
 _QUOTED_AT_MOST = 8_000  # characters of an unusable answer that are sent back
 
 Item = TypeVar("Item")
@@ -50,37 +50,37 @@ class Draft(Record, frozen=True, kw_only=True):
     attempt: Attempt
     parent: Trial
     text: str | None
-    """The source that was written; None where there is none."""
+    """The source; None if there is none."""
 
 
 class _Advice(Record, frozen=True, kw_only=True):
-    """What the judge said of a variant."""
+    """The judge's answer about a variant."""
 
     asked: ModelCall
     change: str | None
 
 
 class _Plan(Record, frozen=True, kw_only=True):
-    """One attempt before it begins."""
+    """One attempt before its first request."""
 
     number: int
     parent: Trial
     change: str | None
     judged: ModelCall | None
-    """By the first attempt that its advice was asked for."""
+    """The judge's call, in the first attempt that uses its advice."""
 
 
-def write_round(scene: RoundContext, answers: Answers) -> list[Draft]:
-    """The attempts of a round, in their order; deterministic but for what the endpoint answers.
+def write_round(context: RoundContext, answers: Answers) -> list[Draft]:
+    """The attempts of a round in order; deterministic except for the endpoint's answers.
 
     Raises
     ------
     AgentError
-        The endpoint is not there or does not let us in; the text says how many answers are kept.
+        The endpoint cannot be reached or denies access; the text says how many answers are kept.
     """
-    writable = [trial for trial in scene.trials if _has_source(scene, trial)]
-    chosen = choose(scene.agent, writable, scene.parents, scene.wanted)
-    writer = _Writer(scene, answers)
+    writable = [trial for trial in context.trials if _has_source(context, trial)]
+    chosen = choose(context.agent, writable, context.parents, context.wanted)
+    writer = _Writer(context, answers)
     try:
         advice = writer.advise({trial.variant.id: trial for trial in chosen})
         return writer.write(chosen, advice)
@@ -91,26 +91,26 @@ def write_round(scene: RoundContext, answers: Answers) -> list[Draft]:
 
 
 class _Writer:
-    """Asks for a round; `known` are the sources that were tried."""
+    """Sends the requests of a round."""
 
-    def __init__(self, scene: RoundContext, answers: Answers) -> None:
-        self._scene = scene
+    def __init__(self, context: RoundContext, answers: Answers) -> None:
+        self._context = context
         self._answers = answers
-        self._tokens = scene.tokens_used
-        self._known = {digest_bytes(scene.text(trial.variant).encode()) for trial in scene.trials}
+        self._tokens = context.tokens_used
+        self._known = {digest_bytes(context.text(trial.variant).encode()) for trial in context.trials}
 
     def advise(self, trials: dict[str, Trial]) -> dict[str, _Advice]:
-        """By variant; without those for which no tokens are left."""
+        """Advice by variant, as long as the token budget lasts."""
         found: dict[str, _Advice] = {}
-        for batch in _batches(list(trials.items()), self._scene.agent.requests_at_once):
+        for batch in _batches(list(trials.items()), self._context.agent.requests_at_once):
             if not self._spent():
-                for (variant, _), advice in zip(batch, _side_by_side(self._advise, batch), strict=True):
+                for (variant, _), advice in zip(batch, _concurrently(self._advise, batch), strict=True):
                     found[variant] = advice
                     self._tokens += advice.asked.tokens
         return found
 
     def write(self, chosen: Sequence[Trial], advice: dict[str, _Advice]) -> list[Draft]:
-        """Attempts, as many at once as the endpoint allows."""
+        """The attempts, `requests_at_once` of them concurrently."""
         drafts: list[Draft] = []
         judged: set[str] = set()
         plans = []
@@ -122,45 +122,45 @@ class _Writer:
             plans.append(
                 _Plan(number=number, parent=trial, change=said.change if said else None, judged=asked)
             )
-        for batch in _batches(plans, self._scene.agent.requests_at_once):
+        for batch in _batches(plans, self._context.agent.requests_at_once):
             if self._spent():
                 drafts += [self._unasked(plan) for plan in batch]
                 continue
-            for draft in _side_by_side(self._write, batch):
+            for draft in _concurrently(self._write, batch):
                 kept = self._once(draft)
                 drafts.append(kept)
                 self._tokens += sum(each.tokens for each in kept.attempt.asked if each.role == "coder")
         return drafts
 
     def _spent(self) -> bool:
-        limit = self._scene.agent.tokens_in_all
+        limit = self._context.agent.tokens_in_all
         return limit is not None and self._tokens >= limit
 
     def _advise(self, item: tuple[str, Trial]) -> _Advice:
-        prompt = render("judge", self._scene.values(item[1]))
+        prompt = render("judge", self._context.values(item[1]))
         request = self._request(prompt, prompt.messages, 0)
         answer = self._answers.of(request)
         found = read_change(answer) if isinstance(answer, ModelAnswer) else answer
-        asked = _asked(self._scene.agent, "judge", request, answer, found)
+        asked = _asked(self._context.agent, "judge", request, answer, found)
         return _Advice(asked=asked, change=found if isinstance(found, str) else None)
 
     def _write(self, plan: _Plan) -> Draft:
-        scene = self._scene
-        contract = scene.contract(plan.parent)
-        prompt = render("coder", {**scene.values(plan.parent), "change": plan.change})
+        context = self._context
+        contract = context.contract(plan.parent)
+        prompt = render("coder", {**context.values(plan.parent), "change": plan.change})
         messages = prompt.messages
         asked = [plan.judged] if plan.judged is not None else []
-        for _ in range(scene.agent.repairs + 1):
+        for _ in range(context.agent.repairs + 1):
             request = self._request(prompt, messages, plan.number)
             answer = self._answers.of(request)
             found = self._read(answer, plan, contract.includes)
-            asked.append(_asked(scene.agent, "coder", request, answer, found))
-            if isinstance(found, str) or isinstance(answer, NoAnswer) or found.outcome not in MENDABLE:
+            asked.append(_asked(context.agent, "coder", request, answer, found))
+            if isinstance(found, str) or isinstance(answer, NoAnswer) or found.outcome not in REPAIRABLE:
                 break
-            mend = render("repair", {"reason": found.reason, "fence": contract.fence})
+            repair = render("repair", {"reason": found.reason, "fence": contract.fence})
             messages += (
                 Message(role="assistant", content=cut(answer.text, _QUOTED_AT_MOST) or "(nothing)"),
-                Message(role="user", content=mend.user),
+                Message(role="user", content=repair.user),
             )
         return _draft(plan, found, tuple(asked))
 
@@ -175,7 +175,7 @@ class _Writer:
         return found
 
     def _once(self, draft: Draft) -> Draft:
-        """Attempts side by side may write the same source: the first one counts."""
+        """Concurrent attempts may write the same source: the first one counts."""
         source = draft.attempt.source
         if source is None or source not in self._known:
             self._known |= {source} if source is not None else set()
@@ -189,27 +189,27 @@ class _Writer:
         return msgspec.structs.replace(draft, attempt=attempt, text=None)
 
     def _unasked(self, plan: _Plan) -> Draft:
-        limit = self._scene.agent.tokens_in_all
+        limit = self._context.agent.tokens_in_all
         spent = Unusable(
             outcome=AnswerOutcome.BUDGET_SPENT, reason=f"{self._tokens} of {limit} tokens are used"
         )
         return _draft(plan, spent, (plan.judged,) if plan.judged is not None else ())
 
     def _request(self, prompt: Prompt, messages: tuple[Message, ...], number: int) -> ModelRequest:
-        agent = self._scene.agent
+        agent = self._context.agent
         return ModelRequest(
             base_url=agent.base_url,
             model=agent.model,
             temperature=agent.temperature,
             tokens_at_most=agent.tokens_at_most,
-            seed=self._scene.seed + 1000 * self._scene.round + number,
+            seed=self._context.seed + 1000 * self._context.round + number,
             messages=messages,
             template=prompt.template,
         )
 
 
-def _has_source(scene: RoundContext, trial: Trial) -> bool:
-    implementation = scene.spec.implementations.get(trial.variant.implementation)
+def _has_source(context: RoundContext, trial: Trial) -> bool:
+    implementation = context.spec.implementations.get(trial.variant.implementation)
     return implementation is not None and implementation.call is None
 
 
@@ -233,7 +233,7 @@ def _asked(
     answer: ModelAnswer | NoAnswer,
     found: str | Unusable | NoAnswer,
 ) -> ModelCall:
-    """What is recorded of a question."""
+    """The record of a request."""
     known = answer if isinstance(answer, ModelAnswer) else None
     return ModelCall(
         role=role,
@@ -265,8 +265,8 @@ def _batches(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _side_by_side(work: Callable[[Item], Result], batch: Sequence[Item]) -> list[Result]:
-    """All of them, each in a thread of its own; the first error ends those that have not begun."""
+def _concurrently(work: Callable[[Item], Result], batch: Sequence[Item]) -> list[Result]:
+    """One thread per item; the first error cancels those that have not started."""
     if len(batch) == 1:
         return [work(batch[0])]
     with concurrent.futures.ThreadPoolExecutor(len(batch)) as pool:

@@ -81,7 +81,7 @@ class Agent(Record, frozen=True, kw_only=True):
     """Price for the cost columns; null: no cost is reported."""
 
     def __post_init__(self) -> None:
-        """What is recorded holds no secret, and every limit is one."""
+        """Raise ValueError for a secret in the settings, or an invalid limit."""
         if not self.model.strip():
             raise ValueError("model: expected a model as the endpoint calls it, got none")
         url = urlsplit(self.base_url)
@@ -106,7 +106,7 @@ class Agent(Record, frozen=True, kw_only=True):
 
 
 def _has_port(url: SplitResult) -> bool:
-    """Whether its port is one, or the usual."""
+    """Whether the port is valid or absent."""
     try:
         return url.port is None or url.port > 0
     except ValueError:
@@ -114,5 +114,5 @@ def _has_port(url: SplitResult) -> bool:
 
 
 def _without_secrets(url: str) -> str:
-    """As much of it as says what is wrong."""
+    """The URL without user, password and query."""
     return url.rpartition("@")[2].partition("?")[0]

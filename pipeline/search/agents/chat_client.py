@@ -66,7 +66,7 @@ class Key:
 
 
 class NoAnswer(Record, frozen=True, kw_only=True):
-    """Asking ended without an answer."""
+    """All tries ended without an answer."""
 
     outcome: AnswerOutcome
     reason: str
@@ -74,7 +74,7 @@ class NoAnswer(Record, frozen=True, kw_only=True):
 
 
 class _Trouble(Exception):
-    """One try failed; `wait` is what the endpoint wants us to wait, in seconds."""
+    """One try failed; `wait` is the delay in seconds that the endpoint asked for."""
 
     def __init__(
         self, outcome: AnswerOutcome | None, reason: str, *, final: bool = False, wait: float | None = None
@@ -88,10 +88,10 @@ class _Trouble(Exception):
 
 
 class Client:
-    """Asks one endpoint; may be used from several threads."""
+    """Client of one endpoint; thread-safe."""
 
     def __init__(self, agent: Agent, key: Key, wait: Callable[[float], None] = time.sleep) -> None:
-        """Open it; nothing is sent yet.
+        """Open the client; nothing is sent yet.
 
         Raises
         ------
@@ -108,12 +108,12 @@ class Client:
         self._client.close()
 
     def ask(self, request: ModelRequest) -> ModelAnswer | NoAnswer:
-        """Ask, and again where it may help.
+        """Send a request, with retries.
 
         Raises
         ------
         AgentError
-            The endpoint is not there or does not let us in.
+            The endpoint cannot be reached or denies access.
         """
         agent = self._agent
         for number in range(1, agent.tries + 1):
@@ -130,14 +130,14 @@ class Client:
             self._wait(pause)
         reason = last.reason
         if last.wait is not None and last.wait > agent.wait_at_most:
-            reason += f"; it wants {last.wait:g} s of patience, wait_at_most is {agent.wait_at_most:g} s"
+            reason += f"; it asks for a delay of {last.wait:g} s, wait_at_most is {agent.wait_at_most:g} s"
         reason += f" (after {number} {'try' if number == 1 else 'tries'})"
         if last.outcome is None:
             raise AgentError(f"{agent.base_url}: {reason}")
         return NoAnswer(outcome=last.outcome, reason=reason, tries=number)
 
     def _try(self, request: ModelRequest) -> Completion:
-        with self._told():
+        with self._translated_errors():
             content = self._send(request)
         found = read_completion(content)
         if isinstance(found, str):
@@ -153,7 +153,7 @@ class Client:
         )
 
     def _send(self, request: ModelRequest) -> bytes:
-        """The response's bytes; read piece by piece, because one that drips would never time out."""
+        """The response; read in parts, because a slow stream would never time out."""
         deadline = time.monotonic() + self._agent.seconds_at_most
         parameters = _parameters(request, self._agent)
         with self._client.chat.completions.with_streaming_response.create(**parameters) as response:
@@ -169,8 +169,8 @@ class Client:
         return b"".join(parts)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Errors of the package become ours; their own texts and causes may hold the request's headers."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Translate errors of the package; their texts and causes may contain the request's headers."""
         import openai
 
         trouble: _Trouble
@@ -195,7 +195,7 @@ class Client:
                 if late
                 else _Trouble(AnswerOutcome.MALFORMED, f"the answer broke off: {self._said(error)}")
             )
-        # Outside of the handlers, so that no traceback leads to what the package knew.
+        # Raised outside of the handlers, so that no traceback refers to the package's own error.
         raise trouble
 
     def _status(self, error: "openai.APIStatusError") -> _Trouble:
@@ -221,7 +221,7 @@ class Client:
 
 
 def check_package() -> None:
-    """Whether the endpoint could be asked; the package is not imported.
+    """Check that the package is installed, without importing it.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def _open(agent: Agent, key: Key) -> "openai.OpenAI":
         if error.name != "openai":
             raise
         raise AgentError(MISSING) from None
-    # A proxy is for what is outside of this machine; a redirect could take the key elsewhere.
+    # No proxy for this machine; no redirects, which could send the key elsewhere.
     local = urlsplit(agent.base_url).hostname in _LOOPBACK
     http = openai.DefaultHttpxClient(
         timeout=agent.seconds_at_most, trust_env=not local, follow_redirects=False
@@ -254,7 +254,7 @@ def _open(agent: Agent, key: Key) -> "openai.OpenAI":
 
 
 def _parameters(request: ModelRequest, agent: Agent) -> dict[str, Any]:
-    """What the protocol calls them."""
+    """Parameters of the protocol."""
     parameters: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": each.role, "content": each.content} for each in request.messages],
@@ -282,7 +282,7 @@ def _answer(request: ModelRequest, found: Completion, seconds: float, tries: int
 
 
 def _http_errors(error: Exception) -> list[str]:
-    """What the library beneath the package `openai` calls an error; empty where it is not one of its own.
+    """Class names of an error of the HTTP library that `openai` uses; empty for any other error.
 
     The package has changed that library, so it is not imported here.
     """
@@ -294,7 +294,7 @@ def _no_answer_in(agent: Agent) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint wants us to wait (RFC 9110, section 10.2.3), where it says so."""
+    """Delay in seconds that the endpoint asks for (RFC 9110, section 10.2.3), if any."""
     value = headers.get("retry-after", "").strip()
     with contextlib.suppress(ValueError):
         return max(0.0, float(value))
@@ -305,7 +305,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def read_completion(content: bytes) -> Completion | str:
-    """The answer, or why it is none: one line."""
+    """The answer, or one line that says why there is none."""
     try:
         plain = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -62,7 +62,7 @@ def render(name: str, values: Mapping[str, object]) -> Prompt:
 
 
 def data(text: str, language: str) -> str:
-    """Material in a prompt: it cannot end its own section, and holds nothing that does not show."""
+    """Foreign text in a prompt: it cannot end its own section, and has no invisible characters."""
     shown = plain(text)
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * max(3, longest + 1)

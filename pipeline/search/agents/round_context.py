@@ -32,10 +32,10 @@ class RoundContext:
     agent: Agent
     trials: Sequence[Trial]
     rounds: Sequence[Sequence[Attempt]]
-    """Attempts of the earlier rounds, from the first one on."""
+    """Attempts of the earlier rounds, from round 0 on."""
     round: int
     wanted: int
-    """Attempts of this round at most."""
+    """Maximum number of attempts in this round."""
     seed: int
     repository: Path
     text: Callable[[Variant], str]
@@ -43,7 +43,7 @@ class RoundContext:
 
     @property
     def parents(self) -> dict[str, str | None]:
-        """Id of a variant -> that of the one it came of."""
+        """Id of a variant -> id of the variant that it was made from."""
         return {
             attempt.variant: attempt.parent
             for attempts in self.rounds
@@ -53,17 +53,17 @@ class RoundContext:
 
     @property
     def tokens_used(self) -> int:
-        """In the earlier rounds, as far as they are known."""
+        """Tokens of the earlier rounds, if the endpoint reported them."""
         return sum(asked.tokens for attempts in self.rounds for each in attempts for asked in each.asked)
 
     def contract(self, trial: Trial) -> Contract:
-        """What a source in this trial's place keeps to."""
+        """The contract of a source that replaces this trial's."""
         implementation = self.spec.implementations[trial.variant.implementation]
         declared = read_text(self.repository / implementation.source)
         return contract_of(implementation, self.spec.problem, trial.variant.tunables, declared)
 
     def values(self, trial: Trial) -> dict[str, object]:
-        """What the templates show of a trial and of the task."""
+        """Values of the templates: the task, and one of its trials."""
         contract = self.contract(trial)
         own = self.spec.implementations[trial.variant.implementation].source
         first = best_of([each for each in self.trials if each.round == 0])
@@ -116,7 +116,7 @@ def read_text(path: Path) -> str:
     Raises
     ------
     StoreError
-        It is gone, though the plan saw it.
+        The file is gone since the plan was made.
     """
     try:
         return path.read_bytes().decode()
@@ -126,7 +126,7 @@ def read_text(path: Path) -> str:
 
 NEVER = frozenset({Outcome.TAMPERED, Outcome.OVER_ROOFLINE})
 """What cheats is not extended: its time says nothing, and its way is not to be followed."""
-MENDED_AT_MOST = 2
+REPAIRS_AT_MOST = 2
 """How often a failed variant is extended: after that, others are worth more."""
 
 _FAILED = {"generate": 0.0, "compile": 0.2, "verify": 0.3, "profile": 0.4}
@@ -140,7 +140,7 @@ def choose(
 ) -> list[Trial]:
     """`wanted` parents, some of them several times; none where nothing can be extended.
 
-    `parents` maps the id of a variant to that of the one it came of.
+    `parents` maps the id of a variant to that of the variant that it was made from.
     """
     open_ones = _extendable(trials, parents)
     if not open_ones or wanted < 1:
@@ -163,7 +163,7 @@ def _extendable(trials: Sequence[Trial], parents: Mapping[str, str | None]) -> l
     seen: dict[str, Trial] = {}
     for trial in trials:
         failed = trial.outcome not in (Outcome.PASSED, Outcome.DEVICE_UNAVAILABLE)
-        spent = failed and children[trial.variant.id] >= MENDED_AT_MOST
+        spent = failed and children[trial.variant.id] >= REPAIRS_AT_MOST
         if trial.outcome not in NEVER and not spent:
             seen.setdefault(trial.variant.id, trial)
     return list(seen.values())

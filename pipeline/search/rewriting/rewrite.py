@@ -1,4 +1,4 @@
-"""One change of a source, and the interface of what finds such changes."""
+"""The interface of a rewrite: a change of a source in one place, and what finds such places."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -7,32 +7,32 @@ from pipeline.records.results.diagnosed import FindingCode
 
 
 class Source(Record, frozen=True, kw_only=True):
-    """What is rewritten, and for which device."""
+    """The source to rewrite, and the limits of its device."""
 
     text: str
     limits: Mapping[str, int] = {}
-    """Of the target, by name; what is absent is not known."""
+    """Limits of the target by name; absent ones are unknown."""
 
 
 class Rewrite(Record, frozen=True, kw_only=True):
     """A source that differs from its parent in one thing."""
 
     name: str
-    """Of the transformation, with what it chose: `unroll=4`."""
+    """Name of the transformation with its choice: `unroll=4`."""
     line: int
-    """Of the parent where it was applied, counted from 1."""
+    """Line of the parent that was changed, counted from 1."""
     text: str
 
 
 class Transformation(Record, frozen=True, kw_only=True):
-    """What can be done to a source."""
+    """A kind of rewrite."""
 
     find: Callable[[Source], Iterator[Rewrite]]
     """Source -> every place where its precondition holds, with each of its choices."""
     called_for_by: Mapping[FindingCode, str]
-    """Findings that call for it, each with what it does about that."""
+    """Findings that call for it, each with the effect of the rewrite."""
     keeps: str
-    """Why the result stays what it was, as far as the syntax can tell; verify has the last word."""
+    """Why the result should not change, judging by the syntax; verify decides."""
 
 
 def replaced(text: str, start: int, end: int, piece: str) -> str:

@@ -1,6 +1,6 @@
-"""A module with Triton kernels as a syntax tree. In: its text. Out: kernels, launches, the changed text.
+"""A Python module with Triton kernels as a syntax tree: kernels, launches, and the text after a change.
 
-A function that is changed is written anew from its tree, so its comments are gone; all else stays as it was.
+A changed function is generated from its tree and loses its comments; everything else stays as it was.
 """
 
 import ast
@@ -23,7 +23,7 @@ class Launch(NamedTuple):
 
 
 class Module:
-    """What a text holds; `functions` is empty where it is no Python."""
+    """The functions and imports of a text; both are empty if it is not Python."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -45,7 +45,7 @@ class Module:
         return (each for each in self.functions.values() if is_jit(each))
 
     def launches(self, kernel: Function) -> list[Launch] | None:
-        """All of a kernel's launches; None where one has another grid than one extent, or another form."""
+        """All launches of a kernel; None if one has a grid with several extents, or another form."""
         found: list[Launch] = []
         for host in self.functions.values():
             if is_jit(host):
@@ -60,7 +60,7 @@ class Module:
     def with_functions(
         self, changed: Mapping[str, Sequence[Function]], *, imports: Iterable[str] = ()
     ) -> str:
-        """The text with functions in place of others, and modules imported that it does not import yet."""
+        """The text with functions replaced, and imports added unless they are there."""
         lines = self.text.split("\n")
         for name, several in sorted(changed.items(), key=lambda each: -self.functions[each[0]].lineno):
             node = self.functions[name]
@@ -87,7 +87,7 @@ class Module:
 
 
 def is_jit(function: Function) -> bool:
-    """Whether a decorator hands it to Triton."""
+    """Whether it has Triton's decorator."""
     return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
@@ -102,7 +102,7 @@ def body_of(function: Function) -> list[ast.stmt]:
 
 
 def parameters(function: Function) -> list[str]:
-    """Names in order; those with defaults or of another kind than the plain one make it empty."""
+    """Names of the parameters; empty if one has a default or is not positional."""
     given = function.args
     plain = not (given.defaults or given.kwonlyargs or given.vararg or given.kwarg or given.posonlyargs)
     return [each.arg for each in given.args] if plain else []
@@ -146,12 +146,12 @@ def assigned_in(*nodes: ast.AST) -> set[str]:
 
 
 def read_first(body: Sequence[ast.stmt]) -> set[str]:
-    """Names that may be read before the body has written them."""
+    """Names that may be read before the body assigns them."""
     return _read_first(body, set())
 
 
 def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
-    """`known` grows by what is written for certain."""
+    """Adds to `known` the names that are assigned on every path."""
     read: set[str] = set()
     for statement in body:
         match statement:

@@ -34,7 +34,7 @@ class Choice(Record, frozen=True, kw_only=True, tag="choice"):
     """How each value is written."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for no value at all, or for two that cannot be told apart."""
+        """Raise ValueError for no value, or for two values with the same text."""
         if not self.values:
             raise ValueError("no value to choose from")
         if len(set(self.values)) < len(self.values) or len(self.values) != len(self.texts):

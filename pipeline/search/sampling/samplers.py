@@ -76,7 +76,7 @@ def build(
     ConfigError
         An unknown name or setting, a setting's value, or a space or objectives that it cannot search.
     ToolchainError
-        Optuna, or what this sampler needs beside it, is not installed.
+        Optuna, or another package that this sampler needs, is not installed.
     """
     require_optuna()
     check(sampler, space, directions)

@@ -70,7 +70,7 @@ class Evaluated(Record, frozen=True, kw_only=True):
 
 
 class Exploration:
-    """Asks an Optuna study for new points, and tells it their answers; one process at a time."""
+    """Asks an Optuna study for new points, and tells it the results; one process at a time."""
 
     def __init__(
         self, study: "Study", space: ParameterSpace, directions: tuple[Direction, ...], storage: str | None
@@ -91,7 +91,7 @@ class Exploration:
             self._known.setdefault(evaluated.point, evaluated)
 
     def finished(self) -> int:
-        """Trials that were launched and came to an end, failed ones among them."""
+        """Number of trials that were launched and ended, including failures."""
         return sum(
             REPEATS not in trial.user_attrs and trial.number not in self._interrupted
             for trial in self._of_states("COMPLETE", "FAIL")
@@ -112,12 +112,12 @@ class Exploration:
         return 1 + max(numbers, default=-1)
 
     def exhausted(self) -> bool:
-        """Whether each point of the space was evaluated, failed, or is under way."""
+        """Whether each point of the space was evaluated, failed, or is running."""
         size = self._space.size
         return size is not None and len(self._seen()) >= size
 
     def ask(self, count: int, first_job: int) -> list[Asked]:
-        """So many points that are new, or fewer where the space has no more; their jobs are numbered on.
+        """New points, or fewer if the space has no more; their jobs are numbered from `first_job`.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Exploration:
         return asked
 
     def tell(self, asked: Asked, answer: Answer) -> None:
-        """The answer to a point, for all trials that wait for it."""
+        """Set the result of a point, for all trials that wait for it."""
         trials = self._running.pop(asked.point)
         with understandable(self.storage):
             for trial in trials:
@@ -148,7 +148,7 @@ class Exploration:
             self._known[asked.point] = self._evaluated(trials[0], answer.values)
 
     def best(self) -> list[Evaluated]:
-        """The best trial, or with several objectives those that no other one beats in all of them."""
+        """The best trial; with several objectives, those on the Pareto front."""
         if not self._known:
             return []
         if len(self.directions) == 1:
@@ -159,7 +159,7 @@ class Exploration:
         return [self._evaluated(trial, trial.values) for trial in front if REPEATS not in trial.user_attrs]
 
     def _new(self) -> "Trial | None":
-        """A trial whose point is new; None where there is none."""
+        """A trial whose point is new; None if there is none."""
         tries = 0
         while not self.exhausted():
             if tries and tries % TRIES == 0:
@@ -177,7 +177,7 @@ class Exploration:
             self.study.enqueue_trial(values)
 
     def _is_new(self, trial: "Trial") -> bool:
-        """Whether the trial's point has to be evaluated; where not, the trial is served otherwise."""
+        """Whether the trial's point must be evaluated; otherwise the trial gets the known result."""
         point = self._space.point(trial.params)
         if point in self._known:
             known = self._known[point]
@@ -195,7 +195,7 @@ class Exploration:
         return False
 
     def _finish(self, trial: "Trial", answer: Answer) -> None:
-        """Write a trial's end; if another process ended it meanwhile, the value is kept as another trial."""
+        """End a trial; if another process ended it meanwhile, the value becomes another trial."""
         import optuna
 
         try:
@@ -284,7 +284,7 @@ def exploration(
 ) -> Iterator[Exploration]:
     """The exploration, held against other processes until the context ends.
 
-    Trials that a killed process left running are marked as failed; their points are asked for first.
+    Trials that a killed process left running are marked as failed; their points are proposed first.
 
     Raises
     ------
@@ -310,7 +310,7 @@ def exploration(
 
 
 def _open(storage: "BaseStorage", name: str, purpose: Purpose, place: str) -> "Study":
-    """The study of that name; one of another purpose is an error, or begun anew if nothing came of it."""
+    """The study of that name; one of another purpose is an error, or restarted if it has no result."""
     import optuna
 
     def create() -> "Study":

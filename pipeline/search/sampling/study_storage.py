@@ -86,7 +86,7 @@ def _store_error(url: str | None, cause: BaseException) -> StoreError:
 
 @contextlib.contextmanager
 def held(url: str | None, study: str) -> Iterator[None]:
-    """Hold a study that lies in a file of this machine: two sweeps of it would take each other's trials.
+    """Lock a study in a file of this machine: two sweeps of it would take each other's trials.
 
     Raises
     ------

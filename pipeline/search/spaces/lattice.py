@@ -19,7 +19,7 @@ from pipeline.records.record import from_json, to_json
 from pipeline.records.search.search_trial import Trial
 from pipeline.search.spaces.search_space import Point, Space, Subspace, Tunables
 from pipeline.search.strategy import Budget
-from pipeline.search.trial_losses import Lesson, lessons
+from pipeline.search.trial_losses import TrialLoss, latest_losses
 
 if TYPE_CHECKING:
     import numpy as np
@@ -207,7 +207,7 @@ def lattice_of(content: bytes, order: tuple[str, ...]) -> Lattice:
     )
 
 
-class Field:
+class RoundSpace:
     """What a round may still choose from: the space without the points of earlier rounds and of this one."""
 
     def __init__(self, space: Space, history: Sequence[Trial], budget: Budget) -> None:
@@ -276,10 +276,11 @@ TRIED = 4
 """Trials of an implementation before its best time counts."""
 
 
-def shares(field: Field, history: Sequence[Trial], count: int) -> dict[str, int]:
+def shares(round_space: RoundSpace, history: Sequence[Trial], count: int) -> dict[str, int]:
     """Points of a round by implementation: evenly until each was tried, then half to the best one."""
     by_name = {
-        name: [each for each in lessons(history) if each.trial.point[0] == name] for name in field.lattices
+        name: [each for each in latest_losses(history) if each.trial.point[0] == name]
+        for name in round_space.lattices
     }
     fewest = min(by_name, key=lambda name: (len(by_name[name]), name))
     best = min(by_name, key=lambda name: (_best_loss(by_name[name]), name))
@@ -291,7 +292,7 @@ def shares(field: Field, history: Sequence[Trial], count: int) -> dict[str, int]
         (name for name in by_name if not ahead or name != best), key=lambda name: len(by_name[name])
     )
     turns = ahead + [others[turn % len(others)] for turn in range(count - len(ahead))]
-    return {name: turns.count(name) for name in field.lattices}
+    return {name: turns.count(name) for name in round_space.lattices}
 
 
 def evenly(names: Sequence[str], count: int) -> dict[str, int]:
@@ -299,5 +300,5 @@ def evenly(names: Sequence[str], count: int) -> dict[str, int]:
     return {name: count // len(names) + (turn < count % len(names)) for turn, name in enumerate(names)}
 
 
-def _best_loss(known: Sequence[Lesson]) -> float:
+def _best_loss(known: Sequence[TrialLoss]) -> float:
     return min((each.loss for each in known if each.loss is not None), default=math.inf)

@@ -41,7 +41,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
     default: Tunables
     constraints: tuple[Constraint, ...]
     constants: Tunables
-    """What the rules may name beside the tunables: dimensions, limits, attributes, `itemsize`."""
+    """Names for the rules in addition to the tunables: dimensions, limits, attributes, `itemsize`."""
     techniques: dict[str, tuple[str, TunableValue]] = {}
     """Tunable -> the technique that it expresses, and the value that switches it off."""
 
@@ -213,7 +213,7 @@ def recorded_space(recorded: RecordedSpace) -> Subspace:
 
 
 def constants_of(problem: Problem, limits: Mapping[str, int]) -> Tunables:
-    """What the formulas of a kernel may name beside its tunables."""
+    """Names for a kernel's formulas in addition to its tunables."""
     itemsize = ELEMENT_BYTES[problem.element]
     return {**limits, **problem.attributes, **problem.dimensions, "itemsize": itemsize}
 

@@ -1,4 +1,4 @@
-"""A rule over many points at once. In: the rule, and a column of values for each name. Out: where it holds.
+"""Evaluate a rule for many points at once: which rows of columns of values satisfy it.
 
 The rule's syntax tree is walked once, its operations are numpy's, with Python's meaning: whole numbers that
 could leave the exact range, and values of mixed kinds, are Python's own objects; an operand of `and`, `or` or
@@ -37,7 +37,7 @@ def column(values: Sequence[TunableValue]) -> Column:
 
 
 def holds(rule: str, columns: Mapping[str, Column]) -> Truth:
-    """Where a rule holds; the columns' shapes broadcast, and so does the result's.
+    """Which rows satisfy a rule; the shapes of the columns and of the result broadcast.
 
     Raises
     ------

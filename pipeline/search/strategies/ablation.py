@@ -14,7 +14,7 @@ import msgspec
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.lattice import RoundSpace
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.spaces.technique_removal import without_each
 from pipeline.search.strategy import Budget, Strategy, settings_of
@@ -37,15 +37,15 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
         return proposer(settings.search)(space, history, shorter)
     found = best(history)
     centres = space.defaults() if found is None else [found.point]
-    field = Field(space, history, budget)
+    round_space = RoundSpace(space, history, budget)
     points: list[Point] = []
     for name, tunables in centres:
-        lattice = field.lattices[name]
+        lattice = round_space.lattices[name]
         others = (each.tunables for each in without_each(lattice.subspace, tunables))
         for changed in (tunables, *others):
             vector = lattice.vector(changed)
-            if lattice.is_valid(vector) and vector not in field.taken[name]:
-                points.append(field.take(name, vector))
+            if lattice.is_valid(vector) and vector not in round_space.taken[name]:
+                points.append(round_space.take(name, vector))
     return points if budget.variants is None else points[: budget.variants]
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.validation import at_least
-from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.lattice import RoundSpace
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
-from pipeline.search.trial_losses import Lesson, lessons
+from pipeline.search.trial_losses import TrialLoss, latest_losses
 
 
 class BasinHopping(Record, frozen=True, kw_only=True):
@@ -30,49 +30,53 @@ class BasinHopping(Record, frozen=True, kw_only=True):
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
     """The defaults, then neighbors of the best; jumps from it once all of them were tried."""
     settings = budget.settings(BasinHopping, "basin_hopping")
-    field = Field(space, history, budget)
-    return field.defaults_first(lambda count: _steps(field, history, count, settings))
+    round_space = RoundSpace(space, history, budget)
+    return round_space.defaults_first(lambda count: _steps(round_space, history, count, settings))
 
 
-def _steps(field: Field, history: Sequence[Trial], count: int, settings: BasinHopping) -> list[Point]:
-    known = sorted((each for each in lessons(history) if each.loss is not None), key=_loss)
-    points = field.draw(min(count, max(0, settings.start - len(history))))
+def _steps(
+    round_space: RoundSpace, history: Sequence[Trial], count: int, settings: BasinHopping
+) -> list[Point]:
+    known = sorted((each for each in latest_losses(history) if each.loss is not None), key=_loss)
+    points = round_space.draw(min(count, max(0, settings.start - len(history))))
     if known:
         # Two descents at once: a noisy measurement may hide which of the two best is better.
         for centre in known[:2]:
-            points += _neighbors_of(field, centre, count - len(points))
+            points += _neighbors_of(round_space, centre, count - len(points))
         while len(points) < count:
-            jumped = _jump(field, known[0], settings.jump)
+            jumped = _jump(round_space, known[0], settings.jump)
             if jumped is None:
                 break
             points.append(jumped)
-    return points + field.draw(count - len(points)) if len(points) < count else points
+    return points + round_space.draw(count - len(points)) if len(points) < count else points
 
 
-def _neighbors_of(field: Field, centre: Lesson, count: int) -> list[Point]:
+def _neighbors_of(round_space: RoundSpace, centre: TrialLoss, count: int) -> list[Point]:
     name, tunables = centre.trial.point
-    lattice = field.lattices[name]
+    lattice = round_space.lattices[name]
     left = [
-        vector for vector in lattice.neighbors(lattice.vector(tunables)) if vector not in field.taken[name]
+        vector
+        for vector in lattice.neighbors(lattice.vector(tunables))
+        if vector not in round_space.taken[name]
     ]
-    field.generator.shuffle(left)
-    return [field.take(name, vector) for vector in left[: max(count, 0)]]
+    round_space.generator.shuffle(left)
+    return [round_space.take(name, vector) for vector in left[: max(count, 0)]]
 
 
-def _jump(field: Field, centre: Lesson, tunables_at_once: int) -> Point | None:
+def _jump(round_space: RoundSpace, centre: TrialLoss, tunables_at_once: int) -> Point | None:
     name, tunables = centre.trial.point
-    lattice = field.lattices[name]
+    lattice = round_space.lattices[name]
     vector = list(lattice.vector(tunables))
-    chosen = field.generator.sample(range(len(vector)), min(tunables_at_once, len(vector)))
+    chosen = round_space.generator.sample(range(len(vector)), min(tunables_at_once, len(vector)))
     for place in chosen:
-        vector[place] = field.generator.randrange(len(lattice.axes[place].values))
-    found = lattice.nearest(tuple(vector), field.taken[name], field.generator)
-    return None if found is None else field.take(name, found)
+        vector[place] = round_space.generator.randrange(len(lattice.axes[place].values))
+    found = lattice.nearest(tuple(vector), round_space.taken[name], round_space.generator)
+    return None if found is None else round_space.take(name, found)
 
 
-def _loss(lesson: Lesson) -> float:
-    assert lesson.loss is not None
-    return lesson.loss
+def _loss(each: TrialLoss) -> float:
+    assert each.loss is not None
+    return each.loss
 
 
 STRATEGY = Strategy(

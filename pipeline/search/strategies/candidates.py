@@ -15,7 +15,7 @@ from pipeline.records.record import Record, digest_bytes
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource, unfit
 from pipeline.search.spaces.search_space import Space
-from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop, settings_of
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, WriterContext, settings_of
 
 
 class Candidates(Record, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ def propose(
     space: Space,
     history: Sequence[Trial],  # noqa: ARG001
     budget: Budget,
-    workshop: Workshop,
+    writer: WriterContext,
 ) -> list[Proposal | Unfit]:
     """The files in the order of their names, as many as the round may have, none of an earlier round.
 
@@ -47,18 +47,18 @@ def propose(
     StoreError
         A file changed since the plan was made.
     """
-    return candidates_of(budget.settings(Candidates, "candidates"), space, budget, workshop)
+    return candidates_of(budget.settings(Candidates, "candidates"), space, budget, writer)
 
 
 def candidates_of(
-    settings: Candidates, space: Space, budget: Budget, workshop: Workshop
+    settings: Candidates, space: Space, budget: Budget, writer: WriterContext
 ) -> list[Proposal | Unfit]:
     """The same for a strategy that starts from a folder."""
     if budget.variants is None and budget.round > 0:
         return []
     points = default_points(space)
-    suffixes = _suffixes(settings, workshop)
-    found = list(_proposals(settings.folder, points, suffixes, workshop))
+    suffixes = _suffixes(settings, writer)
+    found = list(_proposals(settings.folder, points, suffixes, writer))
     refused = [each for each in found if isinstance(each, Unfit)] if budget.round == 0 else []
     fitting = [each for each in found if isinstance(each, Proposal)]
     start = budget.round * (budget.variants_per_round or 0)
@@ -77,9 +77,9 @@ def default_points(space: Space) -> dict[str, dict[str, TunableValue]]:
 
 
 def _proposals(
-    folder: str, points: dict[str, dict[str, TunableValue]], suffixes: dict[str, str], workshop: Workshop
+    folder: str, points: dict[str, dict[str, TunableValue]], suffixes: dict[str, str], writer: WriterContext
 ) -> Iterator[Proposal | Unfit]:
-    files = workshop.spec.files
+    files = writer.spec.files
     named = [suffixes[suffix] for file in files if (suffix := Path(file).suffix) in suffixes]
     for name in dict.fromkeys(named):
         if name in points:
@@ -90,7 +90,7 @@ def _proposals(
         if place is None or place not in points:
             yield _without_a_place(author, place, suffixes)
             continue
-        content = _content(Path(workshop.repository, folder, file), known)
+        content = _content(Path(writer.repository, folder, file), known)
         try:
             source = WrittenSource(text=content.decode(), author=author)
         except UnicodeDecodeError as error:
@@ -99,9 +99,9 @@ def _proposals(
         yield Proposal(implementation=place, tunables=points[place], source=source)
 
 
-def _suffixes(settings: Candidates, workshop: Workshop) -> dict[str, str]:
+def _suffixes(settings: Candidates, writer: WriterContext) -> dict[str, str]:
     """Suffix of a file -> the implementation whose source it replaces."""
-    spec, wanted = workshop.spec, settings.implementation
+    spec, wanted = writer.spec, settings.implementation
     where = f"search.{spec.search.strategy}.implementation"
     if wanted is not None and wanted not in spec.implementations:
         known = ", ".join(spec.implementations)

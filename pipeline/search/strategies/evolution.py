@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.validation import at_least, share
-from pipeline.search.spaces.lattice import Field, Lattice, Vector
+from pipeline.search.spaces.lattice import Lattice, RoundSpace, Vector
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
-from pipeline.search.trial_losses import Lesson, lessons
+from pipeline.search.trial_losses import TrialLoss, latest_losses
 
 
 class Evolution(Record, frozen=True, kw_only=True):
@@ -40,31 +40,33 @@ class Evolution(Record, frozen=True, kw_only=True):
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
     """The defaults, then offspring; random points as long as there are too few parents."""
     settings = budget.settings(Evolution, "evolution")
-    field = Field(space, history, budget)
-    return field.defaults_first(lambda count: _generation(field, history, count, settings))
+    round_space = RoundSpace(space, history, budget)
+    return round_space.defaults_first(lambda count: _generation(round_space, history, count, settings))
 
 
-def _generation(field: Field, history: Sequence[Trial], count: int, settings: Evolution) -> list[Point]:
+def _generation(
+    round_space: RoundSpace, history: Sequence[Trial], count: int, settings: Evolution
+) -> list[Point]:
     began = last_restart(history, settings.stagnation_rounds)
     since_restart = [trial for trial in history if trial.round >= began]
-    known = sorted((each for each in lessons(since_restart) if each.loss is not None), key=_loss)
+    known = sorted((each for each in latest_losses(since_restart) if each.loss is not None), key=_loss)
     apart = _apart(known, settings)
     parents = apart if len(apart) > 1 else known[: settings.population]  # few tunables: one niche
     drawn = max(0, settings.population - len(since_restart)) if len(parents) < settings.population else 0
-    points = field.draw(count if len(parents) < 2 else min(count, drawn))
+    points = round_space.draw(count if len(parents) < 2 else min(count, drawn))
     while parents and len(points) < count:
-        child = _child(field, parents, settings)
+        child = _child(round_space, parents, settings)
         if child is None:
             break
         points.append(child)
-    return points + field.draw(count - len(points)) if len(points) < count else points
+    return points + round_space.draw(count - len(points)) if len(points) < count else points
 
 
 def last_restart(history: Sequence[Trial], stagnation_rounds: int) -> int:
     """The round in which the current population started."""
     began, since, best = 0, 0, float("inf")
     for number in sorted({trial.round for trial in history}):
-        losses = [each.loss for each in lessons([trial for trial in history if trial.round == number])]
+        losses = [each.loss for each in latest_losses([trial for trial in history if trial.round == number])]
         found = min((loss for loss in losses if loss is not None), default=float("inf"))
         if found < best:
             best, since = found, number
@@ -74,12 +76,12 @@ def last_restart(history: Sequence[Trial], stagnation_rounds: int) -> int:
     return began
 
 
-def _apart(known: Sequence[Lesson], settings: Evolution) -> list[Lesson]:
+def _apart(known: Sequence[TrialLoss], settings: Evolution) -> list[TrialLoss]:
     """The best of each niche; otherwise the population would converge to neighbors of one good variant.
 
     Clearing, after Petrowski, "A Clearing Procedure as a Niching Method for Genetic Algorithms", 1996.
     """
-    kept: list[Lesson] = []
+    kept: list[TrialLoss] = []
     for each in known:
         if len(kept) < settings.population and all(
             _differing(each, other) > settings.niche for other in kept
@@ -88,46 +90,46 @@ def _apart(known: Sequence[Lesson], settings: Evolution) -> list[Lesson]:
     return kept
 
 
-def _differing(one: Lesson, other: Lesson) -> int:
+def _differing(one: TrialLoss, other: TrialLoss) -> int:
     """In how many tunables two variants differ; in all and one more if their implementations differ."""
     (name, first), (other_name, second) = one.trial.point, other.trial.point
     shared = sum(first.get(key) != value for key, value in second.items())
     return shared + (len(first) + 1 if name != other_name else 0)
 
 
-def _child(field: Field, parents: list[Lesson], settings: Evolution) -> Point | None:
-    generator = field.generator
-    one = _chosen(field, parents, settings)
+def _child(round_space: RoundSpace, parents: list[TrialLoss], settings: Evolution) -> Point | None:
+    generator = round_space.generator
+    one = _chosen(round_space, parents, settings)
     name, tunables = one.trial.point
-    lattice = field.lattices[name]
+    lattice = round_space.lattices[name]
     vector = lattice.vector(tunables)
     mates = [each for each in parents if each.trial.point[0] == name and each is not one]
     if mates and generator.random() < settings.crossover:
         other = lattice.vector(generator.choice(mates).trial.point[1])
         vector = tuple(generator.choice(pair) for pair in zip(vector, other, strict=True))
-    vector = _mutated(field, lattice, vector, settings.random_reset)
-    found = lattice.nearest(vector, field.taken[name], generator)
-    return None if found is None else field.take(name, found)
+    vector = _mutated(round_space, lattice, vector, settings.random_reset)
+    found = lattice.nearest(vector, round_space.taken[name], generator)
+    return None if found is None else round_space.take(name, found)
 
 
-def _chosen(field: Field, parents: list[Lesson], settings: Evolution) -> Lesson:
-    return min(field.generator.choices(parents, k=settings.tournament), key=_loss)
+def _chosen(round_space: RoundSpace, parents: list[TrialLoss], settings: Evolution) -> TrialLoss:
+    return min(round_space.generator.choices(parents, k=settings.tournament), key=_loss)
 
 
-def _mutated(field: Field, lattice: Lattice, vector: Vector, random_reset: float) -> Vector:
+def _mutated(round_space: RoundSpace, lattice: Lattice, vector: Vector, random_reset: float) -> Vector:
     """On average one tunable changes, to a neighboring value or to any other one."""
     mutated = list(vector)
     for place, axis in enumerate(lattice.axes):
-        if field.generator.random() < 1 / len(lattice.axes):
-            reset = field.generator.random() < random_reset
+        if round_space.generator.random() < 1 / len(lattice.axes):
+            reset = round_space.generator.random() < random_reset
             others = [step for step in range(len(axis.values)) if step != vector[place]]
-            mutated[place] = field.generator.choice(others if reset else axis.adjacent(vector[place]))
+            mutated[place] = round_space.generator.choice(others if reset else axis.adjacent(vector[place]))
     return tuple(mutated)
 
 
-def _loss(lesson: Lesson) -> float:
-    assert lesson.loss is not None
-    return lesson.loss
+def _loss(each: TrialLoss) -> float:
+    assert each.loss is not None
+    return each.loss
 
 
 STRATEGY = Strategy(

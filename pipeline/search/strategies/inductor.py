@@ -19,7 +19,7 @@ from pipeline.records.search.search_trial import Trial
 from pipeline.records.search.written_source import Author, Proposal, Unfit, WrittenSource
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies.candidates import default_points
-from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, WriterContext
 from pipeline.search.torch_inductor.capture import CaptureRequest
 from pipeline.search.torch_inductor.cpp_source import wrap_cpp
 from pipeline.search.torch_inductor.generated_code import CannotWrap, GeneratedCode
@@ -46,7 +46,7 @@ def propose(
     space: Space,
     history: Sequence[Trial],  # noqa: ARG001
     budget: Budget,
-    workshop: Workshop,
+    writer: WriterContext,
 ) -> list[Proposal | Unfit]:
     """The default, and Inductor's source in place of the implementation's; both in the first round.
 
@@ -57,7 +57,7 @@ def propose(
     """
     if budget.round > 0:
         return []
-    spec = workshop.spec
+    spec = writer.spec
     chosen = budget.settings(InductorSettings, "inductor").implementation
     points = default_points(space)
     language = LANGUAGES.get(spec.target.kind) if spec.target is not None else None
@@ -72,11 +72,13 @@ def propose(
     if not wanted:
         return [_unfit("", _without_a_place(spec, language))]
     name = wanted[0]
-    return [Proposal(implementation=name, tunables=points[name]), _generated(name, points, workshop)]
+    return [Proposal(implementation=name, tunables=points[name]), _generated(name, points, writer)]
 
 
-def _generated(name: str, points: dict[str, dict[str, TunableValue]], workshop: Workshop) -> Proposal | Unfit:
-    spec = workshop.spec
+def _generated(
+    name: str, points: dict[str, dict[str, TunableValue]], writer: WriterContext
+) -> Proposal | Unfit:
+    spec = writer.spec
     if spec.reference is None or spec.target is None:
         return _unfit("", NO_REFERENCE, name)
     found = _captured(CaptureRequest(reference=spec.reference, problem=spec.problem, target=spec.target))
@@ -121,7 +123,7 @@ def _author(version: str) -> Author:
 
 def _unfit(version: str, reason: str, name: str | None = None) -> Unfit:
     failure = Failure(outcome=Outcome.NOT_WRITTEN, reason=reason)
-    return Unfit(implementation=name, author=_author(version or "not asked"), failure=failure)
+    return Unfit(implementation=name, author=_author(version or "unknown"), failure=failure)
 
 
 STRATEGY = Strategy(

@@ -1,7 +1,7 @@
-"""Sources by a language model: round 0 measures what it starts from, each later one extends what is worth it.
+"""Sources by a language model: round 0 measures the starting point, later rounds extend the best variants.
 
-In: what was tried, with every attempt of the earlier rounds. Out: written sources, and the attempts that came
-to none with their reason. The verdict is the pipeline's; the model's own words decide nothing.
+An attempt without a usable source is recorded with its reason. Only the pipeline's verdict counts; what the
+model claims about its source does not.
 """
 
 import functools
@@ -26,74 +26,74 @@ from pipeline.search.strategy import (
     Budget,
     SearchInputs,
     Strategy,
-    Workshop,
+    WriterContext,
     settings_of,
 )
 from pipeline.search.trial_diagnosis import diagnosed
 
 
 def propose(
-    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+    space: Space, history: Sequence[Trial], budget: Budget, writer: WriterContext
 ) -> list[Proposal | Unfit]:
-    """The starting points in round 0, then what the model writes; kept answers are not asked for again.
+    """The starting points in round 0, then what the model writes; stored answers are not requested again.
 
     Raises
     ------
     AgentError
-        The endpoint is not there or does not let us in; in round 0: its key or the package is missing.
+        The endpoint cannot be reached or denies access; in round 0: its key or the package is missing.
     ConfigError
         The spec was made for another strategy.
     """
-    agent, brief = budget.settings(Agent, "llm"), workshop.spec.brief
+    agent, brief = budget.settings(Agent, "llm"), writer.spec.brief
     if brief is None:
         raise ConfigError("search: the plan was made for another strategy than llm; plan again")
     if budget.round == 0:
         if budget.rounds > 1:
             check_package()
             key_of(agent)  # the next round's: without it, this one would be measured in vain
-        return _start(space, agent, workshop)
-    scene = RoundContext(
-        spec=workshop.spec,
+        return _start(space, agent, writer)
+    context = RoundContext(
+        spec=writer.spec,
         brief=brief,
         agent=agent,
         trials=history,
-        rounds=workshop.attempts,
+        rounds=writer.attempts,
         round=budget.round,
         wanted=budget.variants or 1,
         seed=budget.seed,
-        repository=Path(workshop.repository),
-        text=workshop.text,
+        repository=Path(writer.repository),
+        text=writer.text,
     )
-    return _write(scene, workshop)
+    return _write(context, writer)
 
 
-def _start(space: Space, agent: Agent, workshop: Workshop) -> list[Proposal | Unfit]:
+def _start(space: Space, agent: Agent, writer: WriterContext) -> list[Proposal | Unfit]:
     """The given source in the place of the first implementation's, or the defaults of all with a source."""
-    implementations = workshop.spec.implementations
+    implementations = writer.spec.implementations
     defaults = {name: point for name, point in space.defaults() if implementations[name].call is None}
     if agent.start is None:
         return [Proposal(implementation=name, tunables=point) for name, point in defaults.items()]
     name, point = next(iter(defaults.items()))
     author = Author(writer="llm", name=agent.start, details={"role": "start"})
-    source = WrittenSource(text=read_text(Path(workshop.repository, agent.start)), author=author)
+    source = WrittenSource(text=read_text(Path(writer.repository, agent.start)), author=author)
     return [Proposal(implementation=name, tunables=point, source=source)]
 
 
-def _write(scene: RoundContext, workshop: Workshop) -> list[Proposal | Unfit]:
+def _write(context: RoundContext, writer: WriterContext) -> list[Proposal | Unfit]:
     started = time.monotonic()
 
     @functools.cache
     def client() -> Client:
-        return Client(scene.agent, key_of(scene.agent))
+        return Client(context.agent, key_of(context.agent))
 
-    answers = Answers(Path(workshop.store), client)
+    answers = Answers(Path(writer.store), client)
     try:
-        drafts = write_round(scene, answers)
+        drafts = write_round(context, answers)
     finally:
         if client.cache_info().currsize:
             client().close()
-    _report(scene, answers, drafts, time.monotonic() - started)
-    return [_proposal(scene.agent, draft) for draft in drafts]
+    _report(context, answers, drafts, time.monotonic() - started)
+    return [_proposal(context.agent, draft) for draft in drafts]
 
 
 def _proposal(agent: Agent, draft: Draft) -> Proposal | Unfit:
@@ -113,16 +113,17 @@ def _proposal(agent: Agent, draft: Draft) -> Proposal | Unfit:
     return Proposal(implementation=name, tunables=tunables, source=source, attempt=attempt)
 
 
-def _report(scene: RoundContext, answers: Answers, drafts: Sequence[Draft], seconds: float) -> None:
+def _report(context: RoundContext, answers: Answers, drafts: Sequence[Draft], seconds: float) -> None:
     asked = [each for draft in drafts for each in draft.attempt.asked]
     prompt = sum(each.prompt_tokens or 0 for each in asked)
     completion = sum(each.completion_tokens or 0 for each in asked)
     costs = [each.cost for each in asked if each.cost is not None]
-    price = scene.agent.price
+    price = context.agent.price
     cost = f", {sum(costs):.4g} {price.currency}" if costs and price is not None else ""
     print(
-        f"agents {scene.spec.kernel}, round {scene.round}: {len(drafts)} attempts, {answers.received} answers"
-        f" received and {answers.kept} kept, {prompt:,} + {completion:,} tokens{cost} · {seconds:.1f} s",
+        f"agents {context.spec.kernel}, round {context.round}: {len(drafts)} attempts,"
+        f" {answers.received} answers received and {answers.kept} kept,"
+        f" {prompt:,} + {completion:,} tokens{cost} · {seconds:.1f} s",
         file=sys.stderr,
     )
     for draft in drafts:

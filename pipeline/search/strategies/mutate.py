@@ -22,7 +22,7 @@ from pipeline.search.rewriting.rewrite import Rewrite, Source, Transformation
 from pipeline.search.rewriting.rewrite_catalogue import LANGUAGE, TRANSFORMATIONS
 from pipeline.search.spaces.search_space import Space
 from pipeline.search.strategies.candidates import Candidates, candidates_of, default_points
-from pipeline.search.strategy import Budget, SearchInputs, Strategy, Workshop, settings_of
+from pipeline.search.strategy import Budget, SearchInputs, Strategy, WriterContext, settings_of
 from pipeline.search.trial_diagnosis import diagnosed
 
 CALLED_FOR_BY, UNCALLED = "called_for_by", "nothing"
@@ -55,28 +55,28 @@ class _Call(NamedTuple):
 
 
 def propose(
-    space: Space, history: Sequence[Trial], budget: Budget, workshop: Workshop
+    space: Space, history: Sequence[Trial], budget: Budget, writer: WriterContext
 ) -> list[Proposal | Unfit]:
     """The starting points in round 0, then as many rewrites as the round may have."""
     settings = budget.settings(MutateSettings, "mutate")
-    names = [name for name in workshop.spec.implementations if _is_open(name, workshop, settings)]
+    names = [name for name in writer.spec.implementations if _is_open(name, writer, settings)]
     if budget.round == 0:
-        return _start(settings, names, space, budget, workshop)
-    tried = {workshop.text(trial.variant) for trial in history if trial.variant.written}
+        return _start(settings, names, space, budget, writer)
+    tried = {writer.text(trial.variant) for trial in history if trial.variant.written}
     parents = _parents(history, names, written=settings.folder is not None)
     found = (
         proposal
         for called in (True, False)
         for parent in parents
-        for proposal in _children(parent, _calls(parent, called=called), tried, workshop)
+        for proposal in _children(parent, _calls(parent, called=called), tried, writer)
     )
-    return _harmless_first(found, _harmful(history, workshop.records), budget.variants)
+    return _harmless_first(found, _harmful(history, writer.records), budget.variants)
 
 
 def _harmless_first(
     found: Iterable[Proposal], harmful: Set[tuple[str, str]], count: int | None
 ) -> list[Proposal | Unfit]:
-    """The first ones, those of a harmful kind only where there are no others."""
+    """The first ones; those of a harmful kind only if there are no others."""
     first: list[Proposal | Unfit] = []
     last: list[Proposal | Unfit] = []
     for proposal in found:
@@ -89,9 +89,9 @@ def _harmless_first(
 
 
 def _harmful(history: Sequence[Trial], records: Sequence[SourceRecord]) -> Set[tuple[str, str]]:
-    """Implementation and rewrite of what was tried and always failed, or was slower than its parent.
+    """Implementations with rewrites that always failed or were slower than their parents.
 
-    The intervals of the two times decide: where they overlap, the rewrite did no harm.
+    A child is slower if the intervals of the two times do not overlap.
     """
     trials = {trial.variant.id: trial for trial in history}
     written = {
@@ -110,7 +110,7 @@ def _harmful(history: Sequence[Trial], records: Sequence[SourceRecord]) -> Set[t
 
 
 def _harm(child: Trial, parent: Trial) -> bool | None:
-    """None where nothing was measured that could tell."""
+    """Whether the child is worse; None if it was not measured."""
     if child.outcome not in _RIGHT:
         return True
     if child.seconds is None or parent.seconds is None:
@@ -119,32 +119,32 @@ def _harm(child: Trial, parent: Trial) -> bool | None:
 
 
 def _start(
-    settings: MutateSettings, names: Sequence[str], space: Space, budget: Budget, workshop: Workshop
+    settings: MutateSettings, names: Sequence[str], space: Space, budget: Budget, writer: WriterContext
 ) -> list[Proposal | Unfit]:
     if settings.folder is not None:
         given = Candidates(folder=settings.folder, implementation=settings.implementation)
-        return candidates_of(given, space, budget, workshop)
+        return candidates_of(given, space, budget, writer)
     points = default_points(space)
     if not names:
-        known = ", ".join(workshop.spec.implementations)
+        known = ", ".join(writer.spec.implementations)
         raise ConfigError(
-            f"search=mutate rewrites Triton sources: {workshop.spec.kernel} has none for this target "
+            f"search=mutate rewrites Triton sources: {writer.spec.kernel} has none for this target "
             f"(it has: {known}); choose a GPU target, such as hardware=h200"
         )
     return [Proposal(implementation=name, tunables=points[name]) for name in names if name in points]
 
 
-def _is_open(name: str, workshop: Workshop, settings: MutateSettings) -> bool:
+def _is_open(name: str, writer: WriterContext, settings: MutateSettings) -> bool:
     """Whether the source of the implementation can be rewritten, and the settings do not exclude it."""
-    implementation = workshop.spec.implementations[name]
+    implementation = writer.spec.implementations[name]
     known = implementation.call is None and backend(implementation.backend).language == LANGUAGE
     return known and settings.implementation in (None, name)
 
 
 def _parents(history: Sequence[Trial], names: Sequence[str], *, written: bool) -> list[Trial]:
-    """What passed, the fastest first; where nothing is measured, in the order of the history.
+    """Variants that passed, the fastest first; without measurements, in the order of the history.
 
-    `written`: only what descends from given sources; the declared one is there to compare with.
+    With `written`, only descendants of given sources; the declared source is measured for comparison.
     """
     passed = [
         trial
@@ -157,17 +157,17 @@ def _parents(history: Sequence[Trial], names: Sequence[str], *, written: bool) -
 
 
 def _calls(parent: Trial, *, called: bool) -> list[_Call]:
-    """What the parent's diagnosis calls for, the greatest gain first; or, not `called`, all else."""
+    """Transformations that the diagnosis calls for, the largest gain first; not `called`: the others."""
     calls = [_Call(each, _finding(each, parent.diagnosis)) for each in TRANSFORMATIONS.values()]
     if not called:
         return [each for each in calls if each.finding is None]
-    asked = [each for each in calls if each.finding is not None]
+    wanted = [each for each in calls if each.finding is not None]
     order = {finding.code.value: number for number, finding in enumerate(parent.diagnosis)}
-    return sorted(asked, key=lambda call: _urgency(call, order))
+    return sorted(wanted, key=lambda call: _urgency(call, order))
 
 
 def _finding(transformation: Transformation, diagnosis: Sequence[Finding]) -> Finding | None:
-    """Of those that call for it the one whose mending can gain most, as far as that is known."""
+    """The finding with the largest possible gain among those that call for the transformation."""
     asking = [finding for finding in diagnosis if finding.code in transformation.called_for_by]
     return max(asking, key=lambda finding: finding.gain_at_most or 1.0, default=None)
 
@@ -178,12 +178,12 @@ def _urgency(call: _Call, order: Mapping[str, int]) -> tuple[float, int]:
 
 
 def _children(
-    parent: Trial, calls: Sequence[_Call], tried: set[str], workshop: Workshop
+    parent: Trial, calls: Sequence[_Call], tried: set[str], writer: WriterContext
 ) -> Iterator[Proposal]:
     """Alternates between the kinds of rewrite, so that a short round tries each of them."""
     name, tunables = parent.point
-    derived = _is_derived(parent, workshop.records)
-    source = Source(text=workshop.text(parent.variant), limits=workshop.spec.limits | _limits(workshop))
+    derived = _is_derived(parent, writer.records)
+    source = Source(text=writer.text(parent.variant), limits=writer.spec.limits | _limits(writer))
     kinds = [[(call, rewrite) for rewrite in call.transformation.find(source)] for call in calls]
     for found in itertools.zip_longest(*kinds):
         for each in found:
@@ -194,8 +194,8 @@ def _children(
                 yield Proposal(implementation=name, tunables=tunables, source=written)
 
 
-def _limits(workshop: Workshop) -> dict[str, int]:
-    return workshop.spec.brief.target.limits if workshop.spec.brief else {}
+def _limits(writer: WriterContext) -> dict[str, int]:
+    return writer.spec.brief.target.limits if writer.spec.brief else {}
 
 
 def _is_derived(parent: Trial, records: Sequence[SourceRecord]) -> bool:

@@ -30,10 +30,10 @@ from pipeline.records.validation import at_least
 from pipeline.search.sampling import samplers
 from pipeline.search.sampling.parameter_space import Choice, Parameter, ParameterSpace, Scalar, Steps
 from pipeline.search.sampling.samplers import Direction, Sampler, Setting
-from pipeline.search.spaces.lattice import Field, Vector, shares
+from pipeline.search.spaces.lattice import RoundSpace, Vector, shares
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
-from pipeline.search.trial_losses import lessons, penalty, single_objective
+from pipeline.search.trial_losses import latest_losses, penalty, single_objective
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -45,33 +45,33 @@ DEFAULTS: dict[str, dict[str, Setting]] = {
     "gp": {"n_startup_trials": 8},
     "cmaes": {"with_margin": True},
 }
-"""Where they differ from Optuna's own."""
+"""Settings that differ from Optuna's defaults."""
 POPULATION = {"cmaes": "popsize", "nsgaii": "population_size", "nsgaiii": "population_size"}
-"""Samplers that go by generations, and the setting that says how large one is; by default a round."""
+"""Samplers that work in generations -> the setting for the size of one; by default a round."""
 SMALLEST = {"cmaes": 5, "nsgaii": 2, "nsgaiii": 2}
-"""Points of a generation; the package cmaes wants more than four."""
+"""Minimum size of a generation; the package cmaes requires five."""
 
 
 KEPT = 8
-"""Studies of implementations that wait for the next round of a search in the same process."""
+"""Maximum number of studies that are kept for the next round of a search in the same process."""
 
 
 Values = tuple[float, ...]
 
 
 Judge = Callable[[Sequence[Trial]], list[Values | None]]
-"""Trials -> the value of each objective, failures too; None where it has no value at all."""
+"""Trials -> the value of each objective, of failures as well; None for a trial without any value."""
 
 
 class SamplerPlan(Record, frozen=True, kw_only=True):
-    """Which sampler, and how it is kept informed."""
+    """Which sampler, and how it gets the history."""
 
     sampler: Sampler
     objectives: int = 1
     generations: bool = False
-    """Whether it goes by generations, so that its own proposals have to be asked for again."""
+    """Whether it works in generations, so that its own proposals must be repeated."""
     all_ordered: bool = False
-    """Whether it knows steps only."""
+    """Whether it supports ordered parameters only."""
 
 
 class Optuna(Record, frozen=True, kw_only=True):
@@ -79,16 +79,16 @@ class Optuna(Record, frozen=True, kw_only=True):
 
     sampler: SamplerName = "tpe"
     objectives: tuple[ObjectiveName, ...] | None = None
-    """All are minimized; one that nothing was measured of is left out, and reported. None: seconds, joules
-    and error with nsgaii and nsgaiii, seconds with every other sampler."""
+    """All are minimized; one without any measurement is left out, and reported. null: seconds, joules and
+    error with nsgaii and nsgaiii, seconds with every other sampler."""
     trials_at_most: int = 60
-    """Sampler gp: the model sees so many of the measured points, the best half and the latest; its cost is
-    cubic."""
+    """Sampler gp: maximum number of measured points in the model, half of them the best ones, half the
+    latest; its cost is cubic."""
     settings: dict[str, Setting] = {}
     """Arguments of Optuna's sampler class, such as `n_startup_trials`."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for objectives that the sampler cannot search by."""
+        """Raise ValueError for objectives that the sampler does not support."""
         at_least(self, trials_at_most=2)
         wanted = self.objectives
         if wanted is None:
@@ -105,7 +105,7 @@ class Optuna(Record, frozen=True, kw_only=True):
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
-    """The defaults, then what the sampler asks for."""
+    """The defaults, then what the sampler proposes."""
     given = budget.settings(Optuna, "optuna")
     chosen = present(history, given.wanted()) or given.wanted()[:1]
     plan = SamplerPlan(
@@ -114,18 +114,18 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
         generations=given.sampler in (*POPULATION, "qmc"),
         all_ordered=given.sampler == "cmaes",
     )
-    field = Field(space, history, budget)
+    round_space = RoundSpace(space, history, budget)
     judge = _judge(given, chosen, history)
 
     def ask_for(count: int) -> list[Point]:
         with _single_thread() if given.sampler == "gp" else contextlib.nullcontext():
-            return ask(field, history, count, plan, judge)
+            return ask(round_space, history, count, plan, judge)
 
-    return field.defaults_first(ask_for)
+    return round_space.defaults_first(ask_for)
 
 
 def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:
-    """The objectives that this search goes without, once there is a history to know it from."""
+    """The objectives that are left out because nothing was measured of them."""
     given = budget.settings(Optuna, "optuna")
     measured = present(history, given.wanted())
     absent = [name for name in given.wanted() if name not in measured]
@@ -136,7 +136,7 @@ def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:
 
 
 def present(history: Sequence[Trial], objectives: Sequence[ObjectiveName]) -> tuple[ObjectiveName, ...]:
-    """Those that something was measured of, in variants that passed."""
+    """Objectives that were measured in variants that passed."""
     return tuple(name for name in objectives if any(_value(trial, name) is not None for trial in history))
 
 
@@ -150,7 +150,7 @@ def _settings(given: Optuna, budget: Budget) -> dict[str, Setting]:
 
 
 def _judge(given: Optuna, chosen: Sequence[ObjectiveName], history: Sequence[Trial]) -> Judge:
-    """How the study sees the trials."""
+    """How the study rates trials."""
     if given.sampler.startswith("nsga"):
         return lambda trials: _several_objectives(trials, history, chosen)
     if given.sampler != "gp":
@@ -168,7 +168,7 @@ def _judge(given: Optuna, chosen: Sequence[ObjectiveName], history: Sequence[Tri
 
 def _kept_trials(history: Sequence[Trial], limit: int) -> set[str]:
     """Ids of the variants that the model sees: the best half of the limit, then the latest."""
-    known = lessons(history)
+    known = latest_losses(history)
     if len(known) <= limit:
         return {each.trial.variant.id for each in known}
     ranked = sorted(known, key=lambda each: math.inf if each.loss is None else each.loss)
@@ -183,7 +183,7 @@ def _kept_trials(history: Sequence[Trial], limit: int) -> set[str]:
 def _several_objectives(
     trials: Sequence[Trial], history: Sequence[Trial], objectives: Sequence[ObjectiveName]
 ) -> list[Values | None]:
-    """Objectives of each trial; a failure is worse than all that was measured in each of them."""
+    """Objectives of each trial; a failure is worse than everything measured in each of them."""
     worst = [penalty([_value(trial, name) for trial in history]) for name in objectives]
     if None in worst:
         return [None] * len(trials)
@@ -195,7 +195,7 @@ def _several_objectives(
 
 
 def _value(trial: Trial, name: ObjectiveName) -> float | None:
-    """Logarithms of what has a scale; only a variant that was measured counts."""
+    """The logarithm of seconds and joules, and the error; None for a variant without a measurement."""
     if trial.seconds is None:
         return None
     if name == "seconds":
@@ -207,7 +207,7 @@ def _value(trial: Trial, name: ObjectiveName) -> float | None:
 
 @contextlib.contextmanager
 def _single_thread() -> Iterator[None]:
-    """Matrices of this size are slower on many threads, much slower if others want the cores."""
+    """Small matrices are slower on many threads, much slower if the cores are busy."""
     import torch
 
     before = torch.get_num_threads()
@@ -228,41 +228,45 @@ STRATEGY = Strategy(
 )
 
 
-def ask(field: Field, history: Sequence[Trial], count: int, plan: SamplerPlan, judge: Judge) -> list[Point]:
-    """So many points, shared among the implementations."""
+def ask(
+    round_space: RoundSpace, history: Sequence[Trial], count: int, plan: SamplerPlan, judge: Judge
+) -> list[Point]:
+    """New points, divided among the implementations."""
     samplers.require_optuna()
     points: list[Point] = []
-    for name, share in shares(field, history, count).items():
+    for name, share in shares(round_space, history, count).items():
         known = [trial for trial in history if trial.point[0] == name]
-        # CMA-ES needs two axes, all need one.
-        if len(field.lattices[name].axes) >= (2 if plan.all_ordered else 1):
+        # CMA-ES needs two axes, the others one.
+        if len(round_space.lattices[name].axes) >= (2 if plan.all_ordered else 1):
             with _quiet():
                 wanted = _generations if plan.generations else _model
-                for vector in wanted(field, name, plan, judge, known).ask(share, field):
-                    points.append(field.take(name, vector))
-    # One implementation may have no more points: then any others.
-    return points + field.draw(count - len(points)) if len(points) < count else points
+                for vector in wanted(round_space, name, plan, judge, known).ask(share, round_space):
+                    points.append(round_space.take(name, vector))
+    # If one implementation has no points left, others fill up.
+    return points + round_space.draw(count - len(points)) if len(points) < count else points
 
 
-def _model(field: Field, name: str, plan: SamplerPlan, judge: Judge, known: Sequence[Trial]) -> "_Searched":
-    """A study that was told all that is known."""
-    searched = _Searched(field, name, plan, told=len(known))
+def _model(
+    round_space: RoundSpace, name: str, plan: SamplerPlan, judge: Judge, known: Sequence[Trial]
+) -> "_LatticeStudy":
+    """A study with all known trials."""
+    searched = _LatticeStudy(round_space, name, plan, told=len(known))
     for trial, value in zip(known, judge(known), strict=True):
         searched.add(searched.vector(trial), value)
     return searched
 
 
 def _generations(
-    field: Field, name: str, plan: SamplerPlan, judge: Judge, known: Sequence[Trial]
-) -> "_Searched":
-    """A study that went through all rounds: asked for what was proposed, then told what came of it.
+    round_space: RoundSpace, name: str, plan: SamplerPlan, judge: Judge, known: Sequence[Trial]
+) -> "_LatticeStudy":
+    """A study that repeats all rounds: it proposes the same points, and gets their results.
 
-    Going through all of them again takes time that grows with the square of the rounds, so a process that has
-    just gone through all but the last continues from there: the outcome is the same.
+    Repeating all rounds in each round has quadratic cost, so a process that has just repeated all but the
+    last continues from there, with the same outcome.
     """
     numbers = sorted({trial.round for trial in known})
-    identity = [field.budget.seed, name, plan, field.lattices[name].subspace]
-    searched = _Searched(field, name, plan, told=0)
+    identity = [round_space.budget.seed, name, plan, round_space.lattices[name].subspace]
+    searched = _LatticeStudy(round_space, name, plan, told=0)
     begin = 0
     if numbers:
         earlier = [trial for trial in known if trial.round < numbers[-1]]
@@ -270,7 +274,7 @@ def _generations(
         if kept is not None and kept.awaits([trial for trial in known if trial.round == numbers[-1]]):
             searched, begin = kept, len(numbers) - 1
     for number in numbers[begin:]:
-        # As it was then: what a failure counts as depends on what was measured until then.
+        # The penalty of a failure depends on what was measured until then.
         until = [trial for trial in known if trial.round <= number]
         searched.catch_up(until, judge(until), number)
     while len(_kept()) >= KEPT:
@@ -280,8 +284,8 @@ def _generations(
 
 
 @functools.cache
-def _kept() -> "dict[str, _Searched]":
-    """The studies that were asked last; without them the same comes out, later."""
+def _kept() -> "dict[str, _LatticeStudy]":
+    """Studies of the latest rounds; they only save time."""
     return {}
 
 
@@ -289,13 +293,13 @@ def _key(identity: list[object], known: Sequence[Trial]) -> str:
     return digest([*identity, [[trial.variant.id, trial.round, trial.seconds] for trial in known]])
 
 
-class _Searched:
+class _LatticeStudy:
     """One implementation's study."""
 
-    def __init__(self, field: Field, name: str, plan: SamplerPlan, *, told: int) -> None:
+    def __init__(self, round_space: RoundSpace, name: str, plan: SamplerPlan, *, told: int) -> None:
         self._name = name
-        self._seed = field.budget.seed
-        self._lattice = field.lattices[name]
+        self._seed = round_space.budget.seed
+        self._lattice = round_space.lattices[name]
         self._plan = plan
         self._space = ParameterSpace(
             parameters=tuple(
@@ -309,23 +313,23 @@ class _Searched:
         self._study = self._create(told)
 
     def vector(self, trial: Trial) -> Vector:
-        """Where a trial stands."""
+        """The lattice vector of a trial."""
         return self._lattice.vector(trial.point[1])
 
-    def ask(self, count: int, field: Field) -> list[Vector]:
+    def ask(self, count: int, round_space: RoundSpace) -> list[Vector]:
         """New points of this round."""
-        self._taken |= field.taken[self._name]
-        self._pending = self._ask(self._study, count, field.budget.round)
+        self._taken |= round_space.taken[self._name]
+        self._pending = self._ask(self._study, count, round_space.budget.round)
         return [vector for vector, _ in self._pending]
 
     def awaits(self, trials: Sequence[Trial]) -> bool:
-        """Whether these are what it was asked for last, with or without the default."""
+        """Whether these are the points that it proposed last, with or without the default."""
         default = self._lattice.vector(self._lattice.subspace.default)
         vectors = {self.vector(trial) for trial in trials}
         return {vector for vector, _ in self._pending} == vectors - {default} and bool(self._pending)
 
     def catch_up(self, until: Sequence[Trial], values: list[Values | None], number: int) -> None:
-        """Ask for the points of a round, unless they are awaited, then tell what came of them."""
+        """Propose the points of a round, unless they are pending, then tell their results."""
         value_of = {self.vector(trial): value for trial, value in zip(until, values, strict=True)}
         vectors = [self.vector(trial) for trial in until if trial.round == number]
         default = self._lattice.vector(self._lattice.subspace.default)
@@ -341,7 +345,7 @@ class _Searched:
         self._pending = []
 
     def add(self, vector: Vector, value: Values | None) -> None:
-        """Tell what came of a point that the study was not asked for."""
+        """Add the result of a point that the study did not propose."""
         import optuna
 
         self._taken.add(vector)
@@ -362,7 +366,7 @@ class _Searched:
         return optuna.create_study(directions=list(directions), sampler=built)
 
     def _ask(self, study: "Study", count: int, round_number: int) -> "list[tuple[Vector, Asked]]":
-        """Points that are new with the trials that asked for them, or for what they stand in for."""
+        """New points with their trials; a point may replace the one that the trial proposed."""
         generator = random.Random(f"{self._seed} {round_number} {self._name}")
         found: list[tuple[Vector, Asked]] = []
         for _ in range(count):
@@ -375,7 +379,7 @@ class _Searched:
             self._taken.add(vector)
             found.append((vector, trial))
             if vector != wanted and not self._plan.generations:
-                # The model has to know what is under way, not what gave way to it.
+                # The model must know the point that is measured, not the one that it replaces.
                 self._tell(study, trial, None)
                 self._add_running(study, vector)
         return found
@@ -412,7 +416,7 @@ def _parameter(name: str, count: int, ordered: bool) -> Parameter:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Optuna's remarks on what is experimental; its errors name the sampler."""
+    """Suppress Optuna's warnings about experimental features; errors name the sampler."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

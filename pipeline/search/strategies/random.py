@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from pipeline.records.search.search_trial import Trial
-from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.lattice import RoundSpace
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy
 
 
 def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Point]:
     """The defaults, then any points of the rest, each with equal probability."""
-    field = Field(space, history, budget)
-    return field.defaults_first(field.draw)
+    round_space = RoundSpace(space, history, budget)
+    return round_space.defaults_first(round_space.draw)
 
 
 STRATEGY = Strategy(

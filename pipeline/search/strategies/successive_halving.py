@@ -14,7 +14,7 @@ from pipeline.records.validation import at_least
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import SHORTEST, Budget, Fidelity, Strategy, settings_of
 from pipeline.search.strategy_registry import proposer
-from pipeline.search.trial_losses import lessons
+from pipeline.search.trial_losses import latest_losses
 
 
 class SuccessiveHalving(Record, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
         return proposer(settings.sampler)(space, first if settings.shrink else history, budget)
     before = [trial for trial in history if trial.round == budget.round - 1]
     ranked = sorted(
-        (each for each in lessons(before) if each.loss is not None),
+        (each for each in latest_losses(before) if each.loss is not None),
         key=lambda each: (each.loss, each.trial.variant.id),
     )
     # The budget of a round is that of the first rung; later rungs get their share of it.

@@ -10,7 +10,7 @@ from pipeline.records.configuration.search_settings import Search
 from pipeline.records.record import Record
 from pipeline.records.search.search_trial import Trial
 from pipeline.records.validation import at_least
-from pipeline.search.spaces.lattice import Field
+from pipeline.search.spaces.lattice import RoundSpace
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, SearchInputs, Strategy, Winners, settings_of
 from pipeline.search.strategy_registry import proposer
@@ -35,20 +35,22 @@ def propose(space: Space, history: Sequence[Trial], budget: Budget) -> list[Poin
     """The winners in the first round, then what the wrapped strategy proposes."""
     settings = budget.settings(Transfer, "transfer")
     if not history:
-        field = Field(space, history, budget)
-        return field.defaults_first(lambda count: _starts(field, count, settings))
+        round_space = RoundSpace(space, history, budget)
+        return round_space.defaults_first(lambda count: _starts(round_space, count, settings))
     return proposer(settings.search)(space, history, budget)
 
 
-def _starts(field: Field, count: int, settings: Transfer) -> list[Point]:
+def _starts(round_space: RoundSpace, count: int, settings: Transfer) -> list[Point]:
     points: list[Point] = []
-    for name, tunables in field.budget.starts[: min(settings.at_most, count)]:
-        if name in field.lattices:
-            lattice = field.lattices[name]
-            vector = lattice.nearest(lattice.closest(tunables), field.taken[name], field.generator)
+    for name, tunables in round_space.budget.starts[: min(settings.at_most, count)]:
+        if name in round_space.lattices:
+            lattice = round_space.lattices[name]
+            vector = lattice.nearest(
+                lattice.closest(tunables), round_space.taken[name], round_space.generator
+            )
             if vector is not None:
-                points.append(field.take(name, vector))
-    return points + field.draw(count - len(points)) if len(points) < count else points
+                points.append(round_space.take(name, vector))
+    return points + round_space.draw(count - len(points)) if len(points) < count else points
 
 
 def remarks(history: Sequence[Trial], budget: Budget) -> tuple[str, ...]:

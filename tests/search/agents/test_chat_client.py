@@ -72,13 +72,13 @@ def test_rate_limits_are_waited_for() -> None:
     assert 0.0 < waits[1] <= 2.0
 
 
-def test_too_much_patience_is_not_had() -> None:
+def test_a_long_delay_ends_the_attempt() -> None:
     """An endpoint that wants more than `wait_at_most` ends the attempt at once, typed."""
     answer, script, waits = ask(failing(429, "quota of the minute", Retry_After="600"))
     assert isinstance(answer, NoAnswer)
     assert answer.outcome == "rate_limited"
     assert answer.reason == (
-        "HTTP 429: quota of the minute; it wants 600 s of patience, wait_at_most is 2 s (after 1 try)"
+        "HTTP 429: quota of the minute; it asks for a delay of 600 s, wait_at_most is 2 s (after 1 try)"
     )
     assert (len(script.asked), waits) == (1, [])
 

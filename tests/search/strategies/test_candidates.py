@@ -13,7 +13,7 @@ from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.search.written_source import Proposal, Unfit
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies import candidates
-from pipeline.search.strategy import Budget, Workshop
+from pipeline.search.strategy import Budget, WriterContext
 from tests.stages.test_generate import SPEC
 
 
@@ -41,14 +41,16 @@ def files(folder: str, root: Path) -> dict[str, str]:
     return files_of(folder, root, setting="search.candidates.folder")
 
 
-def workshop(folder: Path) -> Workshop:
+def workshop(folder: Path) -> WriterContext:
     """A task whose search names the folder."""
     wanted = search(folder.name)
     spec = msgspec.structs.replace(SPEC, search=wanted, files=files(folder.name, folder.parent))
-    return Workshop(spec=spec, repository=str(folder.parent), store=str(folder.parent / "store"))
+    return WriterContext(spec=spec, repository=str(folder.parent), store=str(folder.parent / "store"))
 
 
-def propose(shop: Workshop, round_number: int = 0, variants: int | None = None) -> list[Proposal | Unfit]:
+def propose(
+    shop: WriterContext, round_number: int = 0, variants: int | None = None
+) -> list[Proposal | Unfit]:
     """One round."""
     budget = Budget(round=round_number, rounds=3, variants=variants, variants_per_round=variants, seed=0)
     budget = msgspec.structs.replace(budget, search=shop.spec.search)

@@ -20,7 +20,7 @@ from pipeline.records.search.written_source import Proposal, Unfit
 from pipeline.search.proposed_variants import variants_of
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies.llm import propose
-from pipeline.search.strategy import Budget, Workshop
+from pipeline.search.strategy import Budget, WriterContext
 from pipeline.search.trial_diagnosis import diagnosed
 from tests.paths import ROOT
 from tests.search.agents.making import agent, spec, text_of, trial, variant
@@ -29,9 +29,9 @@ from tests.search.agents.server import Reply, Script, code, serving
 PLAIN = "tests/search/agents/sources/plain.cpp"
 
 
-def workshop(made: GenerateSpec, store: Path) -> Workshop:
+def workshop(made: GenerateSpec, store: Path) -> WriterContext:
     """In this repository."""
-    return Workshop(spec=made, repository=str(ROOT), store=str(store))
+    return WriterContext(spec=made, repository=str(ROOT), store=str(store))
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from pipeline.search.proposed_variants import variants_of
 from pipeline.search.rewriting.rewrite_catalogue import TRANSFORMATIONS
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies import mutate
-from pipeline.search.strategy import Budget, Workshop
+from pipeline.search.strategy import Budget, WriterContext
 from tests.stages.test_generate import SPEC
 
 TOY = """import triton
@@ -44,7 +44,7 @@ FEW, MEMORY, COMPUTE = (
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Workshop:
+def shop(tmp_path: Path) -> WriterContext:
     """A task with one Triton source that has one loop."""
     (tmp_path / "kernels/toy").mkdir(parents=True)
     (tmp_path / "kernels/toy/toy.py").write_text(TOY)
@@ -55,11 +55,11 @@ def shop(tmp_path: Path) -> Workshop:
     spec = msgspec.structs.replace(
         SPEC, search=search, implementations={"triton": toy}, source_digests={"triton": "0" * 20}
     )
-    return Workshop(spec=spec, repository=str(tmp_path), store=str(tmp_path / "store"))
+    return WriterContext(spec=spec, repository=str(tmp_path), store=str(tmp_path / "store"))
 
 
 def propose(
-    shop: Workshop, history: Sequence[Trial], round_number: int = 1, variants: int = 4
+    shop: WriterContext, history: Sequence[Trial], round_number: int = 1, variants: int = 4
 ) -> list[Proposal]:
     """One round."""
     budget = Budget(round=round_number, rounds=4, variants=variants, variants_per_round=4, seed=0)
@@ -68,7 +68,9 @@ def propose(
     return [each for each in found if isinstance(each, Proposal)]
 
 
-def trials(shop: Workshop, proposals: list[Proposal], seconds: float, *codes: FindingCode) -> list[Trial]:
+def trials(
+    shop: WriterContext, proposals: list[Proposal], seconds: float, *codes: FindingCode
+) -> list[Trial]:
     """As if all of them had passed; each code with a gain, the first one with the least."""
     made = variants_of(shop.spec, proposals, repository=Path(shop.repository), store=Path(shop.store))
     median = ConfidenceInterval(value=seconds, low=seconds, high=seconds, confidence=0.95)
@@ -86,7 +88,7 @@ def trials(shop: Workshop, proposals: list[Proposal], seconds: float, *codes: Fi
     ]
 
 
-def two_loops(shop: Workshop) -> None:
+def two_loops(shop: WriterContext) -> None:
     """What was done to one of them can be done to the other one."""
     loop = TOY[TOY.index("    for start") : TOY.index("    tl.store")]
     text = TOY.replace(loop, loop + loop.replace("x + start", "x + n + start"))
@@ -100,7 +102,7 @@ def failed(trial: Trial) -> Trial:
     )
 
 
-def remembering(shop: Workshop, proposals: list[Proposal]) -> Workshop:
+def remembering(shop: WriterContext, proposals: list[Proposal]) -> WriterContext:
     """With what generate recorded of them."""
     made = variants_of(shop.spec, proposals, repository=Path(shop.repository), store=Path(shop.store))
     return msgspec.structs.replace(shop, records=made.records)
@@ -117,13 +119,13 @@ def ground(proposal: Proposal) -> dict[str, str]:
     return proposal.source.author.details
 
 
-def test_the_declared_default_comes_first(shop: Workshop) -> None:
+def test_the_declared_default_comes_first(shop: WriterContext) -> None:
     """Nothing is known yet."""
     (found,) = propose(shop, [], 0)
     assert found.source is None
 
 
-def test_the_greatest_gain_first_and_kinds_in_turn(shop: Workshop) -> None:
+def test_the_greatest_gain_first_and_kinds_in_turn(shop: WriterContext) -> None:
     """What the finding with the greatest gain calls for stands before what the other one calls for."""
     start = propose(shop, [], 0)
     parent = trials(shop, start, 1.0, MEMORY, COMPUTE)
@@ -132,7 +134,7 @@ def test_the_greatest_gain_first_and_kinds_in_turn(shop: Workshop) -> None:
     assert names(propose(shop, parent)) == ["stages=2", "unroll=2", "stages=3", "unroll=4"]
 
 
-def test_the_ground_is_recorded(shop: Workshop) -> None:
+def test_the_ground_is_recorded(shop: WriterContext) -> None:
     """Which finding, in whose words, what the rewrite does about it, and why the result stays."""
     parent = trials(shop, propose(shop, [], 0), 1.0, MEMORY)
     first = ground(propose(shop, parent)[0])
@@ -143,7 +145,7 @@ def test_the_ground_is_recorded(shop: Workshop) -> None:
     assert "overlaps iterations" in first["keeps"]
 
 
-def test_what_nothing_calls_for_comes_last(shop: Workshop) -> None:
+def test_what_nothing_calls_for_comes_last(shop: WriterContext) -> None:
     """Unrolling brings no more bytes; it is tried when nothing else is left, and says so."""
     start = trials(shop, propose(shop, [], 0), 1.0, MEMORY)
     found = propose(shop, start, variants=100)
@@ -154,7 +156,7 @@ def test_what_nothing_calls_for_comes_last(shop: Workshop) -> None:
     assert "finding" not in ground(uncalled[0])
 
 
-def test_nothing_comes_twice(shop: Workshop) -> None:
+def test_nothing_comes_twice(shop: WriterContext) -> None:
     """What was tried is not tried again, and the fastest becomes the parent."""
     start = trials(shop, propose(shop, [], 0), 1.0, FEW)
     first = propose(shop, start)
@@ -166,7 +168,7 @@ def test_nothing_comes_twice(shop: Workshop) -> None:
     assert second[0].source.parents == (history[1].variant.id,)
 
 
-def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
+def test_what_only_did_harm_comes_last(shop: WriterContext) -> None:
     """A kind that made its parent slower, or failed, is tried on the next parent after all others."""
     two_loops(shop)
     start = trials(shop, propose(shop, [], 0), 1.0, FEW)
@@ -190,7 +192,7 @@ def test_what_only_did_harm_comes_last(shop: Workshop) -> None:
     assert names(propose(remembering(shop, first), history, 2, variants=2)) == kept[:2]
 
 
-def test_what_did_good_once_is_not_harmful(shop: Workshop) -> None:
+def test_what_did_good_once_is_not_harmful(shop: WriterContext) -> None:
     """One parent was slower with it, another one was not: its place stays."""
     two_loops(shop)
     start = trials(shop, propose(shop, [], 0), 1.0, FEW)
@@ -204,7 +206,7 @@ def test_what_did_good_once_is_not_harmful(shop: Workshop) -> None:
     )
 
 
-def test_a_folder_to_begin_with(shop: Workshop) -> None:
+def test_a_folder_to_begin_with(shop: WriterContext) -> None:
     """Its sources are measured beside the declared one, and only they are rewritten."""
     folder = Path(shop.repository, "mine")
     folder.mkdir()
@@ -227,7 +229,7 @@ def test_every_finding_that_calls_says_why() -> None:
         assert all(transformation.called_for_by.values()) and transformation.keeps
 
 
-def test_a_target_without_triton_is_refused(shop: Workshop) -> None:
+def test_a_target_without_triton_is_refused(shop: WriterContext) -> None:
     """Got, and what to do instead."""
     cpp = {"cpp": SPEC.implementations["cpp"]}
     shop = msgspec.structs.replace(shop, spec=msgspec.structs.replace(shop.spec, implementations=cpp))

@@ -16,7 +16,7 @@ from pipeline.records.record import from_json, to_json
 from pipeline.records.search.written_source import Unfit
 from pipeline.search.spaces.search_space import space_of
 from pipeline.search.strategies.inductor import propose
-from pipeline.search.strategy import Budget, Workshop
+from pipeline.search.strategy import Budget, WriterContext
 from pipeline.search.torch_inductor.capture import CaptureRequest, cpu_macro
 from pipeline.search.torch_inductor.cpp_source import wrap_cpp
 from pipeline.search.torch_inductor.generated_code import GeneratedCode
@@ -137,7 +137,7 @@ def test_a_gpu_needs_a_known_version(monkeypatch: pytest.MonkeyPatch) -> None:
     assert started == ["capture"]
 
 
-def inductor_task(backend: str, target: Target) -> Workshop:
+def inductor_task(backend: str, target: Target) -> WriterContext:
     """A task of the strategy with one implementation."""
     implementation = msgspec.structs.replace(SPEC.implementations["cpp"], backend=backend)
     spec = msgspec.structs.replace(
@@ -147,7 +147,7 @@ def inductor_task(backend: str, target: Target) -> Workshop:
         reference="kernels.rms_norm.reference:reference",
         target=target,
     )
-    return Workshop(spec=spec, repository=".", store=".")
+    return WriterContext(spec=spec, repository=".", store=".")
 
 
 def test_private_interfaces_are_in_one_module() -> None:
