@@ -284,6 +284,17 @@ def test_several_objectives_say_what_it_goes_without() -> None:
     assert say([], budget("optuna/nsgaii", rounds=2, variants=5)) == ()
 
 
+@pytest.mark.parametrize("member", strategy_registry.strategy_names())
+def test_declarations(member: str) -> None:
+    """A strategy tunes or writes, not both; one that may be wrapped works with its defaults."""
+    declared = strategy_registry.strategy(member)
+    assert (declared.propose is None) != (declared.write is None)
+    assert declared.description.endswith(".")
+    if declared.may_be_wrapped:
+        assert declared.wraps is None and declared.propose is not None
+        assert declared.settings is None or declared.settings()
+
+
 def test_unknown_strategy() -> None:
     """The error lists the known ones."""
     with pytest.raises(ConfigError, match="strategy: expected one of ablation, .*, got 'gird'"):

@@ -1,7 +1,7 @@
-"""Answers that are paid for are kept: a Request in; its Answer from the store, or from the endpoint, out.
+"""Cache of a model's answers: each request is paid for once.
 
-An answer is an entry of the artifact store, named by the whole request, with the prompt and the text as files
-to read. A round that is run again asks only what was not answered before.
+An answer is an entry of the artifact store, keyed by the whole request, with the prompt and the text as
+readable files. A round that is run again only sends requests without a stored answer.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ PROMPT, TEXT = "prompt.md", "answer.md"
 
 
 class Answers:
-    """The answers of one endpoint; may be used from several threads."""
+    """The answers of one endpoint; thread-safe."""
 
     def __init__(self, root: Path, client: Callable[[], Client]) -> None:
-        """`client` is called for the first answer that is not kept: the others need no key, no endpoint."""
+        """`client` is called for the first answer that is not stored: others need no key or endpoint."""
         self._root = root
         self._client = client
         self.kept = 0
-        """How many were there already."""
+        """Number of answers from the store."""
         self.received = 0
 
     def of(self, request: ModelRequest) -> ModelAnswer | NoAnswer:

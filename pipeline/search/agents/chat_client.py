@@ -44,7 +44,7 @@ class Completion(Record, frozen=True, kw_only=True):
 
 
 class Key:
-    """A key that shows itself nowhere: not in its repr, not in a text that went through `hide`."""
+    """An API key that is neither in its repr nor in a text that `hide` returned."""
 
     def __init__(self, value: str | None) -> None:
         self._value = value
@@ -213,7 +213,7 @@ class Client:
         return _Trouble(AnswerOutcome.REJECTED, said, final=True)
 
     def _said(self, error: object) -> str:
-        """One short line of it, without the key."""
+        """The error as one short line without the key."""
         body = getattr(error, "body", None)
         text = body.get("message") if isinstance(body, dict) else None
         line = " ".join(self._key.hide(str(text or error)).split())

@@ -34,7 +34,7 @@ _TAG = re.compile(r"<(?=/?data\b)", re.IGNORECASE)
 
 
 class Prompt(Record, frozen=True, kw_only=True):
-    """A template that was filled in."""
+    """A rendered template."""
 
     template: Template
     system: str
@@ -42,12 +42,12 @@ class Prompt(Record, frozen=True, kw_only=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """As a conversation begins."""
+        """The first messages of the conversation."""
         return (Message(role="system", content=self.system), Message(role="user", content=self.user))
 
 
 def render(name: str, values: Mapping[str, object]) -> Prompt:
-    """Fill in the template of that name."""
+    """Render the template of that name."""
     source = (FOLDER / f"{name}{SUFFIX}").read_bytes()
     template = _environment().get_template(f"{name}{SUFFIX}")
     context = template.new_context(dict(values))
@@ -70,20 +70,20 @@ def data(text: str, language: str) -> str:
 
 
 def line(text: str, at_most: int) -> str:
-    """One line of material: shortened, without line ends, marks of sections and code fences."""
+    """Foreign text as one line: shortened, without section tags and code fences."""
     flat = " ".join(plain(text).split()).replace("```", "'''")
     return flat if len(flat) <= at_most else flat[: at_most - 1] + "…"
 
 
 def cut(text: str, at_most: int) -> str:
-    """The beginning of a long text, with a mark that tells what is missing."""
+    """The beginning of a long text, with a note about what is missing."""
     if len(text) <= at_most:
         return text
     return f"{text[:at_most]}\n[… {len(text) - at_most} more characters]\n"
 
 
 def plain(text: str) -> str:
-    """Without characters that do not show, and with nothing that looks like the mark of a section."""
+    """The text without invisible characters and section tags."""
     return _TAG.sub("<\\\\", _CONTROL.sub("", text.replace("\r\n", "\n")))
 
 
@@ -112,7 +112,7 @@ _FINDINGS_AT_MOST = 6
 
 
 def device_lines(brief: Brief) -> list[str]:
-    """The target's facts."""
+    """Facts about the target."""
     target = brief.target
     lines = [f"{target.kind}, architecture {target.architecture}"]
     if brief.device:
@@ -129,7 +129,7 @@ def device_lines(brief: Brief) -> list[str]:
 
 
 def promise_lines(brief: Brief) -> list[str]:
-    """What the kernel promises, and what one call costs at least."""
+    """The kernel's guarantees, and the minimum cost of a call."""
     cost = brief.cost
     lines = [
         f"operations of one call: {cost.flops}; compulsory bytes: {cost.bytes} ({cost.unit} unit)",
@@ -185,7 +185,7 @@ def _verdict(trial: Trial, own: str, at_most: int) -> str:
 
 
 def _is_plain(reason: str) -> bool:
-    """Our own words, or the linker's about a name: nothing of a file's content is in them."""
+    """Whether the reason is ours or the linker's, and cannot contain a file's content."""
     return reason.startswith(("the source has no function", "the compiler did not finish")) or (
         "undefined reference" in reason
     )

@@ -138,7 +138,7 @@ _UNTIMED = 0.5
 def choose(
     agent: Agent, trials: Sequence[Trial], parents: Mapping[str, str | None], wanted: int
 ) -> list[Trial]:
-    """`wanted` parents, some of them several times; none where nothing can be extended.
+    """`wanted` parents, possibly repeated; empty if no variant can be extended.
 
     `parents` maps the id of a variant to that of the variant that it was made from.
     """
@@ -153,7 +153,7 @@ def choose(
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
-    """The fastest that passed; None where none was measured."""
+    """The fastest trial; None if none was measured."""
     measured = [trial for trial in trials if trial.seconds is not None]
     return min(measured, key=_rank) if measured else None
 
@@ -170,14 +170,14 @@ def _extendable(trials: Sequence[Trial], parents: Mapping[str, str | None]) -> l
 
 
 def _rank(trial: Trial) -> tuple[float, float, int, str]:
-    """Measured ones by their time, then those that passed without one, then failures: the furthest first."""
+    """Order: measured trials by time, then passed ones without a time, then failures by stage."""
     seconds = trial.seconds.value if trial.seconds is not None else math.inf
     value = 1.0 if trial.seconds is not None else _value(trial, math.inf)
     return (-value, seconds, -trial.round, trial.variant.id)
 
 
 def _value(trial: Trial, fastest: float) -> float:
-    """Between 0 and 1, for the tree."""
+    """Value of a trial in the tree search, between 0 and 1."""
     if trial.seconds is not None:
         return fastest / trial.seconds.value
     if trial.outcome is Outcome.DEVICE_UNAVAILABLE:

@@ -63,7 +63,7 @@ class _Pair(NamedTuple):
 
 
 def _find(source: Source) -> Iterator[Rewrite]:
-    """Two launches, one after the other, of which the second works on the first one's result alone."""
+    """Two successive launches, the second of which works on the first one's result only."""
     module = Module(source.text)
     launches = {kernel.name: module.launches(kernel) for kernel in module.kernels()}
     for host in module.functions.values():
@@ -91,7 +91,7 @@ TRANSFORMATION = Transformation(
 def _successive(
     host: Function, launches: dict[str, list[Launch] | None]
 ) -> Iterator[tuple[Launch, Launch, Sequence[ast.stmt]]]:
-    """Each of them the only launch of its kernel."""
+    """Pairs of successive launches, each the only launch of its kernel."""
     single = {id(found[0].statement): found[0] for found in launches.values() if found and len(found) == 1}
     for node in ast.walk(host):
         for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
@@ -130,7 +130,7 @@ def _pair(module: Module, first: Launch, second: Launch) -> _Pair | None:
 
 
 def _all_elements(launch: Launch, work: Elementwise, result: str, given: dict[str, str]) -> bool:
-    """Whether the launch goes over every element of the result: as many as it has, block by block."""
+    """Whether the launch covers every element of the result, block by block."""
     count = given.get(work.extent, "")
     values = {
         ast.unparse(node.value)
@@ -143,7 +143,7 @@ def _all_elements(launch: Launch, work: Elementwise, result: str, given: dict[st
 
 
 def _only_stored(kernel: Function, target: str) -> bool:
-    """Whether the kernel does not read its result: it is stored, and asked for its type, nothing else."""
+    """Whether the kernel only stores its result and reads its type."""
     mentioned = sum(isinstance(node, ast.Name) and node.id == target for node in ast.walk(kernel))
     typed = sum(
         isinstance(node, ast.Attribute) and node.attr == "dtype" and ast.unparse(node.value) == target
@@ -177,7 +177,7 @@ def _address(pointer: ast.expr) -> tuple[str, ast.expr | None]:
 
 
 def _harmless(between: Sequence[ast.stmt], pair: _Pair) -> bool:
-    """Sizes that the host computes, which no kernel changes: the first launch may as well come after them."""
+    """Whether the statements only compute sizes, so that the first launch may come after them."""
     used = names_in(pair.first.call)
     for statement in between:
         if not isinstance(statement, ast.Assign) or assigned_in(statement) & used:
@@ -217,7 +217,7 @@ def _fused(module: Module, pair: _Pair) -> str:
 def _epilogue(
     pair: _Pair, store: ast.Call, renamed: dict[str, str], address: tuple[str, ast.expr]
 ) -> list[ast.stmt]:
-    """What stands in the place of the store."""
+    """The statements that replace the store."""
     target, offsets = address
     mask = next((each.value for each in store.keywords if each.arg == "mask"), None)
     if mask is None and len(store.args) > 2:
@@ -234,7 +234,7 @@ def _epilogue(
 
 
 def changed_statements(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Copies, to be changed."""
+    """Copies of the statements, to be changed."""
     return statements("\n".join(ast.unparse(each) for each in body))
 
 
@@ -266,7 +266,7 @@ class _Moved(ast.NodeTransformer):
 
 
 def _rewrite_host(host: Function, pair: _Pair, added: dict[str, str]) -> None:
-    """The first launch, with more arguments, where the second one was."""
+    """Replace the second launch by the first one with more arguments."""
     (merged,) = statements(ast.unparse(pair.first.statement))
     assert isinstance(merged, ast.Expr) and isinstance(merged.value, ast.Call)
     merged.value.keywords += [ast.keyword(arg=name, value=expression(value)) for name, value in added.items()]
@@ -355,7 +355,7 @@ def _offsets(statement: ast.stmt) -> str | None:
 
 
 def _block(statement: ast.stmt) -> str:
-    """How many elements the offsets are."""
+    """The number of offsets."""
     ranges = [node for node in ast.walk(statement) if called(node) == "tl.arange"]
     return ast.unparse(ranges[0].args[1])  # type: ignore[attr-defined]
 
@@ -372,7 +372,7 @@ def _mask(statement: ast.stmt, offsets: str | None) -> tuple[str, str] | None:
 
 
 def _without_mask(work: Sequence[ast.stmt], mask: str | None) -> list[ast.stmt] | None:
-    """Copies whose loads and stores have no mask: they get that of the store they are merged into.
+    """Copies whose loads and stores have no mask: they get the mask of the store that they replace.
 
     None where one has another mask than that.
     """
@@ -397,7 +397,7 @@ def _by_element(module: Module, statement: ast.AST) -> bool:
 
 
 def _known(module: Module, call: ast.Call) -> bool:
-    """A function of single elements: of Triton, of the module, or a conversion."""
+    """Whether a call works on single elements: of Triton, of the module, or a conversion."""
     name = called(call)
     if name in _BY_ELEMENT or (isinstance(call.func, ast.Attribute) and call.func.attr == "to"):
         return True
@@ -426,7 +426,7 @@ def _at(pointer: ast.expr, offsets: str) -> str | None:
 
 
 def _only_at_offsets(work: Sequence[ast.stmt], name: str, offsets: str) -> bool:
-    """Whether the tensor is accessed at its own element only, or asked for its type."""
+    """Whether the tensor is only accessed at its own element, or its type is read."""
     meant = sum(
         isinstance(node, ast.BinOp) and _at(node, offsets) == name for each in work for node in ast.walk(each)
     )

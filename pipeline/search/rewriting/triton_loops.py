@@ -1,7 +1,7 @@
-"""Loops of Triton kernels, rewritten through Python's syntax tree. In: a module's text. Out: rewrites.
+"""Rewrites of loops in Triton kernels: software pipelining and unrolling.
 
-`tl.range` takes what the compiler is asked to do with a loop (documentation of `triton.language.range`): how
-many iterations are in flight, how often the body stands in the code.
+Both are arguments of `tl.range` (see the documentation of `triton.language.range`): how many iterations are
+in flight, and how often the body is repeated in the code.
 """
 
 import ast
@@ -16,7 +16,7 @@ _FACTORS = (2, 4)
 
 
 def _stages(given: Source) -> Iterator[Rewrite]:
-    """A loop that loads: more of its iterations in flight."""
+    """Loops that load: more iterations in flight."""
     for loop, source in _loops(given.text):
         if source.calls_something(loop):
             for stages in _STAGES:
@@ -24,7 +24,7 @@ def _stages(given: Source) -> Iterator[Rewrite]:
 
 
 def _unroll(given: Source) -> Iterator[Rewrite]:
-    """An innermost loop: its body several times in the code."""
+    """Innermost loops: the body several times in the code."""
     for loop, source in _loops(given.text):
         if not any(isinstance(node, ast.For) for child in loop.body for node in ast.walk(child)):
             for factor in _FACTORS:
@@ -54,7 +54,7 @@ TRANSFORMATIONS: Mapping[str, Transformation] = {
 
 
 class _Source:
-    """A module as bytes, which are what `ast` counts."""
+    """A module as bytes: the columns of `ast` count bytes."""
 
     def __init__(self, text: str) -> None:
         self._bytes = text.encode()
@@ -62,11 +62,11 @@ class _Source:
         self._lines = [0, *itertools.accumulate(lengths)]
 
     def calls_something(self, loop: ast.For) -> bool:
-        """A load is a call, and may stand in a function of its own."""
+        """Whether the body has a call: a load is one, and may be in another function."""
         return any(isinstance(node, ast.Call) for child in loop.body for node in ast.walk(child))
 
     def with_keyword(self, loop: ast.For, key: str, value: int, name: str) -> Iterator[Rewrite]:
-        """The loop over `tl.range` with this keyword, if it is another one than it has."""
+        """The loop over `tl.range` with this keyword, unless it has that value."""
         assert isinstance(loop.iter, ast.Call)
         call = loop.iter
         known = next((each for each in call.keywords if each.arg == key), None)
@@ -92,7 +92,7 @@ class _Source:
 
 
 def _loops(text: str) -> Iterator[tuple[ast.For, _Source]]:
-    """Loops over `range` and `tl.range` in kernels; none of a text that is not Python."""
+    """Loops over `range` and `tl.range` in kernels; empty if the text is not Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):

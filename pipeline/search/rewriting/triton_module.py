@@ -41,7 +41,7 @@ class Module:
         }
 
     def kernels(self) -> Iterator[Function]:
-        """Functions that the compiler turns into kernels, or into parts of them."""
+        """Functions that Triton compiles."""
         return (each for each in self.functions.values() if is_jit(each))
 
     def launches(self, kernel: Function) -> list[Launch] | None:
@@ -92,7 +92,7 @@ def is_jit(function: Function) -> bool:
 
 
 def changed_copy(function: Function) -> Function:
-    """To be changed."""
+    """A copy of the function, to be changed."""
     return copy.deepcopy(function)
 
 
@@ -109,18 +109,18 @@ def parameters(function: Function) -> list[str]:
 
 
 def with_parameter(function: Function, name: str, *, constant: bool = False) -> None:
-    """Add one at the end."""
+    """Add a parameter at the end."""
     annotation = ast.parse("tl.constexpr", mode="eval").body if constant else None
     function.args.args.append(ast.arg(arg=name, annotation=annotation))
 
 
 def expression(text: str) -> ast.expr:
-    """From its text."""
+    """Parse an expression."""
     return ast.parse(text, mode="eval").body
 
 
 def statements(text: str) -> list[ast.stmt]:
-    """From their text."""
+    """Parse statements."""
     return ast.parse(text).body
 
 
@@ -131,12 +131,12 @@ def called(node: ast.AST) -> str:
 
 
 def names_in(*nodes: ast.AST) -> set[str]:
-    """All names that are read or written."""
+    """All names that are read or assigned."""
     return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def assigned_in(*nodes: ast.AST) -> set[str]:
-    """Names that are written."""
+    """Names that are assigned."""
     return {
         each.id
         for node in nodes
@@ -178,7 +178,7 @@ def _read_first(body: Sequence[ast.stmt], known: set[str]) -> set[str]:
 
 
 def _extent(host: Function, grid: ast.expr) -> ast.expr | None:
-    """The first and only extent of a grid, as an expression that is valid where the kernel is launched."""
+    """The only extent of a grid, as an expression that is valid at the launch."""
     if isinstance(grid, ast.Tuple):
         return grid.elts[0] if len(grid.elts) == 1 and not isinstance(grid.elts[0], ast.Starred) else None
     if not isinstance(grid, ast.Name):

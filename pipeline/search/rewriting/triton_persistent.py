@@ -1,7 +1,7 @@
-"""Persistent programs. In: a Triton module. Out: rewrites whose programs take one tile after the other.
+"""Rewrites of a Triton kernel to persistent programs, which process one tile after the other.
 
-As many programs as the device holds at once are started, each with a loop over tiles, in place of one program
-a tile: no start for each tile, and no last wave of a few programs that starts when all others have ended.
+Instead of one program per tile, as many programs as the device can hold are started, each with a loop over
+tiles: no launch cost per tile, and no partial last wave.
 """
 
 import ast
@@ -25,12 +25,12 @@ from pipeline.search.rewriting.triton_module import (
 )
 
 _RESIDENT = (1, 2, 4)
-"""Programs for each multiprocessor."""
+"""Programs per multiprocessor."""
 _TILES, _TILE, _PROGRAM = "persistent_tiles", "persistent_tile", "persistent_program"
 
 
 def _find(source: Source) -> Iterator[Rewrite]:
-    """Kernels on a grid of one extent that is known, on a device of which the multiprocessors are."""
+    """Kernels on a grid with one known extent, if the number of multiprocessors is known."""
     count = source.limits.get("sm_count")
     module = Module(source.text)
     for kernel in module.kernels():
@@ -59,7 +59,7 @@ TRANSFORMATION = Transformation(
 
 
 def _can_repeat(module: Module, kernel: Function) -> bool:
-    """Its body may run again in the same program: it ends at its end, and leaves its arguments alone."""
+    """Whether the body may run repeatedly: no early return, and no assignment to its parameters."""
     body = body_of(kernel)
     known = parameters(kernel)
     helpers = [each for each in module.kernels() if each.name in names_in(*body) and each is not kernel]
@@ -108,7 +108,7 @@ def _repeated(kernel: Function) -> Function:
 
 
 class _Numbered(ast.NodeTransformer):
-    """The tile's number in place of the program's."""
+    """Replaces the program's number by the tile's."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

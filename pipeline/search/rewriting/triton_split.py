@@ -98,7 +98,7 @@ def _split(ground: _Ground, parts: int) -> str | None:
 
 
 def _place(found: Sum, part: str) -> str:
-    """Where a program's partial sums are: [part][program][element]."""
+    """Address of a program's partial sums: [part][program][element]."""
     rows, *cols = found.shape
     size = " * ".join(found.shape)
     inside = f"tl.arange(0, {rows})"
@@ -109,7 +109,7 @@ def _place(found: Sum, part: str) -> str:
 
 
 def _first(ground: _Ground) -> Function:
-    """Up to the loop, a part of the loop, and its sums stored."""
+    """The first kernel: everything before the loop, one part of the loop, and a store of its sums."""
     found = ground.sum
     changed = changed_copy(ground.kernel)
     changed.name += _PARTIAL
@@ -134,7 +134,7 @@ def _first(ground: _Ground) -> Function:
 
 
 def _second(ground: _Ground) -> Function:
-    """Up to the loop, the sum of the parts in place of it, and what follows it."""
+    """The second kernel: the loop is replaced by the sum of the parts."""
     found = ground.sum
     changed = changed_copy(ground.kernel)
     _add_parameters(changed)
@@ -150,7 +150,7 @@ def _add_parameters(kernel: Function) -> None:
 
 
 def _launched(ground: _Ground, launch: Launch, parts: int) -> list[ast.stmt] | None:
-    """Workspace, first and second kernel; None where the size of a sum is not known to the host."""
+    """Workspace and launches of both kernels; None if the host does not know the size of a sum."""
     known = {keyword.arg: ast.unparse(keyword.value) for keyword in launch.call.keywords if keyword.arg}
     shape = [_on_host(each, known) for each in ground.sum.shape]
     tensor = _tensor(launch.host)
@@ -179,7 +179,7 @@ def _on_host(size: str, known: Mapping[str, str]) -> str | None:
 
 
 def _tensor(host: Function) -> str | None:
-    """A parameter that has a device: one that is asked for its shape or its strides."""
+    """A parameter that is a tensor: its shape, strides or device are read."""
     names = {each.arg for each in (*host.args.args, *host.args.kwonlyargs)}
     for node in ast.walk(host):
         match node:
@@ -190,7 +190,7 @@ def _tensor(host: Function) -> str | None:
 
 
 def _replace(host: Function, launch: Launch, lines: list[ast.stmt]) -> bool:
-    """The statements in place of the launch."""
+    """Replace the launch by the statements."""
     wanted = ast.dump(launch.statement)
     for node in ast.walk(host):
         for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
@@ -203,7 +203,7 @@ def _replace(host: Function, launch: Launch, lines: list[ast.stmt]) -> bool:
 
 
 def sums_of(module: Module, kernel: Function) -> Iterator[Sum]:
-    """Such loops at the kernel's own level."""
+    """Such loops at the top level of the kernel."""
     one_axis = _axes(module, kernel) == {"0"}
     for at, statement in enumerate(kernel.body):
         if isinstance(statement, ast.For) and one_axis and not _stores(kernel.body[:at], module):
@@ -213,7 +213,7 @@ def sums_of(module: Module, kernel: Function) -> Iterator[Sum]:
 
 
 def _axes(module: Module, kernel: Function) -> set[str]:
-    """Axes of the grid that are asked for; `?` for anything but the program's number."""
+    """Axes of the grid that the kernel reads; `?` for anything but the program's number."""
     functions = [kernel, *(each for each in module.kernels() if each.name in names_in(kernel))]
     found: set[str] = set()
     for node in (node for function in functions for node in ast.walk(function)):
@@ -227,7 +227,7 @@ def _axes(module: Module, kernel: Function) -> set[str]:
 
 
 def _stores(body: Sequence[ast.stmt], module: Module) -> bool:
-    """Whether anything may be written to memory, here or in what is called here."""
+    """Whether the statements, or functions that they call, may write to memory."""
     names = {called(node) for statement in body for node in ast.walk(statement)}
     texts = [ast.unparse(module.functions[name]) for name in names if name in module.functions]
     writes = ("tl.store", "tl.atomic")
@@ -272,7 +272,7 @@ def _counted(loop: ast.For) -> tuple[str, str] | None:
 
 
 def _simple(body: Sequence[ast.stmt]) -> bool:
-    """Assignments, and branches over such: no effects, no loops, no way out."""
+    """Whether the body consists of assignments and branches, without side effects, loops and exits."""
     for statement in body:
         if isinstance(statement, ast.If):
             if not (_simple(statement.body) and _simple(statement.orelse)):
@@ -284,7 +284,7 @@ def _simple(body: Sequence[ast.stmt]) -> bool:
 
 
 def _advance(name: str, loop: ast.For, written: set[str]) -> str | None:
-    """What each iteration adds to it, if always the same and nothing else happens to it."""
+    """What each iteration adds to the name, if it is constant and nothing else changes the name."""
     assert isinstance(loop.target, ast.Name)
     changes = [each for each in loop.body if name in assigned_in(each)]
     match changes:
@@ -328,7 +328,7 @@ def _added(name: str, value: ast.expr) -> bool:
 
 
 def _zeros(name: str, before: Sequence[ast.stmt]) -> tuple[str, ...] | None:
-    """The shape that a sum of float32 begins with, where it begins at zero."""
+    """The shape of a float32 sum that starts at zero."""
     writing = [each for each in before if name in assigned_in(each)]
     match writing:
         case [

@@ -1,7 +1,7 @@
-"""How many elements a thread of a Triton kernel handles at once. In: a module. Out: rewrites of its launch.
+"""Rewrites of a Triton kernel's launch that change how many elements a thread handles at once.
 
-A thread loads as many neighbors with one instruction (up to 16 bytes) as it owns: a block's elements over
-the program's threads. Fewer warps, or a longer block, give it more.
+A thread loads the neighboring elements that it owns with one instruction (up to 16 bytes): those of a block
+divided by the program's threads. With fewer warps, or a longer block, it owns more.
 """
 
 import ast
@@ -22,13 +22,13 @@ _WARPS = "num_warps"
 
 
 def _find(source: Source) -> Iterator[Rewrite]:
-    """Host functions that hand on a number of warps, or the step of a kernel's loop, as they got it."""
+    """Host functions that pass a number of warps, or the step of a kernel's loop, on unchanged."""
     module = Module(source.text)
     for host in module.functions.values():
         if is_jit(host):
             continue
         taken = {each.arg for each in (*host.args.args, *host.args.kwonlyargs)}
-        handed = _handed_on(module, host)
+        handed = _passed_on(module, host)
         for name in sorted(taken & handed):
             if name == _WARPS:
                 yield _with(module, host, f"{name} = max(1, {name} // 2)", "vector width: half the warps")
@@ -49,8 +49,8 @@ TRANSFORMATION = Transformation(
 )
 
 
-def _handed_on(module: Module, host: Function) -> set[str]:
-    """Names that become a launch's number of warps, or the step of a loop that a kernel counts with."""
+def _passed_on(module: Module, host: Function) -> set[str]:
+    """Names that are passed as the number of warps, or as the step of a kernel's loop."""
     found: set[str] = set()
     for node in ast.walk(host):
         match node:
@@ -68,7 +68,7 @@ def _handed_on(module: Module, host: Function) -> set[str]:
 
 
 def _steps(kernel: Function | None) -> set[str]:
-    """Constants that a loop of the kernel counts in steps of."""
+    """Constants that are the step of a loop of the kernel."""
     if kernel is None:
         return set()
     constants = {each.arg for each in kernel.args.args if each.annotation is not None}
@@ -80,7 +80,7 @@ def _steps(kernel: Function | None) -> set[str]:
 
 
 def _with(module: Module, host: Function, line: str, name: str) -> Rewrite:
-    """The host function with this line before all others."""
+    """The host function with this line inserted at its start."""
     changed = changed_copy(host)
     at = len(changed.body) - len(body_of(changed))
     changed.body[at:at] = statements(line)

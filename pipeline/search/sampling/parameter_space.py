@@ -1,7 +1,7 @@
-"""A search space. In: named choices, steps and intervals. Out: Optuna's distributions, and points as text.
+"""A search space of choices, steps and intervals: Optuna's distributions, and points as text.
 
-A point is what an override would say, one text for each parameter: two values that would be written alike are
-one point, and that is what tells whether a point was evaluated before.
+A point is the text of an override for each parameter. Values with the same text are the same point, which
+decides whether a point was evaluated before.
 """
 
 import math
@@ -42,23 +42,23 @@ class Choice(Record, frozen=True, kw_only=True, tag="choice"):
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """Number of values."""
         return len(self.values)
 
     def at(self, index: int) -> Scalar:
-        """The value of that number."""
+        """The value with this index."""
         return self.values[index]
 
     def draw(self, generator: random.Random) -> Scalar:
-        """Any value, each with equal probability."""
+        """A value, uniformly at random."""
         return generator.choice(self.values)
 
     def text(self, value: Scalar) -> str:
-        """How the value is written."""
+        """The text of the value."""
         return self.texts[self.values.index(value)]
 
     def distribution(self) -> "BaseDistribution":
-        """As Optuna has it."""
+        """Optuna's distribution."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(self.values)
@@ -78,7 +78,7 @@ class Steps(Record, frozen=True, kw_only=True, tag="steps"):
     """Searched on a logarithmic scale; for whole numbers in steps of 1, as Optuna demands."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError where there is no number, or no logarithm."""
+        """Raise ValueError for an empty range, or a logarithm that is undefined."""
         if self.count < 1:
             raise ValueError("no number in the range")
         if self.step <= 0 or not math.isfinite(self.first + self.step):
@@ -90,25 +90,25 @@ class Steps(Record, frozen=True, kw_only=True, tag="steps"):
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """Number of values."""
         return self.count
 
     def at(self, index: int) -> int | float:
-        """The number of that index, rounded as its decimal fraction is, so that 3 * 0.1 is 0.3."""
+        """The number with this index, rounded to its decimal digits, so that 3 * 0.1 is 0.3."""
         exact = Decimal(str(self.first)) + index * Decimal(str(self.step))
         return float(exact) if self._real else int(exact)
 
     def draw(self, generator: random.Random) -> Scalar:
-        """Any number, each with equal probability."""
+        """A number, uniformly at random."""
         return self.at(generator.randrange(self.count))
 
     def text(self, value: Scalar) -> str:
-        """How the nearest number of the range is written."""
+        """The text of the nearest number of the range."""
         index = round((_number(value) - self.first) / self.step)
         return repr(self.at(min(max(index, 0), self.count - 1)))
 
     def distribution(self) -> "BaseDistribution":
-        """As Optuna has it."""
+        """Optuna's distribution."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         last = self.at(self.count - 1)
@@ -126,7 +126,7 @@ class Steps(Record, frozen=True, kw_only=True, tag="steps"):
 
 
 class Interval(Record, frozen=True, kw_only=True, tag="interval"):
-    """Any number between two, which belong to it."""
+    """Any number between two ends, which are included."""
 
     name: str
     low: float
@@ -146,22 +146,22 @@ class Interval(Record, frozen=True, kw_only=True, tag="interval"):
         return 1 if self.low == self.high else None
 
     def at(self, index: int) -> float:  # noqa: ARG002
-        """The only value of an interval with one."""
+        """The only value of an interval of length 0."""
         return self.low
 
     def draw(self, generator: random.Random) -> Scalar:
-        """Uniform, on the logarithmic scale where it is searched on that."""
+        """Uniformly at random, on a logarithmic scale if `log` is set."""
         if not self.log:
             return generator.uniform(self.low, self.high)
         drawn = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
         return min(max(drawn, self.low), self.high)
 
     def text(self, value: Scalar) -> str:
-        """All digits that the number needs."""
+        """The number with all significant digits."""
         return repr(_number(value))
 
     def distribution(self) -> "BaseDistribution":
-        """As Optuna has it."""
+        """Optuna's distribution."""
         from optuna.distributions import FloatDistribution
 
         return FloatDistribution(self.low, self.high, log=self.log)
@@ -180,7 +180,7 @@ class ParameterSpace(Record, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int | None:
-        """How many points there are; None: uncountable."""
+        """Number of points; None: uncountable."""
         sizes = [parameter.size for parameter in self.parameters]
         return math.prod(size or 0 for size in sizes) if None not in sizes else None
 
@@ -189,17 +189,17 @@ class ParameterSpace(Record, frozen=True, kw_only=True):
         return {parameter.name: parameter.distribution() for parameter in self.parameters}
 
     def point(self, values: Mapping[str, Scalar]) -> Point:
-        """The values as text."""
+        """The point of these values."""
         return tuple(
             f"{parameter.name}={parameter.text(values[parameter.name])}" for parameter in self.parameters
         )
 
     def described(self) -> dict[str, str]:
-        """What each parameter may be, for messages and to tell one space from another."""
+        """The range of each parameter as text, for messages and to compare spaces."""
         return {parameter.name: str(parameter) for parameter in self.parameters}
 
     def unseen(self, seen: Container[Point], generator: random.Random) -> dict[str, Scalar] | None:
-        """Values of a random point that was not seen; None where no other is left or can be found."""
+        """Values of a random unseen point; None if none is left or can be found."""
         for _ in range(DRAWS):
             values = {parameter.name: parameter.draw(generator) for parameter in self.parameters}
             if self.point(values) not in seen:

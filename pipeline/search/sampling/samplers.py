@@ -1,4 +1,4 @@
-"""Optuna's samplers by name. In: name, seed, settings, space. Out: the sampler, or what does not fit."""
+"""Optuna's samplers by name: their settings, what they can search, and how they are created."""
 
 import inspect
 import warnings
@@ -130,7 +130,7 @@ def check(sampler: Sampler, space: ParameterSpace, directions: tuple[Direction, 
 
 
 def _check_cmaes(space: ParameterSpace, directions: tuple[Direction, ...]) -> None:
-    """CMA-ES moves through two or more numbers towards one objective."""
+    """CMA-ES needs two or more numeric parameters and one objective."""
     if len(directions) > 1:
         raise ConfigError(f"sampler cmaes: expected one objective, got {len(directions)}; use nsgaii or tpe")
     numbers = [part for part in space.parameters if not isinstance(part, Choice) and part.size != 1]
@@ -162,7 +162,7 @@ def settings_of(name: str) -> tuple[str, ...]:
 
 
 def drawn_at_random(sampler: Sampler, space: ParameterSpace) -> tuple[str, ...]:
-    """Names of the parameters that this sampler does not search but draws at random."""
+    """Names of the parameters that this sampler draws at random instead of searching."""
     if sampler.name != "cmaes":
         return ()
     return tuple(part.name for part in space.parameters if isinstance(part, Choice) and part.size > 1)

@@ -1,6 +1,6 @@
-"""Where studies are kept. In: an Optuna storage URL. Out: the storage, and a lock on one of its studies.
+"""Optuna's storage by URL, and a lock on one of its studies.
 
-A database file is made once, under a lock: two processes that make it at the same time break it.
+A database file is created under a lock: two processes that create it at the same time would corrupt it.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ BUSY_SECONDS = 60  # SQLite waits so long for another process that writes
 
 
 def open_storage(url: str | None) -> "BaseStorage":
-    """The storage; None keeps studies in this process only.
+    """The storage of a URL; None: in memory.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def shown(url: str | None) -> str:
 
 @contextlib.contextmanager
 def understandable(url: str | None) -> Iterator[None]:
-    """Turn what the database raises into one line that names the storage."""
+    """Turn errors of the database into one line that names the storage."""
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
 

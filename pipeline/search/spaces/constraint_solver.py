@@ -51,7 +51,7 @@ class Factor:
         self.table = table
 
     def over(self, scope: Sequence[int]) -> Truth | Counts:
-        """The table with axes for more variables, which it repeats itself along."""
+        """The table with axes of length 1 for more variables, for broadcasting."""
         shape = dict(zip(self.scope, self.table.shape, strict=True))
         return self.table.reshape([shape.get(variable, 1) for variable in scope])
 
@@ -137,7 +137,7 @@ class Solver:
     """The valid points of a space, each as a row: the number of its value for each tunable."""
 
     def __init__(self, values: Values, rules: Sequence[str], constants: Mapping[str, TunableValue]) -> None:
-        """Raises FormulaError: a rule names what is not there, or cannot be evaluated."""
+        """Raises FormulaError: a rule has an unknown name, or cannot be evaluated."""
         self._numbers = {name: number for number, name in enumerate(values)}
         self._sizes = [len(each) for each in values.values()]
         self._columns = [column(each) for each in values.values()]
@@ -153,11 +153,11 @@ class Solver:
 
     @functools.cached_property
     def count(self) -> int:
-        """Number of valid points; visits them only where a rule is wide."""
+        """Number of valid points; visits them only if a rule is wide."""
         return sum(len(rows) for rows in self.blocks()) if self._wide else self.solutions.count
 
     def counts_by_rule(self) -> list[int] | None:
-        """What is left before the first rule, after it, after the second, …; None where a rule is wide."""
+        """Number of points before the first rule, after it, after the second, …; None if a rule is wide."""
         if self._wide:
             return None
         factors = [table.factor for table in self._tables]
@@ -168,11 +168,11 @@ class Solver:
 
     @property
     def wide(self) -> tuple[str, ...]:
-        """The rules that `solutions` knows nothing of."""
+        """The rules that are not part of `solutions`."""
         return tuple(self._wide)
 
     def blocks(self) -> Iterator[Rows]:
-        """All valid points, in an order without meaning."""
+        """All valid points, in an unspecified order."""
         for start in range(0, self.solutions.count, BLOCK):
             rows = self.solutions.rows(range(start, min(start + BLOCK, self.solutions.count)))
             yield rows[self.keeps_wide(rows)] if self._wide else rows
@@ -187,7 +187,7 @@ class Solver:
         return keep
 
     def keeps_wide(self, rows: Rows) -> Truth:
-        """Which of these solutions keep the wide rules too."""
+        """Which of these solutions satisfy the wide rules too."""
         places = np.arange(len(rows))
         for rule in self._wide:
             left = rows[places]
@@ -233,7 +233,7 @@ class Solver:
         self._tables.append(_Table(rule, Factor(scope, table)))
 
     def _where_others_hold(self, rule: str, scope: tuple[int, ...], axes: Mapping[str, Column]) -> Truth:
-        """A rule may rely on those before it: `x > 0`, then `64 % x == 0`."""
+        """Evaluate a rule that relies on earlier ones: `x > 0`, then `64 % x == 0`."""
         shape = [self._sizes[number] for number in scope]
         asked = np.ones(shape, dtype=np.bool_)
         for _, factor in self._tables:

@@ -1,6 +1,6 @@
-"""The space of a task: tunables narrowed by the optimization, constraints solved. In: records. Out: points.
+"""The search space of a task: the tunables that the optimization leaves, and the points that are valid.
 
-The rules are not tried point by point: `solving` counts the valid points and numbers them, however many.
+The rules are not tried point by point: `constraint_solver` counts and numbers the valid points.
 """
 
 import functools
@@ -33,7 +33,7 @@ Point = tuple[str, Tunables]
 
 
 class Subspace(Record, frozen=True, kw_only=True, dict=True):
-    """What one implementation contributes."""
+    """The space of one implementation."""
 
     implementation: str
     values: dict[str, tuple[TunableValue, ...]]
@@ -57,7 +57,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
 
     @functools.cached_property
     def solver(self) -> "Solver":
-        """Its rules as tables, made once.
+        """The solver of its rules, built once.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         return any(len(rows) for rows in self.solver.blocks()) if self.solver.wide else self.count > 0
 
     def contains(self, tunables: Mapping[str, TunableValue]) -> bool:
-        """Whether it is a valid point: every tunable has one of its values, and the rules hold."""
+        """Whether a point is valid: every tunable has one of its values, and all rules hold."""
         row = self._row(tunables)
         return row is not None and bool(self.solver.allows(_rows([row]))[0])
 
@@ -104,7 +104,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         return self.named(rows[self.solver.allows(rows)])
 
     def pruned(self) -> tuple[Pruned, ...]:
-        """What each rule excludes of that which the rules before it leave."""
+        """How many of the remaining points each rule excludes."""
         left = self.solver.counts_by_rule()
         counts: list[int | None] = [None] * len(self.constraints)
         if left is not None:
@@ -116,7 +116,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         )
 
     def named(self, rows: "Rows") -> list[Tunables]:
-        """The points that rows stand for."""
+        """The points of rows."""
         columns = [
             [values[number] for number in column]
             for values, column in zip(self.values.values(), rows.T.tolist(), strict=True)
@@ -141,7 +141,7 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
 
 
 class Space(Record, frozen=True, kw_only=True):
-    """All implementations that take part."""
+    """The space of a task: one subspace per implementation."""
 
     subspaces: tuple[Subspace, ...]
 
@@ -164,7 +164,7 @@ class Space(Record, frozen=True, kw_only=True):
         return [(each.implementation, each.default) for each in self.subspaces]
 
     def contains(self, point: Point) -> bool:
-        """Whether it is a valid point of one of the implementations."""
+        """Whether a point is valid in one of the subspaces."""
         return any(each.contains(point[1]) for each in self.subspaces if each.implementation == point[0])
 
     def neighbors(self, point: Point, reach: int | None = None) -> list[Point]:
@@ -177,7 +177,7 @@ class Space(Record, frozen=True, kw_only=True):
         ]
 
     def sample(self, generator: random.Random, count: int) -> list[Point]:
-        """So many different valid points, all equally likely; all there are, where there are fewer.
+        """Distinct valid points, uniformly at random; all of them if there are fewer.
 
         Numbers are drawn and turned into points, so nothing is enumerated. Where a rule is wide, points that
         break it are drawn too and dropped, which leaves all valid ones equally likely.
@@ -202,7 +202,7 @@ def space_of(spec: GenerateSpec) -> Space:
 
 
 def recorded_space(recorded: RecordedSpace) -> Subspace:
-    """The space of another tuner's file, as that of an implementation called like its kernel."""
+    """The space of another tuner's file; the implementation has the name of its kernel."""
     return Subspace(
         implementation=recorded.kernel or recorded.source,
         values=recorded.tunables,
@@ -244,7 +244,7 @@ def subspace(
 
 
 def narrow(name: str, tunable: Tunable, optimization: Optimization) -> tuple[TunableValue, ...]:
-    """The values that an optimization leaves to a tunable.
+    """The values of a tunable that an optimization leaves.
 
     What is fixed wins; then a technique that is off; then what is free; the rest keeps its default. A
     technique without an `off` value cannot be switched off: its tunables keep their default.
@@ -270,7 +270,7 @@ def _identity(value: TunableValue) -> tuple[bool, TunableValue]:
 
 
 def _draw(space: Space, generator: random.Random, count: int) -> list[Point]:
-    """So many different valid points, or all.
+    """Distinct valid points, `count` of them or all.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def _draw(space: Space, generator: random.Random, count: int) -> list[Point]:
 
 
 def _numbers(generator: random.Random, total: int, count: int) -> Iterator[list[int]]:
-    """Different numbers below a total in a random order, some at a time, until there are no more."""
+    """All numbers below a total in random order, in batches."""
     if total <= max(2 * count, ALL):
         everything = list(range(total))
         generator.shuffle(everything)
@@ -313,7 +313,7 @@ def _numbers(generator: random.Random, total: int, count: int) -> Iterator[list[
 
 
 def _valid(space: Space, numbers: Sequence[int]) -> list[Point]:
-    """The valid ones among the solutions of these numbers, in their order."""
+    """The valid solutions among these numbers, in their order."""
     placed: dict[int, Point] = {}
     first = 0
     for each in space.subspaces:

@@ -1,7 +1,7 @@
-"""A point without each of its techniques. In: a space, a point. Out: points, and what changed with each.
+"""Switch off each technique of a point, one at a time, with what else has to change.
 
-Where the rules exclude the point without a technique (scalar code with the blocking of vectors, say), the
-nearest valid one stands in: the one that changes the fewest other tunables, and these the least.
+If the rules exclude the point without a technique (for example scalar code with the blocking of vectors), the
+nearest valid point is used: the one that changes the fewest other tunables, and these by the least.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class Without(NamedTuple):
 
 
 def without_each(subspace: Subspace, tunables: Tunables) -> Iterator[Without]:
-    """Without one technique each, then with one other tunable each at its default; valid points only."""
+    """The point without each technique, then with each other tunable at its default; valid points only."""
     for technique, off in _off(subspace).items():
         found = _without(subspace, tunables, technique, off)
         if found is not None:
@@ -65,7 +65,7 @@ def _without(
 
 
 def _nearest(where: Lattice, wanted: Tunables, fixed: Mapping[str, TunableValue]) -> Tunables | None:
-    """The valid point with the fixed values that is most like the wanted one; None: none, or too many."""
+    """The valid point with the fixed values that is closest to the wanted one; None: none, or too many."""
     if not where.enumerable:
         return None
     import numpy as np

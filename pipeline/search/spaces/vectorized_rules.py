@@ -1,8 +1,8 @@
 """Evaluate a rule for many points at once: which rows of columns of values satisfy it.
 
-The rule's syntax tree is walked once, its operations are numpy's, with Python's meaning: whole numbers that
-could leave the exact range, and values of mixed kinds, are Python's own objects; an operand of `and`, `or` or
-`if` that fails is evaluated again, only where Python would have come to it.
+The rule's syntax tree is walked once with numpy operations that have Python's semantics: integers that could
+leave the exact range, and values of mixed types, are Python objects; an operand of `and`, `or` or `if` that
+fails is evaluated again, only for the rows for which Python would evaluate it.
 """
 
 import ast
@@ -25,7 +25,7 @@ FAILURES = (ArithmeticError, RecursionError, TypeError, ValueError)
 
 
 def column(values: Sequence[TunableValue]) -> Column:
-    """Values as int64 (truth values too) or float64 where that is exact, else as objects."""
+    """Values as int64 (booleans too) or float64 if that is exact, else as objects."""
     kinds = {type(value) for value in values}
     if kinds <= {int, bool} and all(-EXACT < value < EXACT for value in values):  # type: ignore[operator]
         return np.array(values, dtype=np.int64)
@@ -96,7 +96,7 @@ class _Walk:
         return left if decided.all() else _chosen(decided, left, self._where(~decided, operand))
 
     def _where(self, wanted: Truth, node: ast.expr) -> Column:
-        """The value of a part; where nobody asks for it, it may be anything."""
+        """The value of a subexpression; arbitrary in rows in which Python would not evaluate it."""
         try:
             return self.value(node)
         except FAILURES:
@@ -183,7 +183,7 @@ def _arithmetic(operator: ast.operator, left: Column, right: Column) -> Column:
 
 
 def _stays_exact(operator: ast.operator, left: Column, right: Column) -> bool:
-    """Whether whole numbers stay in the range where int64 and float64 give what Python gives."""
+    """Whether integers stay in the range in which int64 and float64 agree with Python."""
     if np.float64 in (left.dtype, right.dtype) or not left.size or not right.size:
         return True
     bounds = [max(abs(int(side.min())), abs(int(side.max()))) for side in (left, right)]
@@ -196,7 +196,7 @@ def _stays_exact(operator: ast.operator, left: Column, right: Column) -> bool:
 
 
 def _aligned(left: Column, right: Column) -> tuple[Column, Column]:
-    """Both as numbers, or both as objects; truth values count as 0 and 1."""
+    """Both as numbers, or both as objects; booleans count as 0 and 1."""
     sides = [side.astype(np.int64) if side.dtype == np.bool_ else side for side in (left, right)]
     if any(side.dtype == object for side in sides):
         sides = [side.astype(object) for side in sides]
@@ -214,7 +214,7 @@ def _chosen(where: Truth, left: Column, right: Column) -> Column:
 
 
 def _elementwise(function: Callable[..., Any], *columns: Column) -> Column:
-    """A Python function on each element; it sees Python's numbers."""
+    """Apply a Python function to each element, as a Python number."""
     objects = [each.astype(object) for each in columns]
     return np.asarray(np.frompyfunc(function, len(objects), 1)(*objects))
 
