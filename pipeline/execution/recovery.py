@@ -23,7 +23,7 @@ from pipeline.stages.table import STAGES, final, later, read_round, rounds
 from pipeline.store.entries import remove_damaged
 from pipeline.store.integrity import SEAL, damage, discard, is_damaged
 from pipeline.store.temporary import SCRATCH, sweep
-from pipeline.track.stores.embedded_database import holds
+from pipeline.track.stores.mlflow_store import holds
 
 NOT_STORED = frozenset({Outcome.DEVICE_UNAVAILABLE, Outcome.PRUNED})
 

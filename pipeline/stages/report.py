@@ -14,7 +14,7 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.report.page.page_inputs import AggregateTables, PageLinks
+from pipeline.report.page.page_data import AggregateTables, PageLinks
 from pipeline.report.page.rendering import render_page
 from pipeline.sandbox import stage_command
 from pipeline.store.integrity import write_sealed

@@ -8,11 +8,10 @@ from typing import Literal
 
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.outcome import Outcome
-from pipeline.records.record import Record
+from pipeline.records.record import Record, require_all, require_none
 from pipeline.records.results.diagnosed import Basis, Evidence
 from pipeline.records.results.profiled import Bound, ConfidenceInterval, Verdict
 from pipeline.records.results.verified import WhereRun
-from pipeline.records.validation import require_all, require_none
 
 SCHEMA_VERSION = 1
 """Of `DatasetRow`, `PlatformPair` and `File`: raised where a field changes its meaning or goes."""

@@ -1,8 +1,7 @@
 """What is not worth measuring: the rules of a search, and what the analytic bound is held against."""
 
 from pipeline.records.configuration.hardware import Quantity
-from pipeline.records.record import Record
-from pipeline.records.validation import at_least, share
+from pipeline.records.record import Record, at_least, share
 
 
 class Prune(Record, frozen=True, kw_only=True):

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.configuration.pruning import Prune
-from pipeline.records.record import Record
-from pipeline.records.validation import at_least
+from pipeline.records.record import Record, at_least
 
 ObjectiveName = Literal["seconds", "joules", "error"]
 PlainSetting = bool | int | float | str | None

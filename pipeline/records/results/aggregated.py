@@ -4,10 +4,9 @@ from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.outcome import Outcome
 from pipeline.records.provenance import Origin, Provenance
-from pipeline.records.record import Record
+from pipeline.records.record import Record, require_all, require_none
 from pipeline.records.results.profiled import AbsentBaseline, Bound, ConfidenceInterval, Verdict
 from pipeline.records.results.verified import WhereRun
-from pipeline.records.validation import require_all, require_none
 
 
 class Cell(Record, frozen=True, kw_only=True):

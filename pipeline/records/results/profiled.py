@@ -4,9 +4,8 @@ from typing import Literal
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.provenance import Provenance
-from pipeline.records.record import Record
+from pipeline.records.record import Record, lacking, require_all, require_none
 from pipeline.records.results.variant import Variant
-from pipeline.records.validation import lacking, require_all, require_none
 
 
 class LevelCeiling(Record, frozen=True, kw_only=True):

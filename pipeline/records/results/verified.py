@@ -2,9 +2,8 @@
 
 from pipeline.records.outcome import Failure
 from pipeline.records.provenance import Provenance
-from pipeline.records.record import Record
+from pipeline.records.record import Record, require_all, require_none
 from pipeline.records.results.variant import Variant
-from pipeline.records.validation import require_all, require_none
 
 WhereRun = str
 """A kind of device, or what stands in for one: `interpreter`, `emulator`, `recorded`."""

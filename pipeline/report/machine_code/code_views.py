@@ -19,10 +19,10 @@ from pipeline.records.planning.specs import AggregateSpec, CompileSpec, TaskRow
 from pipeline.records.record import Record, read_record
 from pipeline.records.results.collection import Result, is_default
 from pipeline.records.results.compiled import CompileOutput
-from pipeline.report.machine_code.code_difference import differences
 from pipeline.report.machine_code.code_listing import (
     SourceTexts,
     difference_lines,
+    differences,
     fact_differences,
     facts_lines,
     heading,

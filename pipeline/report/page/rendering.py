@@ -17,8 +17,7 @@ from pipeline.performance.metrics import reference
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.results.aggregated import NotMeasured, Winner
 from pipeline.records.results.tracked import Tracked
-from pipeline.report.page.chart_data import page_data
-from pipeline.report.page.page_inputs import AggregateTables, PageLinks
+from pipeline.report.page.page_data import AggregateTables, PageLinks, page_data
 from pipeline.report.page.table_sections import (
     FACTS,
     ablations,

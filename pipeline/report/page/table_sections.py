@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Winner
-from pipeline.report.page.page_inputs import AggregateTables, PageLinks
+from pipeline.report.page.page_data import AggregateTables, PageLinks
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")

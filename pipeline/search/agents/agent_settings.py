@@ -5,8 +5,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pipeline.records.environment import SECRET
-from pipeline.records.record import Record
-from pipeline.records.validation import at_least
+from pipeline.records.record import Record, at_least
 
 Choosing = Literal["best_of_n", "beam", "tree"]
 

@@ -5,9 +5,8 @@ Wales, Doye, "Global Optimization by Basin-Hopping", J. Phys. Chem. A 101, 1997.
 
 from collections.abc import Sequence
 
-from pipeline.records.record import Record
+from pipeline.records.record import Record, at_least
 from pipeline.records.search.search_trial import Trial
-from pipeline.records.validation import at_least
 from pipeline.search.spaces.lattice import RoundSpace
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy

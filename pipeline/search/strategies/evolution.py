@@ -6,9 +6,8 @@ Steady state: the parents are the best variants since the last restart, of whate
 
 from collections.abc import Sequence
 
-from pipeline.records.record import Record
+from pipeline.records.record import Record, at_least, share
 from pipeline.records.search.search_trial import Trial
-from pipeline.records.validation import at_least, share
 from pipeline.search.spaces.lattice import Lattice, RoundSpace, Vector
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, Strategy

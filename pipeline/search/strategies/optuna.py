@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline.records.configuration.search_settings import ObjectiveName
 from pipeline.records.errors import ConfigError
-from pipeline.records.record import Record, digest
+from pipeline.records.record import Record, at_least, digest
 from pipeline.records.search.search_trial import Trial
-from pipeline.records.validation import at_least
 from pipeline.search.sampling import samplers
 from pipeline.search.sampling.parameter_space import Choice, Parameter, ParameterSpace, Scalar, Steps
 from pipeline.search.sampling.samplers import Direction, Sampler, Setting

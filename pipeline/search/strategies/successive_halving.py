@@ -8,9 +8,8 @@ measurement selects what the next rung measures; it is never a result.
 from collections.abc import Iterator, Sequence
 
 from pipeline.records.configuration.search_settings import Search
-from pipeline.records.record import Record
+from pipeline.records.record import Record, at_least
 from pipeline.records.search.search_trial import Trial
-from pipeline.records.validation import at_least
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import SHORTEST, Budget, Fidelity, Strategy, settings_of
 from pipeline.search.strategy_registry import proposer

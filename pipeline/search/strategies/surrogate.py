@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.records.record import Record
+from pipeline.records.record import Record, at_least
 from pipeline.records.search.search_trial import Trial
-from pipeline.records.validation import at_least
 from pipeline.search.gaussian_process import GaussianProcess, expected_improvement
 from pipeline.search.spaces.lattice import Lattice, RoundSpace, Vector, shares
 from pipeline.search.spaces.search_space import Point, Space

@@ -7,9 +7,8 @@ the nearest valid point.
 from collections.abc import Sequence
 
 from pipeline.records.configuration.search_settings import Search
-from pipeline.records.record import Record
+from pipeline.records.record import Record, at_least
 from pipeline.records.search.search_trial import Trial
-from pipeline.records.validation import at_least
 from pipeline.search.spaces.lattice import RoundSpace
 from pipeline.search.spaces.search_space import Point, Space
 from pipeline.search.strategy import Budget, SearchInputs, Strategy, Winners, settings_of

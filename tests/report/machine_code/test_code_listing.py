@@ -1,14 +1,15 @@
-"""Differences of machine code: what counts as equal, how functions pair up, and real variants."""
+"""Differences of machine code: which instructions are equal, how functions pair up, and real variants."""
 
 import pytest
 
 from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
-from pipeline.report.machine_code.code_difference import differences, normalised
 from pipeline.report.machine_code.code_listing import (
     difference_lines,
+    differences,
     line_counts,
     line_differences,
+    normalised,
     shown_lines,
 )
 from pipeline.report.machine_code.code_views import one, stored
