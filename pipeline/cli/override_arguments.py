@@ -26,7 +26,7 @@ class OverridesCommand(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Split at the first `--`, and refuse flags that nobody knows."""
+        """Split at the first `--`, and refuse unknown flags."""
         at = args.index("--") if "--" in args else len(args)
         ctx.ensure_object(dict)["passed_on"] = args[at + 1 :]
         ours = args[:at]

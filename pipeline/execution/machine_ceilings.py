@@ -65,8 +65,10 @@ def _head(measured: ShownCeilings) -> Iterator[str]:
     facts = measured.hardware.facts
     cores = f", {facts['cores']} cores, {facts['threads']} threads" if "cores" in facts else ""
     yield f"{facts.get('model', measured.hardware.description)}{cores} ({measured.hardware.architecture})"
-    told = (f"{name} {value}" for name, value in sorted(measured.circumstances.items()) if name != "boot")
-    yield "; ".join(told)
+    circumstances = (
+        f"{name} {value}" for name, value in sorted(measured.circumstances.items()) if name != "boot"
+    )
+    yield "; ".join(circumstances)
     yield f"kept in {measured.file}"
     for what in measured.ceilings.disturbed:
         yield f"{what}; on a quiet machine --again finds more, until then other checkouts do not share them"
@@ -75,8 +77,8 @@ def _head(measured: ShownCeilings) -> Iterator[str]:
 def _bandwidths(found: DeviceCeilings) -> Iterator[str]:
     """One line per power of two; a series has a value where its working set lies within the line's."""
     plain = bool(found.triad_plain)
-    beside = f"{'triad, plain':>14}{'with allocate':>15}" if plain else ""
-    yield f"  {'working set':>12}  {'level':<5}{'copy':>9}{'read':>9}{'triad':>9}{beside}"
+    plain_columns = f"{'triad, plain':>14}{'with allocate':>15}" if plain else ""
+    yield f"  {'working set':>12}  {'level':<5}{'copy':>9}{'read':>9}{'triad':>9}{plain_columns}"
     last: Level | None = None
     for point in found.copy:
         size = point.working_set

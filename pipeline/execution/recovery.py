@@ -144,7 +144,7 @@ def _outputs(plan: Plan, root: Path) -> Iterator[Path]:
 
 
 def _recover_aggregate(plan: Plan, root: Path) -> None:
-    """The tables beside the summary, which are read with it."""
+    """The tables next to the summary, which are read with it."""
     summary = STAGES["aggregate"].output_path(root, plan.aggregate)
     if summary.is_file() and (summary.parent / SEAL).is_file() and (found := damage(summary.parent)):
         remove(summary, f"next to it: {found}")

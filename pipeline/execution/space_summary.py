@@ -168,7 +168,7 @@ def export_results(root: Path, out: Path, experiment: str | None) -> Iterator[st
             yield f"left out: {key}: {error}"  # results of an older version, or removed since
             continue
         for space in spaces:
-            if not space.results:  # nobody reads a file without any
+            if not space.results:  # a file without results is of no use
                 yield f"no file: {key}/{space.source}: {'; '.join(space.notes)}"
                 continue
             path = out / key / f"{space.source}_T4.json"

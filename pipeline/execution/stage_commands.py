@@ -15,7 +15,7 @@ from pipeline.records.record import Record
 from pipeline.stages.table import STAGES, Input, Stage, final, rounds
 
 POLL_SECONDS = 0.02
-STOP_SECONDS = 10.0  # a stage that is told to end kills what it started
+STOP_SECONDS = 10.0  # a terminated stage first kills the processes that it started
 TIME_IS_UP = "time is up"
 WORDS = 300  # letters of an error in a table
 

@@ -185,15 +185,15 @@ def jobs_of(config: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     Raises
     ------
     ConfigError
-        Another key, a sweep with overrides beside it, or overrides that are neither a string nor a list.
+        Another key, a sweep with overrides others it, or overrides that are neither a string nor a list.
     StoreError
         The file is not that of a sweep.
     """
     if "sweep" not in config:
         return (overrides_of(config),)
-    beside = sorted(set(config) - {"sweep", "store", KEY})
-    if beside:
-        raise ConfigError(f"--config sweep=… {beside[0]}=…: a sweep's file says all (its key: jobs)")
+    others = sorted(set(config) - {"sweep", "store", KEY})
+    if others:
+        raise ConfigError(f"--config sweep=… {others[0]}=…: a sweep's file says all (its key: jobs)")
     return read_record(Path(str(config["sweep"])), Sweep).jobs
 
 

@@ -218,7 +218,7 @@ def profiled(
 
 
 def spent_measuring(found: RecordedResult, share: float = 1.0) -> float:
-    """Seconds that measuring took there, with what the tuner itself took; as far as the file tells."""
+    """Seconds that measuring took there, including the tuner's own time, as far as the file says."""
     return (found.benchmark_seconds or 0.0) * share + (found.framework_seconds or 0.0)
 
 

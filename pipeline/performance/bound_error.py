@@ -28,7 +28,7 @@ def declared_bound(result: Result) -> Bound | None:
 
 
 def ceiling_bound(result: Result) -> Bound | None:
-    """From the ceilings measured beside the variant, its vectors and its launch; None without them."""
+    """From the ceilings measured together with the variant, its vectors and its launch; None without them."""
     ceilings, work = result.profiled.ceilings if result.profiled else None, _work(result)
     if ceilings is None or work is None:
         return None

@@ -31,7 +31,7 @@ def _lines(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _seen(verified: Verified) -> str:
-    """How large the errors were; where nothing ran here, nobody saw them."""
+    """The size of the errors; unknown if nothing ran here."""
     if verified.worst_share is None:
         return "as recorded: the errors were not seen"
     return f"largest error {verified.worst_share:.3g} of its bound"

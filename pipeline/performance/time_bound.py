@@ -173,7 +173,7 @@ def bandwidth_share(rates: Rates, launch: Geometry) -> float | None:
 
 
 def _latency(work: LeastWork, rates: Rates, launch: Geometry) -> float | None:
-    """Stores wait for nobody: only what is read has to be in flight."""
+    """Nothing waits for stores: only reads have to be in flight."""
     if rates.latency is None or work.read is None or not launch.bytes_in_flight:
         return None
     return work.read * rates.latency / launch.bytes_in_flight

@@ -1,7 +1,8 @@
-"""What many tasks share is made once. In: a function of records. Out: the same, called once for each.
+"""Memoization by identity: a function of records in, one that is called once for equal arguments out.
 
-Records hold mappings and cannot be hashed, and to encode them costs as much as what is saved. A sweep's tasks
-share the records themselves: so their identity counts. They are kept, so that it stays theirs.
+Records hold mappings and cannot be hashed, and encoding them costs as much as it saves. The tasks of a sweep
+share the records themselves, so arguments are compared by identity. They are kept alive, so that no other
+object gets the same identity.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ class Memoized(Generic[T]):
         self._known: dict[tuple[int | str, ...], tuple[tuple[Any, ...], T]] = {}
 
     def __call__(self, *given: Any) -> T:
-        """The result; nobody may change it. An exception is raised each time."""
+        """The result, which callers must not change. An exception is raised each time."""
         key = tuple([each if isinstance(each, str) else id(each) for each in given])
         found = self._known.get(key)
         if found is None:

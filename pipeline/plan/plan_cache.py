@@ -51,7 +51,7 @@ def current_plan(
     store: Path,
     before_making: Callable[[], object] = lambda: None,
 ) -> Plan:
-    """The plan for these overrides, its specs on disk; `before_making` is called where it must be made anew.
+    """The plan for these overrides, its specs on disk; `before_making` is called if it must be made again.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def plan_of_jobs(
 
 
 def plan_of_the_run(jobs: tuple[tuple[str, ...], ...], *, root: Path, store: Path) -> Plan:
-    """The plan that the run made when it began, for its jobs on other machines: they must not plan anew.
+    """The plan that the run made when it began, for its jobs on other machines, which must not plan again.
 
     Their machine may be another one than that on which the run was planned.
     """

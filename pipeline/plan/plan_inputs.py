@@ -131,7 +131,7 @@ def gather_inputs(
 
 
 def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
-    """Jobs by what they choose and set beside the axes' options, in the order of the first of each."""
+    """Jobs grouped by their choices and values other than the axes' options, in order of first occurrence."""
     groups: dict[bytes, _Alike] = {}
     first: OptionLoader | None = None
     for number, lines in enumerate(jobs):

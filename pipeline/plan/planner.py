@@ -66,9 +66,9 @@ def tell_apart(tasks: Sequence[Planned]) -> tuple[PlannedTask, ...]:
 
 
 def _labelled(several: list[Planned]) -> dict[str, PlannedTask]:
-    told = {each.task.row.task: [line for line in each.lines if _tells(line)] for each in several}
-    common = set.intersection(*(set(lines) for lines in told.values()))
-    varied = {task: tuple(line for line in lines if line not in common) for task, lines in told.items()}
+    chosen = {each.task.row.task: [line for line in each.lines if _is_label(line)] for each in several}
+    common = set.intersection(*(set(lines) for lines in chosen.values()))
+    varied = {task: tuple(line for line in lines if line not in common) for task, lines in chosen.items()}
     labels = {task: " ".join(map(_short, lines)) for task, lines in varied.items()}
     if len(set(labels.values())) < len(set(varied.values())):
         labels = {task: " ".join(lines) for task, lines in varied.items()}
@@ -86,7 +86,7 @@ def _renamed(task: PlannedTask, label: str, varied: tuple[str, ...]) -> PlannedT
     return msgspec.structs.replace(task, row=row)
 
 
-def _tells(line: str) -> bool:
+def _is_label(line: str) -> bool:
     group, dot, _ = read_override(line).key_or_group.partition(".")
     return group not in (*COMPETING, *UNSEEN) and bool(dot or group not in AXES)
 
@@ -135,7 +135,7 @@ def _words(cell: GridCell) -> tuple[str, ...]:
 
 
 class PlanResult(Record, frozen=True, kw_only=True):
-    """A plan, and what it was made from beside conf/ and the code."""
+    """A plan, and what it was made from in addition to conf/ and the code."""
 
     plan: Plan
     files: tuple[str, ...]

@@ -84,7 +84,7 @@ def visible_devices() -> tuple[str, ...] | None:
 
 
 def mlflow_defaults() -> None:
-    """MLflow's own variables where the user did not set them: no telemetry, a dead server is told soon."""
+    """MLflow's own variables unless the user set them: no telemetry, and a dead server is reported soon."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")  # five processes for other features
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")

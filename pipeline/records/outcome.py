@@ -46,7 +46,7 @@ class Failure(Record, frozen=True, kw_only=True, tag="failure"):
     reason: str
     """One line for a table: what happened, got and expected."""
     log: str | None = None
-    """Name of a log file beside the stored record, where there is one."""
+    """Name of a log file next to the stored record, if there is one."""
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASSED:

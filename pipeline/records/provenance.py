@@ -12,7 +12,7 @@ class Provenance(Record, frozen=True, kw_only=True):
     created: str
     """UTC, ISO 8601."""
     host: str
-    """Digest of the machine's name: tells machines apart without naming them."""
+    """Digest of the machine's name: distinguishes machines without naming them."""
     toolchain: dict[str, str]
     """Versions of what made it: torch, triton, g++, …"""
     code: str
@@ -31,7 +31,7 @@ class Origin(Record, frozen=True, kw_only=True):
     device: str
     """Product names of what could be measured there."""
     environment: dict[str, str]
-    """Python, libraries, driver, processor, system: whatever that machine told."""
+    """Python, libraries, driver, processor, system, as the machine reported them."""
 
     @property
     def line(self) -> str:

@@ -158,5 +158,5 @@ def require_none(record: Record, names: tuple[str, ...], what: str) -> None:
     """
     absent = lacking(record, names)
     if len(absent) < len(names):
-        told = ", ".join(name for name in names if name not in absent)
-        raise ValueError(f"{what} that was recorded elsewhere has {told}: expected none, nothing tells it")
+        present = ", ".join(name for name in names if name not in absent)
+        raise ValueError(f"{what} that was recorded elsewhere has {present}: expected none, nothing tells it")

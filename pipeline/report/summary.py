@@ -241,7 +241,7 @@ def _aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> list[str
 
 
 def _name(name: str) -> str:
-    """Cut to its column; of `workload[tokens=4]` the part that tells it from its neighbours stays."""
+    """Cut to its column; of `workload[tokens=4]` the part that distinguishes it from its neighbours stays."""
     base, bracket, label = name.partition("[")
     if len(name) <= NAME_WIDTH or not bracket:
         return _cut(name, NAME_WIDTH)

@@ -1,7 +1,7 @@
 """Writes that are whole or absent, whatever kills the process.
 
 A folder with the set-group-ID bit is shared by its group (`chmod g+rws`): what is made in it takes its
-permissions, whatever the umask of whoever makes it. Elsewhere the owner writes and all may read.
+permissions, whatever the umask of the process that creates it. Elsewhere the owner writes and all may read.
 """
 
 import contextlib
@@ -90,7 +90,7 @@ class FolderWriter:
             raise
 
     def _open(self, name: str) -> tuple[str, int]:
-        """A neighbour that nobody has: one of a dead process with our number may lie there."""
+        """A neighbour that does not exist yet: a dead process with our id may have left one."""
         while True:
             temporary = os.path.join(self._folder, f"{prefix(name)}{next(_NUMBERS)}")  # noqa: PTH118
             with contextlib.suppress(FileExistsError):

@@ -1,6 +1,6 @@
-"""Digests beside what was written, by which damage is noticed before a file is used.
+"""Digests of written files, by which damage is noticed before a file is used.
 
-In: files as they are written. Out: a seal for a file (`<name>.seal` beside it) or for all files of a folder
+In: files as they are written. Out: a seal for a file (`<name>.seal` next to it) or for all files of a folder
 (`seal.json` in it); later, the names of those that are no longer what was written.
 """
 
@@ -56,7 +56,7 @@ def unseal(path: Path) -> None:
 
 
 def seal_folder(folder: Path) -> None:
-    """Write down the digests of all files in a folder that nobody writes to any more."""
+    """Write the digests of all files in a folder that is complete."""
     (folder / SEAL).write_bytes(to_json(_digests(folder)))
 
 

@@ -11,7 +11,7 @@ from pipeline.records.errors import StoreError, explained
 
 
 def take_lock(path: Path) -> TextIO:
-    """Wait until nobody else holds it, and say for whom; held until the file closes or the process ends.
+    """Wait until it is free, and name the holder; held until the file closes or the process ends.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def take_lock(path: Path) -> TextIO:
             f"{path}: the file system does not lock files ({error.strerror}): see "
             "docs/guide/clusters.md for what it must do"
         ) from None
-    with contextlib.suppress(OSError):  # it only tells who holds the lock
+    with contextlib.suppress(OSError):  # it only names the holder of the lock
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n")
         stream.flush()

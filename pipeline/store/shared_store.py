@@ -195,7 +195,7 @@ class SharedStore:
 
     @property
     def failed(self) -> bool:
-        """Whether it refused something, which was told."""
+        """Whether it refused something, which was reported."""
         return bool(self._given_up)
 
     def bring_entries(self, root: Path, stage: str, entries: Iterable[str]) -> int:
@@ -281,7 +281,7 @@ class SharedStore:
         return True
 
     def _give_up(self, verb: str, error: Exception) -> None:
-        """Once per process: whoever is offline waits for no further time-outs."""
+        """Once per process: an offline machine waits for no further time-outs."""
         if verb not in self._given_up:
             self._given_up.add(verb)
             print(f"going on without the shared store: {error}", file=sys.stderr)

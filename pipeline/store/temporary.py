@@ -1,4 +1,4 @@
-"""Names of what is being made, by which it is told whether its maker still lives.
+"""Names of temporary files, from which it can be seen whether the process that makes them is alive.
 
 In: the name of the thing. Out: a prefix for a temporary neighbour, `.<name>.<machine>.<process>-`; and the
 end of neighbours whose maker was killed, so that nothing half-made gathers.
@@ -62,7 +62,7 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def _machine(process: int) -> str:  # noqa: ARG001  (a fork may have moved to another name space: asked anew)
+def _machine(process: int) -> str:  # noqa: ARG001  (a fork may have moved to another name space: read again)
     """This boot of this machine, and where process ids have their meaning: containers share a kernel."""
     parts = [platform.node()]
     with contextlib.suppress(OSError):
@@ -82,12 +82,12 @@ def _made_by(process: int, seconds: float) -> bool:
         return False
     except PermissionError:
         return True
-    # Where /proc tells of no process although its id is taken, there is no /proc.
+    # If /proc has no entry of a process although its id is taken, there is no /proc.
     return not Path("/proc/self/stat").exists()
 
 
 def _age(process: int) -> float | None:
-    """Seconds since a process started; None where it has ended, buried or not, or where nothing is told.
+    """Seconds since a process started; None if it has ended (reaped or not) or if this is not known.
 
     Ids come round again (after 32,768 of them by default), so that an id that is taken is not yet a maker.
     """

@@ -24,7 +24,7 @@ from pipeline.track.stores.mlflow_store import MlflowStore, set_experiment_tags
 
 PREFIX = "mlflow.sharedViewState."
 ROUND = "search/round"
-AXES_AT_MOST = 8  # axes that one still tells apart in a parallel-coordinates chart
+AXES_AT_MOST = 8  # axes that are readable in a parallel-coordinates chart
 GENERAL = ("Model metrics", "System metrics")
 FOLDED = ("speedup", "time", "static", "estimate", "check", "tunable", *GENERAL)
 """Sections that the UI makes of the metrics' prefixes: there, but folded."""
@@ -65,7 +65,7 @@ class ExplainingMetrics(Record, frozen=True, kw_only=True):
     in_rounds: bool = False
     """Whether a search proposed them in more than one round."""
     authors: tuple[str, ...] = ()
-    """Tags that tell who wrote a source, and for what change."""
+    """Tags with the author of a source and its change."""
 
 
 def task_page(task: str, goal: str, explained: ExplainingMetrics) -> ChartPage:

@@ -98,7 +98,7 @@ def serve(command: list[str]) -> NoReturn:
 
 
 def server_command(root: Path, port: int) -> list[str]:
-    """The server: one worker, its own artifacts beside those of the runs, warnings only."""
+    """The server: one worker, its own artifacts next to those of the runs, warnings only."""
     uri, artifacts = backend_uri(EMBEDDED, root), (root / "mlflow" / "artifacts").resolve()
     return [
         *(sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)),

@@ -26,7 +26,7 @@ SCHEMA = 1
 MANIFEST = "manifest.json"
 PLAN = "plan.json"
 SPEC = "aggregate.json"
-"""The AggregateSpec of the tasks that came to their end."""
+"""The AggregateSpec of the tasks that finished."""
 
 
 class TaskEnd(Record, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class TaskEnd(Record, frozen=True, kw_only=True):
     name: str
     """kernel x workload x hardware x optimization"""
     missing: str | None
-    """None where all its stages came to their end; else what is missing and why."""
+    """None if all its stages finished; otherwise what is missing and why."""
     outcomes: dict[str, dict[str, int]]
     """Stage -> outcome -> how many variants."""
 

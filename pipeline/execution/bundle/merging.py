@@ -136,7 +136,7 @@ def _check_source(bundle: Bundle, name: str, kept: KeptSource, entry: str) -> No
 
 
 def _check_names(bundle: Bundle, name: str, record: CompileRecord | VerifyRecord | ProfileRecord) -> None:
-    """Files that a record names are read beside it, so they must lie there."""
+    """Files that a record names are read from its folder, so they must be there."""
     _expect(bundle, name, _HEX.fullmatch(record.entry) is not None)
     files: tuple[str, ...] = ()
     if isinstance(record.result, Compiled):

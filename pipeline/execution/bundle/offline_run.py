@@ -29,7 +29,7 @@ class OfflineResult(Record, frozen=True, kw_only=True):
     jobs: tuple[FinishedStage, ...]
     tasks: tuple[TaskEnd, ...]
     spec: AggregateSpec
-    """Of the tasks that came to their end; the others are among what it lists as left out."""
+    """Of the tasks that finished; the others are listed as left out."""
 
 
 class OfflineRunner:

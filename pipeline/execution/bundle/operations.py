@@ -177,7 +177,7 @@ def _files(manifest: BundleManifest) -> Iterator[str]:
 
 
 UNFINISHED = 3
-"""Exit code where a bundle was written, but not every task came to its end."""
+"""Exit code if a bundle was written, but not every task finished."""
 
 
 class RunLimits(NamedTuple):

@@ -39,7 +39,7 @@ from pipeline.store.integrity import SEAL
 from pipeline.store.privacy import private_paths, without_host, without_paths
 
 Part = Literal["spec", "record", "log", "raw", "source", "binary"]
-"""`raw`: what verify and profile keep beside their records, such as every round's figures."""
+"""`raw`: what verify and profile keep next to their records, such as every round's figures."""
 
 LOGS = frozenset({".log", ".txt"})
 LOG_BYTES = 64 << 10  # a longer log loses its middle

@@ -1,4 +1,4 @@
-"""What came of the jobs: the plan and its outputs in; a result per job out, in its folder and as text."""
+"""Results of jobs: the plan and its outputs in; a result per job out, in its folder and as text."""
 
 import math
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ FILE = "job.json"
 
 
 class JobRecord(Record, frozen=True, kw_only=True):
-    """`job.json` in a job's folder: what it consisted of and what came of it."""
+    """`job.json` in a job's folder: what it consisted of, and its result."""
 
     number: int
     overrides: tuple[str, ...]

@@ -88,7 +88,7 @@ class HydraSweep:
         return self.returns
 
     def _only_shown(self) -> bool:
-        """Whether the launcher was told to run nothing, so that its jobs have no values."""
+        """Whether the launcher runs nothing (a dry run), so that its jobs have no values."""
         arguments = OmegaConf.select(self.config, "hydra.launcher.arguments", default=())
         return is_looking([str(argument) for argument in arguments or ()])
 

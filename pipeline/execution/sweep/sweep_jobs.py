@@ -169,7 +169,7 @@ class LazyJobReturn(JobReturn):
         self._given["hydra_cfg"] = value
 
     def completed(self, value: float | None) -> None:
-        """The job came to its end."""
+        """Mark the job as finished."""
         self.return_value = self._outcome = value
         self.status = JobStatus.COMPLETED
 

@@ -76,7 +76,7 @@ def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = No
     gc.freeze()  # a collection in a job would copy every page that holds one of these objects
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # Bound under another name first: whoever finds the socket can connect at once.
+    # Bound under another name first: a process that finds the socket can connect at once.
     early = path.with_suffix(f".{os.getpid()}")
     listener.bind(str(early))
     listener.listen(128)
@@ -95,7 +95,7 @@ def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = No
         if children:
             last = time.monotonic()
         children -= _ended(children)
-        if not path.exists():  # its folder was cleaned: nobody can reach it any more
+        if not path.exists():  # its folder was cleaned: no process can reach it any more
             break
     with contextlib.suppress(OSError):
         path.unlink()

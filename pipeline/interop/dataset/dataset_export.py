@@ -44,7 +44,7 @@ class PairCollector:
         name = f"{row.backend}/{row.kind}"
         found = _best(row, default=default)
         known = platforms.get(name)
-        # Among those that nothing tells apart, the first one stays.
+        # Of rows that cannot be told apart, the first one stays.
         if known is None or found[:2] < known[:2]:
             platforms[name] = found
 
@@ -88,7 +88,7 @@ class ExportCounts(Record, frozen=True, kw_only=True):
     left_out: int
     """Variants that did not verify and were not asked for."""
     sourceless: int
-    """Proposals that came to no variant."""
+    """Proposals without a variant."""
     replayed: int
     """Variants whose measurements were recorded elsewhere and only replayed here."""
 
@@ -283,7 +283,7 @@ class _Export:
         if read is None:
             self._unfinished += 1
             return
-        self._sourceless += read.told.sourceless
+        self._sourceless += read.context.sourceless
         for result in read.results:
             if result.task.recorded is not None:  # no gate of ours judged it, and it has no source
                 self._replayed += 1
@@ -292,7 +292,7 @@ class _Export:
             if not verified and not self._wanted.failures:
                 self._left_out += 1
                 continue
-            row = self._maker.row(result, read.told)
+            row = self._maker.row(result, read.context)
             if row.id in self._seen:
                 continue
             self._seen.add(row.id)

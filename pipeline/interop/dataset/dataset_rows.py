@@ -46,7 +46,7 @@ from pipeline.store.entries import RECORD
 
 
 class TaskContext(NamedTuple):
-    """What the plan and generate say of a task."""
+    """What the plan and generate recorded about a task."""
 
     experiment: str
     declared: GenerateSpec | None
@@ -54,15 +54,15 @@ class TaskContext(NamedTuple):
     """`module:function`."""
     reference_digest: str | None
     attempts: dict[str, Attempt]
-    """Variant -> how a language model came to it."""
+    """Variant -> the attempt of a language model that produced it."""
     sourceless: int
-    """Attempts of language models, and other proposals, that came to no variant."""
+    """Attempts of language models, and other proposals, without a variant."""
 
 
 class FinishedTask(NamedTuple):
-    """A task whose rounds have all come to their end."""
+    """A task all of whose rounds have finished."""
 
-    told: TaskContext
+    context: TaskContext
     results: tuple[Result, ...]
 
 
@@ -88,7 +88,7 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
 
 
 def tasks(specs: list[AggregateSpec], root: Path) -> Iterator[FinishedTask | None]:
-    """Each distinct task once; None for one that has not come to its end.
+    """Each distinct task once; None for one that has not finished.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _read(spec: AggregateSpec, task: TaskRow, root: Path) -> FinishedTask:
     collected = collect(msgspec.structs.replace(spec, tasks=(task,)), root)
     path = spec_path(root, "verify", task.verify)
     verify = read_record(path, VerifySpec) if path.is_file() else None
-    told = TaskContext(
+    context = TaskContext(
         experiment=spec.experiment,
         declared=collected.declared.get(task.generate),
         reference=verify.reference if verify else None,
@@ -124,11 +124,11 @@ def _read(spec: AggregateSpec, task: TaskRow, root: Path) -> FinishedTask:
         attempts=_attempts(collected),
         sourceless=sum(len(made.unfit) for _, made in collected.generated),
     )
-    return FinishedTask(told=told, results=collected.results)
+    return FinishedTask(context=context, results=collected.results)
 
 
 def _attempts(collected: Collected) -> dict[str, Attempt]:
-    """The first that came to each variant."""
+    """The first attempt that produced each variant."""
     found: dict[str, Attempt] = {}
     for _, made in collected.generated:
         for attempt in made.attempts:
@@ -159,18 +159,18 @@ class RowMaker:
         self._cleaner = cleaner
         self._root = root
 
-    def row(self, result: Result, told: TaskContext) -> DatasetRow:
+    def row(self, result: Result, context: TaskContext) -> DatasetRow:
         """One variant. Long, because the record has so many fields: each stands here once."""
         task, variant = result.task, result.variant
         kernel = self._kernels.get(task.kernel)
-        findings = diagnose(result, told.declared)
+        findings = diagnose(result, context.declared)
         entry = result.compile.entry if result.compile else None
         source = self._texts.source(variant, result.source, entry)
         author = result.source.author if result.source else None
         return DatasetRow(
             id=row_id(result),
             group=group_id(result),
-            experiment=told.experiment,
+            experiment=context.experiment,
             kernel=task.kernel,
             description=kernel.description if kernel else None,
             category=kernel.category if kernel else None,
@@ -188,7 +188,7 @@ class RowMaker:
             implementation=variant.implementation,
             backend=variant.backend,
             tunables=settings(variant.tunables),
-            reference=self._texts.reference(task.kernel, told.reference, told.reference_digest),
+            reference=self._texts.reference(task.kernel, context.reference, context.reference_digest),
             differentiated=kernel is not None and kernel.gradient_of is not None,
             source=source,
             source_digest=variant.source_digest,
@@ -202,7 +202,7 @@ class RowMaker:
             measurement=self._measurement(result),
             diagnosis=tuple(self._diagnosed(finding) for finding in findings),
             feedback=self._clean("\n".join(feedback(result, findings))),
-            trace=self._trace(told.attempts.get(result.id), source),
+            trace=self._trace(context.attempts.get(result.id), source),
             made=_made(result),
             origin=self._clean(result.origin.line) if result.origin else None,
         )

@@ -94,7 +94,7 @@ class Verification(Record, frozen=True, kw_only=True):
     isolation: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Only what nobody ran here is without its errors."""
+        """Only recorded results lack their errors."""
         names = ("worst_share", "worst_error")
         if self.where == "recorded":
             require_none(self, names, "a verdict")
@@ -171,7 +171,7 @@ class Advice(Record, frozen=True, kw_only=True):
 
 
 class Diagnosed(Record, frozen=True, kw_only=True):
-    """What limits the variant; `basis` tells what is measured, read from the binary, or an estimate."""
+    """What limits the variant; `basis` says whether it is measured, read from the binary, or an estimate."""
 
     code: str
     basis: Basis

@@ -91,7 +91,7 @@ class Licensing(Record, frozen=True, kw_only=True):
     unlicensed: bool = False
     """Export texts without one, too."""
     declared: dict[str, str] = {}
-    """Writer of sources (`llm`, `candidates`) -> the licence of what it wrote, by whoever had it written."""
+    """Writer of sources (`llm`, `candidates`) -> the licence of what it wrote, given by the user."""
 
 
 class _Found(NamedTuple):
@@ -204,7 +204,7 @@ class SourceTextReader:
     def _origin(
         self, implementation: Implementation | None, variant: Variant, written: SourceRecord | None
     ) -> tuple[str | None, str | None]:
-        """Where the text comes from, and its licence; None where nobody says so."""
+        """Where the text comes from, and its licence; None if this is not known."""
         origin = implementation.origin if implementation else None
         licence = implementation.licence if implementation else None
         if not variant.written:

@@ -16,9 +16,9 @@ from pipeline.records.errors import FormatError, explained
 
 GZIP = b"\x1f\x8b"
 MOST_BYTES = 4 * 2**30  # the largest of the public files unpacks to 0.2 GB
-MOST = 1e300  # what larger numbers in a file could mean, nobody knows
+MOST = 1e300  # larger numbers in a file have no meaning
 SHOWN = 60  # characters of a value in an error
-BITS = 63  # of a whole number, beside its sign
+BITS = 63  # of a whole number, without its sign
 HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 

@@ -61,7 +61,7 @@ INVALIDITIES = {
     "correctness": Outcome.WRONG_VALUE,
     "constraints": Outcome.PRUNED,
 }
-"""T4's words, beside `correct`."""
+"""T4's words other than `correct`."""
 
 _WRONG = (
     *(Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.WRONG_VALUE, Outcome.UNWRITTEN_OUTPUT),

@@ -16,7 +16,7 @@ from pipeline.records.search.recorded_space import RecordedResult, RecordedSpace
 
 
 def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:
-    """What was measured of each task and implementation of an experiment.
+    """The measurements of each task and implementation of an experiment.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _space(
 
 
 def _recorded(result: Result) -> RecordedResult | None:
-    """None of a variant that nobody measured, or only briefly: nothing is said about it."""
+    """None for a variant that was not measured, or only briefly: nothing is known about it."""
     last = list(result.records.values())
     common = RecordedResult(
         tunables=result.variant.tunables,

@@ -238,7 +238,7 @@ def _entry(result: RecordedResult, objective: str) -> dict[str, Any]:
     for key, field in COSTS.items():
         seconds = getattr(result, field)
         if seconds is not None:
-            times[key] = seconds * scale  # `compilation` beside `compilation_time`: tools read the former
+            times[key] = seconds * scale  # both `compilation` and `compilation_time`: tools read the former
     if result.outcome is Outcome.PASSED:
         times["runtimes"] = [sample * scale for sample in result.samples]
     measurements = [{"name": name, "value": value, "unit": ""} for name, value in result.measurements.items()]

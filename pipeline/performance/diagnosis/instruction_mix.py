@@ -9,7 +9,7 @@ from pipeline.performance.time_bound import vector_width
 from pipeline.records.results.diagnosed import Finding, FindingCode
 
 MANY = 0.1
-"""Share of barriers among barriers and instructions that compute or load, above which it is told."""
+"""Share of barriers among barriers and instructions that compute or load, above which it is reported."""
 
 _WORK = ("matrix", "fma", "float", "special", "load_shared", "store_shared", "async_copy", "tma")
 
@@ -109,7 +109,7 @@ def special_functions(case: Case) -> Iterator[Finding]:
         code=FindingCode.SPECIAL_FUNCTIONS,
         basis="binary",
         sentence=(
-            f"{special} special functions (exp, log, reciprocal, root) beside {plain} float32 instructions: "
+            f"{special} special functions (exp, log, reciprocal, root) and {plain} float32 instructions: "
             f"at a {ratio}th of the rate they take {special * ratio / max(plain, 1):.1f} times the cycles."
         ),
         evidence=evidence(
@@ -122,7 +122,7 @@ def special_functions(case: Case) -> Iterator[Finding]:
 
 _SCALAR = 32  # bits of a float32
 STACK = 0.1
-"""Share of vector accesses to the stack among all loads and stores, above which it is told."""
+"""Share of vector accesses to the stack among all loads and stores, above which it is reported."""
 
 
 def cpu_vectors(case: Case) -> Iterator[Finding]:

@@ -22,16 +22,16 @@ def narrow_access(case: Case) -> Iterator[Finding]:
     """
     if executes_on_host(case.kind) or case.rows_bytes is None or case.rows_bytes % _WIDEST:
         return
-    beside = sum(case.count(name) or 0 for name in _ELSEWHERE)
-    yield from _narrow(case, "load", beside)
-    yield from _narrow(case, "store", beside)
+    elsewhere = sum(case.count(name) or 0 for name in _ELSEWHERE)
+    yield from _narrow(case, "load", elsewhere)
+    yield from _narrow(case, "store", elsewhere)
 
 
-def _narrow(case: Case, way: Literal["load", "store"], beside: int) -> Iterator[Finding]:
+def _narrow(case: Case, way: Literal["load", "store"], elsewhere: int) -> Iterator[Finding]:
     widths = _widths(case, way)
     narrow = sum(count for bits, count in widths.items() if bits <= _NARROW)
     total = sum(widths.values())
-    if 2 * narrow <= total + beside:
+    if 2 * narrow <= total + elsewhere:
         return
     moved = sum(bits * count for bits, count in widths.items() if bits <= _NARROW)
     if way == "load" and moved <= _COPIED * (case.count("async_copy") or 0):
@@ -66,7 +66,7 @@ def _widths(case: Case, way: str) -> dict[int, int]:
 
 
 def spills(case: Case) -> Iterator[Finding]:
-    """Any spilled byte is told: each costs a store and a load through the L1 cache, in a loop many times."""
+    """Any spilled byte is reported: it costs a store and a load through L1, in a loop many times."""
     facts = case.facts
     if facts.spills:
         registers = f" at {facts.registers} registers" if facts.registers is not None else ""
@@ -101,7 +101,7 @@ def spills(case: Case) -> Iterator[Finding]:
 
 
 MUCH = 0.1
-"""Share of the inputs' and outputs' bytes above which it is told."""
+"""Share of the inputs' and outputs' bytes above which it is reported."""
 
 
 def extra_memory(case: Case) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def extra_memory(case: Case) -> Iterator[Finding]:
         code=FindingCode.WORKSPACE,
         basis="measured",
         sentence=(
-            f"Takes {taken / 1e6:,.1f} MB on the device beside its tensors of "
+            f"Takes {taken / 1e6:,.1f} MB on the device in addition to its tensors of "
             f"{memory.formula_bytes / 1e6:,.1f} MB: traffic that the kernel's formula does not know."
         ),
         evidence=evidence(device_bytes=(taken, "B"), formula_bytes=(memory.formula_bytes, "B")),

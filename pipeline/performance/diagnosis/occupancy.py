@@ -9,7 +9,7 @@ from pipeline.performance.time_bound import Bound, Geometry, TermName
 from pipeline.records.results.diagnosed import Evidence, Finding, FindingCode
 
 LOW = 0.5
-"""Share of the warps below which it is told."""
+"""Share of the warps below which it is reported."""
 LOW_WITH_MATRIX_UNITS = 0.125
 """The same for code on matrix units, which hides latency by large tiles rather than by many warps."""
 
@@ -65,7 +65,7 @@ def _evidence(case: Case, share: float) -> tuple[Evidence, ...]:
 
 
 UNEVEN = 0.9
-"""Efficiency below which a tail is told."""
+"""Efficiency below which a tail is reported."""
 
 
 def uneven_launch(case: Case) -> Iterator[Finding]:

@@ -142,7 +142,7 @@ def can_copy_overrides() -> bool:
 
 @functools.lru_cache(maxsize=1 << 16)  # reading costs half a millisecond, and a sweep says the same often
 def read_override(line: str) -> Override:
-    """One override, which nobody may change.
+    """One override, which callers must not change.
 
     Raises
     ------

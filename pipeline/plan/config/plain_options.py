@@ -197,7 +197,7 @@ _FLOAT = re.compile(
     |\.(?:nan|NaN|NAN))$""",
     re.X,
 )
-"""What OmegaConf reads as a float: YAML 1.2's scientific notation beside YAML 1.1's forms."""
+"""What OmegaConf reads as a float: YAML 1.2's scientific notation and YAML 1.1's forms."""
 _BOOLEANS = frozenset(
     word for plain in ("y", "n", "yes", "no", "true", "false", "on", "off")
     for word in (plain, plain.capitalize(), plain.upper())
@@ -243,7 +243,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def read_literal(conf: Path, group: str, name: str) -> Plain | None:
-    """The option, which nobody may change; None if only Hydra can compose it."""
+    """The option, which callers must not change; None if only Hydra can compose it."""
     if group in ConfigStore.instance().repo:  # registered by a plugin, which may take precedence
         return None
     try:

@@ -125,7 +125,7 @@ def _struct_problems(value: object, kind: type[msgspec.Struct], path: str) -> It
 
 
 def _optional_record(kind: Any) -> type[msgspec.Struct] | None:
-    """The record of `Record | None`: what is wrong in it is told as precisely as elsewhere."""
+    """The record of `Record | None`: errors in it are reported as precisely as elsewhere."""
     if typing.get_origin(kind) not in (typing.Union, types.UnionType):
         return None
     records = [

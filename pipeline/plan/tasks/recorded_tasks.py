@@ -2,7 +2,7 @@
 
 The file decides which implementation takes part: ours by the name that we export (`softmax.cpp`), any other
 by its tunables. The values that do not occur in it are left out of the space, and so are rules on limits
-which the target does not declare: what was recorded tells itself which points exist.
+which the target does not declare: the recording itself says which points exist.
 """
 
 from collections.abc import Mapping, Set
@@ -50,7 +50,7 @@ class Replaying:
         self._root = root
         self._spaces: dict[str, tuple[RecordedSpace, str]] = {}
         self.read: set[Path] = set()
-        """All files, for whoever wants to know when to look again."""
+        """All files that were read: the plan is made again if one changes."""
 
     def task(
         self, kernel: Kernel, hardware: Hardware, workload: Workload, optimization: Optimization, where: str
@@ -176,7 +176,7 @@ def _declared(space: RecordedSpace) -> Implementation:
 
 
 def _problem(kernel: Kernel, space: RecordedSpace, workload: Workload) -> Problem:
-    """Its size as the tuner counts it; what its rules name beside the tunables are attributes."""
+    """Its size as the tuner counts it; other names in its rules are attributes."""
     sizes: Mapping[str, int] = dict(zip(AXES, space.problem, strict=False))
     return Problem(
         kernel=kernel.name,

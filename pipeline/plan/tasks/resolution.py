@@ -162,7 +162,7 @@ class Spaces:
         return counts
 
     def _count(self, narrowed: _Narrowed, constants: Tunables) -> int:
-        # The text tells 1 from 1.0 and from True, which are alike as keys.
+        # As texts 1, 1.0 and True differ; as keys they are equal.
         read = repr([(name, constants[name]) for name in narrowed.names if name in constants])
         key = (narrowed.identity, read)
         if key not in self._counts:

@@ -195,7 +195,7 @@ class TaskMaker:
         return brief
 
     def _folder(self, search: Search) -> dict[str, str]:
-        """Files of the folder that a search names; the plan is made anew when one comes or changes."""
+        """Files of the folder that a search names; the plan is made again if one is added or changes."""
         given = search_inputs(search).folder
         if given is None:
             return {}

@@ -61,7 +61,7 @@ class Given(Record, frozen=True, kw_only=True):
     """A tensor that the callable overwrites: it gets a copy, and copying counts as part of the call."""
 
     def __post_init__(self) -> None:
-        """One of them, or nobody knows what is meant."""
+        """Exactly one of the fields must be set."""
         if (self.literal is None) == (self.copy is None):
             raise ValueError("an argument is a name, a number, true, false, null, {literal: …} or {copy: …}")
 

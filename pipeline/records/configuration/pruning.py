@@ -66,7 +66,7 @@ class PruningReasons(Record, frozen=True, kw_only=True):
 
 
 class Bounded(Record, frozen=True, kw_only=True):
-    """What the bounds of a task's variants rest on, beside their binaries."""
+    """What the bounds of a task's variants are computed from, in addition to their binaries."""
 
     flops: float | None
     """Of one call, as the next two; absent where the kernel has no formula."""

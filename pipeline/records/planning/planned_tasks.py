@@ -50,7 +50,7 @@ class Reached(Record, frozen=True, kw_only=True, tag="reached"):
 
 
 class Missed(Record, frozen=True, kw_only=True, tag="missed"):
-    """A job that came to its end without a number: a device is absent, nothing verified."""
+    """A job that finished without a number: a device is absent, nothing verified."""
 
     reason: str
 

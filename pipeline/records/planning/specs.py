@@ -19,7 +19,7 @@ from pipeline.records.search.recorded_space import RecordedFile
 
 
 class Build(Record, frozen=True, kw_only=True):
-    """What a result depends on beside its inputs."""
+    """What a result depends on in addition to its inputs."""
 
     code: str
     """Digest of the stage's module and of everything in the project that it imports."""

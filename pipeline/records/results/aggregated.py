@@ -135,6 +135,6 @@ class Summary(Record, frozen=True, kw_only=True):
     """First and last measurement: UTC, ISO 8601."""
     measured_to: str | None
     tables: dict[str, str]
-    """Table -> file name beside this record."""
+    """Table -> file name, in the folder of this record."""
     agents: tuple[AgentUse, ...] = ()
     """Where language models wrote sources, kernel by kernel."""

@@ -44,7 +44,7 @@ class Compiled(Record, frozen=True, kw_only=True, tag="passed"):
     """A variant that compiled."""
 
     artifact: str
-    """Name of the main file beside the stored record: `kernel.so`, `kernel.cubin`, `kernel.hsaco`."""
+    """Name of the main file next to the stored record: `kernel.so`, `kernel.cubin`, `kernel.hsaco`."""
     artifact_digest: str
     functions: tuple[str, ...]
     """Kernels that one call launches (GPU), or the exported function (CPU)."""
@@ -52,7 +52,7 @@ class Compiled(Record, frozen=True, kw_only=True, tag="passed"):
     """Blocks of the first launch on the workload's shape (GPU)."""
     facts: StaticFacts
     files: tuple[str, ...]
-    """All files kept beside the record: sources, intermediate representations, disassembly."""
+    """All files kept next to the record: sources, intermediate representations, disassembly."""
 
 
 class CompileRecord(Record, frozen=True, kw_only=True):

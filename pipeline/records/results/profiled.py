@@ -49,7 +49,7 @@ Bound = Literal["memory", "compute", "latency"]
 """Which ceiling is the nearest: its bytes, its operations, or that a call takes time at all."""
 
 RECORDED = "recorded"
-"""Source of an energy that somebody's file tells."""
+"""Source of an energy that was read from a file of recorded results."""
 
 _OF_A_TIMING = ("calls_per_batch", "setup_seconds", "first_call_seconds")
 _OF_AN_ENERGY = ("watts", "seconds", "calls", "updates")
@@ -87,7 +87,7 @@ class Timing(Record, frozen=True, kw_only=True):
     """Seconds of each single call, where they were timed one by one (mode `server`)."""
 
     def __post_init__(self) -> None:
-        """A measurement has all that stands beside its samples, a recorded one nothing of it."""
+        """A measurement has all fields that accompany its samples, a recorded one none of them."""
         if self.processes and sum(self.processes) != len(self.samples):
             raise ValueError(f"processes of {self.processes} samples, and {len(self.samples)} samples")
         absent = lacking(self, _OF_A_TIMING)
@@ -130,7 +130,7 @@ class Energy(Record, frozen=True, kw_only=True):
     """Which counter: `nvml`, `rapl:package`; `recorded` where a file of recorded measurements says so."""
 
     def __post_init__(self) -> None:
-        """What a counter told has its power and how finely the counter was seen to advance."""
+        """A value read from a counter has its power and the resolution of the counter."""
         if self.source == RECORDED:
             require_none(self, _OF_AN_ENERGY, "an energy")
         else:
@@ -138,7 +138,7 @@ class Energy(Record, frozen=True, kw_only=True):
 
 
 class Peak(Record, frozen=True, kw_only=True):
-    """Peak memory of one call, in bytes beyond what was taken when it began; absent where it is not told."""
+    """Peak memory of one call, in bytes beyond what was taken when it began; absent if it is not known."""
 
     device_bytes: int | None = None
     """Of torch's allocator (GPU)."""

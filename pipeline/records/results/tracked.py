@@ -26,7 +26,7 @@ class TaskLinks(Record, frozen=True, kw_only=True):
     compared: int
     """How many of the runs the compare page holds: the fastest, where an address cannot hold them all."""
     differ: bool = True
-    """Whether a tunable differs, so that the chart page tells which of them matter."""
+    """Whether a tunable differs, so that the chart page shows which of them matter."""
 
 
 class ChampionModel(Record, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ class Variant(Record, frozen=True, kw_only=True, omit_defaults=True):
     attributes: dict[str, TunableValue]
     tunables: dict[str, TunableValue]
     written: bool = False
-    """Whether a search wrote the source: it is in the store, not in the repository, and nobody trusts it."""
+    """Whether a search wrote the source: it is in the store, not in the repository, and is not trusted."""
 
     @property
     def id(self) -> str:
@@ -51,7 +51,7 @@ class Generated(Record, frozen=True, kw_only=True):
     unfit: tuple[Unfit, ...] = ()
     """Texts that were proposed and cannot be a variant."""
     attempts: tuple[Attempt, ...] = ()
-    """What was asked of a language model in this round, and what came of it."""
+    """Attempts of a language model in this round."""
     stop: Stop | None = None
     """Why the round proposes nothing."""
     remarks: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What an agent is told of a task beside its space: the reference, the device, kernels to learn from."""
+"""What an agent gets to know about a task: the reference, the device, kernels to learn from."""
 
 from pipeline.records.configuration.hardware import Quantity, Target
 from pipeline.records.configuration.kernel import Cost
@@ -31,7 +31,7 @@ class Brief(Record, frozen=True, kw_only=True):
     special_values: bool
     target: Target
     device: str | None = None
-    """Model name, where the machine tells it."""
+    """Model name, if the machine reports it."""
     peaks: dict[str, Quantity] = {}
     exemplars: tuple[Exemplar, ...] = ()
     start_digest: str | None = None

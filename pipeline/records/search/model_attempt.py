@@ -1,4 +1,4 @@
-"""What was asked of a language model and what came of it: answers as they are kept, and attempts in short."""
+"""Requests to a language model and their outcome: answers as they are stored, and attempts in short."""
 
 from collections.abc import Iterable
 from enum import StrEnum

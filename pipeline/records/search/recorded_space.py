@@ -42,7 +42,7 @@ class RecordedResult(Record, frozen=True, kw_only=True):
 
     @property
     def cost_seconds(self) -> float:
-        """What trying this configuration took in all, as far as the file tells."""
+        """Total cost of trying this configuration, as far as the file says."""
         parts = (self.compile_seconds, self.benchmark_seconds, self.verify_seconds, self.framework_seconds)
         return sum(part for part in parts if part is not None)
 
@@ -106,7 +106,7 @@ class RecordedSpace(Record, frozen=True, kw_only=True):
     """Of those tunables whose declared default is among their values."""
     constraints: tuple[Constraint, ...] = ()
     constants: dict[str, TunableValue] = {}
-    """What the constraints may name beside the tunables."""
+    """Names that the constraints may use in addition to the tunables."""
     results: tuple[RecordedResult, ...] = ()
     notes: tuple[str, ...] = ()
     """What was amended while reading, one sentence each."""

@@ -50,7 +50,7 @@ class Proposal(Record, frozen=True, kw_only=True):
 
 
 class Unfit(Record, frozen=True, kw_only=True):
-    """A text that cannot stand in the place of any implementation's source: no variant, but told."""
+    """A text that cannot stand in the place of any implementation's source: no variant, but reported."""
 
     implementation: str | None
     author: Author
@@ -60,7 +60,7 @@ class Unfit(Record, frozen=True, kw_only=True):
 
 
 class KeptSource(Record, frozen=True, kw_only=True):
-    """In the store beside the files: a folder with the same paths as the repository's."""
+    """Stored next to the files: a folder with the same paths as the repository's."""
 
     main: str
     """Path of the written text: that of the implementation's declared source."""

@@ -196,7 +196,7 @@ def _in(file: str, pattern: str) -> tuple[str, str]:
 
 
 def _field(name: str) -> str:
-    """A field of the metadata, as the assembly beside the code object states it."""
+    """A field of the metadata, as the assembly next to the code object states it."""
     return f"grep -oP '^ +\\.{name}: +\\K\\d+' kernel.amdgcn"
 
 

@@ -198,11 +198,11 @@ def _roofs(tables: AggregateTables) -> list[dict[str, Any]]:
 
 
 def _caches(rows: list[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Copy bandwidth of each cache, from the nearest; those that were not told apart are left out."""
-    told = {
+    """Copy bandwidth of each cache, from the nearest; those that could not be measured apart are left out."""
+    measured = {
         name: [row[column] for row in rows if row[column] is not None] for name, column in columns.items()
     }
-    return [{"name": name, "bandwidth": _median(values)} for name, values in told.items() if values]
+    return [{"name": name, "bandwidth": _median(values)} for name, values in measured.items() if values]
 
 
 def _samples(tables: AggregateTables, winners: Sequence[Winner]) -> dict[str, dict[str, list[float]]]:

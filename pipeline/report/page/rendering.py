@@ -1,4 +1,4 @@
-"""The report: tables of aggregate in, one HTML page out that needs nothing beside itself.
+"""The report: tables of aggregate in, one self-contained HTML page out.
 
 The page holds its styles, scripts and data, and plotly.js once; it opens from disk without network.
 """
@@ -88,7 +88,7 @@ def _environment() -> "jinja2.Environment":
 
 
 def _plotly() -> str:
-    """The library's own file; importing its Python beside it would take longer than all tables do."""
+    """The library's own file; importing its Python package would take longer than all tables do."""
     found = importlib.util.find_spec("plotly")
     assert found is not None and found.origin is not None, "a dependency of this package"
     return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")

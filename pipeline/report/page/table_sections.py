@@ -272,15 +272,15 @@ def searches(tables: AggregateTables) -> list[SearchRows]:
 
 
 def _pruned(row: Row) -> str:
-    told = f"Static pruning dropped {row['dropped']} of {row['compiled']} compiled variants"
+    text = f"Static pruning dropped {row['dropped']} of {row['compiled']} compiled variants"
     if row.get("undecided"):  # absent in what an older release wrote
-        told += f" and could not judge {row['undecided']} ({row['why_undecided']})"
+        text += f" and could not judge {row['undecided']} ({row['why_undecided']})"
     if row["best_kept_seconds"] is None:
-        return f"{told}; nothing that it keeps was measured."
+        return f"{text}; nothing that it keeps was measured."
     if row["loss"] is None:
-        return f"{told}; what this loses is not known: none of the kind was measured."
+        return f"{text}; what this loses is not known: none of the kind was measured."
     return (
-        f"{told}; of what it would drop {row['measured_anyway']} were measured all the same, "
+        f"{text}; of what it would drop {row['measured_anyway']} were measured all the same, "
         f"and without it the best would be {row['loss']:.3g} times faster."
     )
 

@@ -3,7 +3,7 @@
 A search `ablation` sees to it that both variants are there, a grid has them anyway; one that failed has its
 outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
 faster one that came up there has no variants around it. The two were measured
-one after the other: where a baseline ran beside both, each time counts relative to it, so that a drift of the
+one after the other: if a baseline ran with both, each time counts relative to it, so that a drift of the
 machine between them cancels; without one it is in the ratio, and not in the interval. That has both
 measurements' own in it, which are independent: the squares of their parts on a logarithmic scale add up.
 """
@@ -67,7 +67,7 @@ class AblationTable(Record, frozen=True, kw_only=True):
     ratio: ConfidenceInterval | None
     """Time without over time with it: beyond 1 the technique pays; None: without it there is no time."""
     beside: str | None = None
-    """The baseline that ran beside both, by which their times were divided."""
+    """The baseline that ran with both, by which their times were divided."""
 
     @property
     def verdict(self) -> str:
@@ -162,13 +162,13 @@ def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValu
 
 
 def _common(one: Profiled, other: Profiled) -> str | None:
-    """A baseline that ran beside both; None where there is none."""
+    """A baseline that ran with both; None if there is none."""
     theirs = {each.baseline for each in other.comparisons}
     return next((each.baseline for each in one.comparisons if each.baseline in theirs), None)
 
 
 def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> ConfidenceInterval:
-    """Of the medians, each over that of the baseline which ran beside it; two independent measurements."""
+    """Ratio of two independent medians, each divided by that of the baseline which ran with it."""
     (time, slower, faster), (least, up, down) = _logs(one, baseline), _logs(other, baseline)
     return ConfidenceInterval(
         value=math.exp(time - least),

@@ -40,7 +40,7 @@ ATTEMPTS: dict[str, ColumnType] = {
 
 
 def attempts_table(collected: Collected) -> "pa.Table":
-    """One row per attempt, those that came to no source among them; what is not known is null."""
+    """One row per attempt, including those without a source; unknown values are null."""
     return row_table(
         ATTEMPTS, [_row(task, number, attempt) for task, number, attempt in _attempts(collected)]
     )

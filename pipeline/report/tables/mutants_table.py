@@ -1,7 +1,7 @@
 """The mutation score: outputs of mutate in, one row per mutant and one per implementation out, and markdown.
 
-A score counts killed over killed and survived; what did not compile or changed no machine code stands beside
-it. Survivors carry the explanation that `survivors.yaml` beside the sources gives.
+A score is killed / (killed + survived); mutants that did not compile or changed no machine code are listed
+separately. Survivors carry the explanation in `survivors.yaml`, next to the sources.
 """
 
 import collections

@@ -187,7 +187,7 @@ def _each(
 
 
 def _clear_away(store: MlflowStore, place: RunContext) -> None:
-    """Retire what nobody will finish: begun by a writer that was killed, or by a call that was sent twice."""
+    """Retire runs that will not be finished: of a writer that was killed, or a call that was sent twice."""
     query = f"tags.{TASK_NAME} = '{place.task_name}' AND attributes.status != 'FINISHED'"
     for run in store.client.search_runs([place.experiment], query, max_results=PAGE):
         if SLOT in run.data.tags:

@@ -90,7 +90,7 @@ def write_run(store: MlflowStore, run: VariantRun, tags: Mapping[str, str], plac
 
 
 def run_documents(run: VariantRun, place: RunContext) -> dict[str, bytes]:
-    """What stands beside the binary and the sources."""
+    """Files other than the binary and the sources."""
     return {"result.json": to_json(run.record), "task.json": place.task_document}
 
 

@@ -74,7 +74,7 @@ MEDIAN = "time/median_us"
 
 
 class RunOutline(Record, frozen=True, kw_only=True):
-    """One run, as much of it as tells whether it is there."""
+    """The parts of a run that show whether it is logged."""
 
     slot: str
     result: str
@@ -114,7 +114,7 @@ def runs_of(
 
 
 def lines_of(runs: Iterable[VariantRun]) -> tuple[RunOutline, ...]:
-    """What tells whether they are there."""
+    """What shows whether they are logged."""
     return tuple(
         RunOutline(slot=run.slot, result=run.result, variant=run.record.id, median=run.metrics.get(MEDIAN))
         for run in runs

@@ -257,7 +257,7 @@ def _answers(attempt: Attempt, root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _written(result: Result, root: Path) -> Iterator[tuple[Path, str]]:
-    """What somebody wrote, beside what the compiler may have kept of it."""
+    """The written source, next to what the compiler may have kept of it."""
     folder = root_of(result.variant, root)
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         if path.is_file():

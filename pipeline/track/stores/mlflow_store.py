@@ -46,7 +46,7 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 def database(root: Path) -> Path:
-    """Where the embedded database lies."""
+    """The path of the embedded database."""
     return root / "mlflow" / "mlflow.db"
 
 
@@ -59,7 +59,7 @@ def holds(uri: str, root: Path) -> bool:
 
 
 def looks_whole(path: Path) -> bool:
-    """Whether the file is a SQLite database that was not cut; tells nothing about what is inside."""
+    """Whether the file is a SQLite database that was not truncated; its content is not checked."""
     try:
         with path.open("rb") as stream:
             header = stream.read(100)
@@ -84,7 +84,7 @@ def _has_pages(log: Path) -> bool:
 def move_damaged_aside(root: Path) -> None:
     """Where the database is damaged, keep it under another name, so that a new one is made.
 
-    What the run at hand measured is logged anew from the store; what other runs had logged is when they run
+    The results of this run are logged again from the store; those of other runs are when they run
     again.
     """
     path = database(root)
@@ -107,7 +107,7 @@ def _is_sound(path: Path) -> bool:
         with contextlib.closing(sqlite3.connect(path, timeout=60.0)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except sqlite3.DatabaseError as error:
-        # A database that is locked or cannot be opened is not damaged: whoever uses it next says what it is.
+        # A database that is locked or cannot be opened is not damaged: its next user reports the error.
         return isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error)
 
 
@@ -319,7 +319,7 @@ def _client(uri: str) -> "MlflowClient":
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether creation came to its end; a database that holds runs is never taken for a broken one."""
+    """Whether creation finished; a database that holds runs is never taken for a broken one."""
     try:
         with path.open("rb") as stream:
             header = stream.read(20)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 Purpose = Literal["make", "log"]
-"""Making a database's tables, and logging into them: whoever only opens a store waits for no ingestion."""
+"""Creating a database's tables, and logging into them: opening a store does not wait for an ingestion."""
 
 LOCK_SECONDS = 3600.0  # a holder that is gone holds nothing: this is how long live ones may take together
-TOLD_AFTER = 5.0  # seconds of waiting that nobody needs to hear of
+REPORT_SECONDS = 5.0  # seconds of waiting that are not reported
 POLL_SECONDS = 0.2
 
 
@@ -74,7 +74,7 @@ def file_lock(folder: Path, purpose: Purpose) -> Iterator[None]:
 
 @contextlib.contextmanager
 def sqlite_lock(uri: str, purpose: Purpose) -> Iterator[None]:
-    """Hold the lock of a SQLite store: it lies beside the database, whoever opens it from wherever."""
+    """Hold the lock of a SQLite store: the lock file is next to the database."""
     database = uri.partition(":///")[2].partition("?")[0]
     with file_lock(Path(database or ".").absolute().parent, purpose):
         yield
@@ -112,13 +112,13 @@ def postgres_lock(uri: str, purpose: Purpose) -> Iterator[Callable[[], None]]:
 def _wait(take: Callable[[], bool], name: str) -> None:
     """Ask until it is ours; say so once where it takes longer."""
     started = time.monotonic()
-    told = False
+    reported = False
     while not take():
         waited = time.monotonic() - started
         if waited > LOCK_SECONDS:
             raise TrackingError(f"{name}: still held by another process after {LOCK_SECONDS:.0f} s")
-        if waited > TOLD_AFTER and not told:
-            told = True
+        if waited > REPORT_SECONDS and not reported:
+            reported = True
             print(f"track: another ingestion is at work; waiting for it ({name}) …", file=sys.stderr)
         time.sleep(POLL_SECONDS)
 
@@ -129,7 +129,7 @@ def _taken(lock: FileLock) -> bool:
     except Timeout:
         return False
     with contextlib.suppress(OSError):
-        # Made by whoever came first: in a shared folder, the others may take it, too.
+        # Created by the first process: in a shared folder, other users may take it, too.
         path = Path(lock.lock_file)
         if path.stat().st_uid == os.getuid():
             path.chmod(path.parent.stat().st_mode & 0o666)
@@ -147,7 +147,7 @@ CONFLICT = "BAD_REQUEST"  # a row that another one renamed between being read an
 
 
 class LeaseLost(TrackingError):
-    """It was taken away, because it was not renewed in time; whoever ingests again finds what was logged."""
+    """The lease was lost because it was not renewed in time; the next ingestion finds what was logged."""
 
 
 class Lease:

@@ -97,7 +97,8 @@ def test_workspace() -> None:
         Memory(first=Peak(), steady=Peak(device_bytes=10), formula_bytes=1e7),
     )
     assert cpu(memory=much)["workspace"].sentence == (
-        "Takes 2.0 MB on the device beside its tensors of 10.0 MB: traffic that the kernel's formula does "
+        "Takes 2.0 MB on the device in addition to its tensors of 10.0 MB: "
+        "traffic that the kernel's formula does "
         "not know."
     )
     assert "workspace" not in cpu(memory=little)
