@@ -42,15 +42,20 @@ def run_shell(checkout: Checkout, script: str) -> str:
     return ended.stdout
 
 
-TOUCHED = {"backend": 4, "metric": 1, "format": 2, "stage": 3, "strategy": 2}
+TOUCHED = {"backend": 4, "check": 2, "device": 4, "metric": 1, "format": 2, "stage": 3, "strategy": 2}
 """Recipe -> how many files it may touch."""
+OUTSIDE = ("backend", "device")
+"""Recipes for another package, which changes nothing in `pipeline/`."""
 
 
 @pytest.mark.parametrize("recipe", TOUCHED)
 def test_files_touched(recipe: str) -> None:
     """One declaration per thing: a recipe that needs one file more fails."""
     blocks = BLOCK.findall((ROOT / "docs" / "recipes" / f"{recipe}.md").read_text())
-    assert len({path for _, path, _ in blocks if path}) == TOUCHED[recipe]
+    touched = {path for _, path, _ in blocks if path}
+    assert len(touched) == TOUCHED[recipe]
+    if recipe in OUTSIDE:
+        assert not [path for path in touched if path.startswith("pipeline/")]
 
 
 # Each takes a whole run.
@@ -82,15 +87,20 @@ def test_recipe(checkout: Checkout, recipe: Path) -> None:
         failed = [record["result"] for record in records if record["result"]["type"] != "passed"]
         assert not failed, failed
     if recipe.stem == "backend":
-        assert_whole_chain(checkout, "numpy")
+        assert_whole_chain(checkout, "numpy", "backend numpy")
+    if recipe.stem == "device":
+        assert_whole_chain(checkout, "core_cpp", "device core")
+        measured = [record["result"] for record in checkout.records("profile")]
+        assert {result["device"]["name"] for result in measured} == {"one core"}
+        assert all(result["ceilings"]["level"] == "DRAM" for result in measured)
 
 
-def assert_whole_chain(checkout: Checkout, backend: str) -> None:
-    """A backend of another package is measured and tracked, and results depend on its code."""
+def assert_whole_chain(checkout: Checkout, backend: str, code: str) -> None:
+    """Variants of a backend are measured and tracked, and results depend on the code of another package."""
     for stage in ("compile", "verify", "profile"):
         of_backend = [each for each in checkout.records(stage) if each["variant"]["backend"] == backend]
         assert of_backend, stage
         for record in of_backend:
-            assert f"backend {backend}" in record["provenance"]["toolchain"]
+            assert code in record["provenance"]["toolchain"]
     for stage in ("aggregate", "track"):
         assert list((checkout.folder / "artifacts" / stage).rglob("*.json")), stage

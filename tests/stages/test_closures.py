@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pipeline.plan.identity.import_closure import Code
-from pipeline.plan.identity.stage_builds import PRUNING, REPLAY
+from pipeline.plan.identity.stage_builds import PRUNING, REPLAY, device_modules
 from pipeline.stages.table import STAGES
 from tests.paths import ROOT
 
-BACKENDS = ("cpp", "cuda", "triton")
+BACKENDS = {"cpp": "cpu", "cuda": "cuda", "triton": "cuda"}
+"""Backend -> the kind of device that its tasks run on here."""
 KEPT = ("compile", "verify", "profile")
 """Stages whose results are kept: binaries, verdicts, measurements."""
 Keys = dict[tuple[str, str], str]
@@ -51,9 +52,11 @@ def keys(folder: Path) -> Keys:
     """The digest of the code behind each stage that keeps results, for each backend."""
     code = Code(folder)
     return {
-        (stage, name): code.digest(f"pipeline.stages.{stage}", f"pipeline.backends.{name}")
+        (stage, name): code.digest(
+            f"pipeline.stages.{stage}", f"pipeline.backends.{name}", *device_modules(stage, kind)
+        )
         for stage in KEPT
-        for name in BACKENDS
+        for name, kind in BACKENDS.items()
     }
 
 
@@ -101,6 +104,11 @@ def test_results_stay_valid(checkout: Path, before: Keys, edit: Callable[[str], 
         ("verify", ["verify"]),
         ("measure", ["profile"]),
         ("stages/profile", ["profile"]),
+        ("backends/devices/device", ["verify", "profile"]),
+        ("backends/devices/cpu/detection", ["verify", "profile"]),
+        ("backends/devices/cpu/ceilings", ["profile"]),
+        ("backends/devices/cuda/timer", ["profile"]),
+        ("backends/devices/hip", []),
         ("records", list(KEPT)),
     ],
 )

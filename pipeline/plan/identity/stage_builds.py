@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pipeline
-from pipeline.backends.devices.device_registry import device, outside_device_code
-from pipeline.backends.registry import backend, candidate_backends, outside_code
+from pipeline.backends.devices.device_registry import device
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions, version_of
 from pipeline.plan.memoize import Memoized
@@ -56,10 +56,9 @@ class StageBuilds:
         key = (name, digest(target))
         if key not in self._toolchains:
             self._toolchains[key] = find_tools(name, target)
-        # The code of another package's backend is part of the toolchain.
-        own = () if outside_code(name) is not None else (type(backend(name)).__module__,)
+        modules = (*_project_modules(backend(name)), *device_modules(stage, target.kind))
         return Build(
-            code=self._code(f"pipeline.stages.{stage}", *own, *_device_modules(stage, target.kind)),
+            code=self._code(f"pipeline.stages.{stage}", *modules),
             toolchain={**library_versions(stage), **self._toolchains[key].versions},
         )
 
@@ -77,7 +76,7 @@ class StageBuilds:
         versions = library_versions("judge")
         for name in candidate_backends():
             versions |= find_tools(name, target).versions
-        code = self._code("pipeline.stages.judge", *_device_modules("verify", target.kind))
+        code = self._code("pipeline.stages.judge", *device_modules("verify", target.kind))
         return Build(code=code, toolchain=versions)
 
     def aggregate(self) -> Build:
@@ -88,16 +87,21 @@ class StageBuilds:
         return Build(code=code, toolchain=library_versions("aggregate"))
 
 
-def _device_modules(stage: str, kind: DeviceKind) -> tuple[str, ...]:
-    """Modules of this project's kinds of device: a verdict depends on the `Device`, a measurement on all.
+def _project_modules(member: object) -> tuple[str, ...]:
+    """Modules of this project that define a backend's or a device's class and its base classes.
 
-    The code of another package's device is part of the toolchain (`find_tools`).
+    The code of other packages is part of the toolchain (`find_tools`).
     """
-    if stage not in ("verify", "mutate", "profile") or outside_device_code(kind) is not None:
+    return tuple(each.__module__ for each in type(member).__mro__ if each.__module__.startswith("pipeline."))
+
+
+def device_modules(stage: str, kind: DeviceKind) -> tuple[str, ...]:
+    """A verdict depends on the `Device`, a measurement on its `DeviceMeasurement` as well."""
+    if stage not in ("verify", "mutate", "profile"):
         return ()
     found = device(kind)
-    own = (type(found).__module__,)
-    return (*own, type(found.measurement()).__module__) if stage == "profile" else own
+    own = _project_modules(found)
+    return (*own, *_project_modules(found.measurement())) if stage == "profile" else own
 
 
 def _formats() -> Iterator[str]:
