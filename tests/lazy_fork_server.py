@@ -24,7 +24,7 @@ serve_forks(socket.socket(fileno=int(sys.argv[1])))
 
 
 class LazyForkServer(ForkServer):
-    """As a `ForkServer`; the first child must be started in the main thread, with whose end it ends."""
+    """As a `ForkServer`; the thread that starts the first child must live on."""
 
     def __init__(self, *, preload: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._preload = preload
@@ -33,6 +33,11 @@ class LazyForkServer(ForkServer):
     def start(self, target: str, **options: Any) -> Child:
         """As `ForkServer.start`."""
         return self._started.start(target, **options)
+
+    def started(self) -> "LazyForkServer":
+        """Itself, started by this thread: where it ends before the tests do, the server ends with it."""
+        assert self._started
+        return self
 
     @functools.cached_property
     def _started(self) -> ForkServer:
