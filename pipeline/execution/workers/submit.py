@@ -25,7 +25,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, connect, grow, send
 
 # Only the standard library, and little of it: this module is the cost of a job.
@@ -117,6 +116,8 @@ def begin(*options: str) -> subprocess.Popen[bytes]:
 
 def _backends(spec: Path) -> list[str]:
     """Those of a spec for a GPU: the C++ compiler is a program. A broken spec is the stage's to tell."""
+    from pipeline.backends.devices.device_registry import executes_on_host  # and what that imports
+
     try:
         content = json.loads(spec.read_bytes())
         compiles_none = executes_on_host(content["target"]["kind"]) or content.get("recorded") is not None
