@@ -47,7 +47,11 @@ SPECIAL = [
 ]
 
 
-@pytest.fixture(scope="module", params=PATHS, ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[*PATHS[1:2], PATHS[3], *(pytest.param(path, marks=pytest.mark.slow) for path in PATHS[::2])],
+    ids=str,
+)
 def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """Compile for an element type on one path; portable paths have no intrinsics to fall back on."""
     lanes, architecture = request.param

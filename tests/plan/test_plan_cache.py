@@ -66,8 +66,8 @@ def test_a_new_time_stamp_is_no_change(counted: Counted) -> None:
     ("path", "old", "new"),
     [
         ("conf/workload/small.yaml", "tokens: 8", "tokens: 9"),
-        ("conf/workload/large.yaml", "tokens: 64", "tokens: 65"),
-        ("kernels/scale/scale.cpp", "return 0", "return 1"),
+        pytest.param("conf/workload/large.yaml", "tokens: 64", "tokens: 65", marks=pytest.mark.slow),
+        pytest.param("kernels/scale/scale.cpp", "return 0", "return 1", marks=pytest.mark.slow),
         ("kernels/common.hpp", "shared", "shaded"),
         ("pipeline/stage.py", "1", "2"),
     ],
@@ -94,7 +94,7 @@ def test_other_overrides_have_their_own_plan(counted: Counted) -> None:
     assert counted.made == 2
 
 
-@pytest.mark.parametrize("change", ["edited", "removed"])
+@pytest.mark.parametrize("change", ["edited", pytest.param("removed", marks=pytest.mark.slow)])
 def test_a_spec_that_is_not_whole(counted: Counted, change: str) -> None:
     """A plan holds only together with all its files."""
     for stage, key in spec_keys(counted.plan()):

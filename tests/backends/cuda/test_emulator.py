@@ -132,7 +132,7 @@ MATRIX = r"""
 """
 
 
-@pytest.mark.parametrize("name", ["f16", "bf16"])
+@pytest.mark.parametrize("name", [pytest.param("f16", marks=pytest.mark.slow), "bf16"])
 def test_matrix_instruction_by_elements(tmp_path, name):
     """Fragments filled by the tables of the PTX ISA, element by element, without ldmatrix: a b + c."""
     dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[name]
@@ -216,7 +216,7 @@ def test_threads_that_returned_do_not_hold_up_a_barrier(tmp_path):
     ("body", "number"),
     [
         ("extern __shared__ float moving[]; moving[64 + i] = 0; y[i] = 0;", signal.SIGSEGV),
-        ("*reinterpret_cast<float4*>(y + 1) = float4{};", signal.SIGILL),
+        pytest.param("*reinterpret_cast<float4*>(y + 1) = float4{};", signal.SIGILL, marks=pytest.mark.slow),
     ],
     ids=["beyond shared memory", "misaligned"],
 )

@@ -203,6 +203,7 @@ def test_foreign_host_code(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 def test_reductions_by_functions_of_the_kernel(tmp_path):
     """Whole rows at once, in their order; what looks at a value still gets one; NaN, bfloat16."""
     script = tmp_path / "reductions.py"

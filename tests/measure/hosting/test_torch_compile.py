@@ -74,6 +74,7 @@ def test_the_server_is_of_the_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch_compile.warm_server() == ("at", control)
 
 
+@pytest.mark.slow
 def test_loading_starts_no_pool_of_compilers() -> None:
     """Which would take longer than the one file that there is to build."""
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)

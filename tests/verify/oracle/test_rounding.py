@@ -15,6 +15,7 @@ from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS
 from pipeline.verify.oracle.rounding.expectation import RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.wrapped_run import output_tensors
 from pipeline.verify.oracle.tolerance import Expected, deviation
+from tests.selection import slow_unless
 from tests.verify.oracle.rounding_cases import CASES, normal
 
 TIDY = 0.6
@@ -33,7 +34,7 @@ def shares(
 
 @pytest.mark.parametrize(
     "dtype",
-    [torch.float32, torch.float16, pytest.param(torch.bfloat16, marks=pytest.mark.slow)],
+    slow_unless(torch.float32.__eq__, [torch.float32, torch.float16, torch.bfloat16]),
     ids=str,
 )
 @pytest.mark.parametrize("name", CASES)
