@@ -122,7 +122,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
             begin_job(site)
         shared = share(config)
         lock = take_lock(LOCK) if main and not looking else None
-        plan = _find_plan(jobs, main=main, warm=not looking and site is None)
+        plan = find_plan(jobs, main=main, warm=not looking and site is None)
         cluster = Cluster(site, ROOT) if site is not None else None
         if main and not looking:
             check_run(plan, cluster, ROOT)
@@ -161,8 +161,8 @@ def bring(shared: SharedStore, plan: Plan) -> None:
         print(f"shared store: {brought} stage outputs of this plan were there", file=sys.stderr)
 
 
-def _find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> Plan:
-    """The plan; where it has changed there will be work here, so the warm worker starts meanwhile."""
+def find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> Plan:
+    """The plan; if it has changed there will be work, so the warm worker starts while it is made."""
     if not main:
         return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
     start = begin if warm else lambda: None

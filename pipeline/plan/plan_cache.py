@@ -151,7 +151,7 @@ def _still_holds(kept: _Kept, store: Path) -> bool:
 def _contents(root: Path) -> Iterator[tuple[str, str]]:
     """Every file that a plan may read, with the digest of its content."""
     yield str(PYPROJECT), _file_digest(PYPROJECT)  # the entry points
-    for top in (root / "conf", root / "kernels", _code_folder()):
+    for top in (root / "conf", root / "kernels", code_folder()):
         for parent, folders, names in os.walk(top):
             folders[:] = sorted(name for name in folders if name != "__pycache__")
             for name in sorted(names):
@@ -159,7 +159,8 @@ def _contents(root: Path) -> Iterator[tuple[str, str]]:
                 yield str(path), _file_digest(path)
 
 
-def _code_folder() -> Path:
+def code_folder() -> Path:
+    """The folder of this package, whose files a plan depends on."""
     assert pipeline.__file__ is not None
     return Path(pipeline.__file__).parent
 

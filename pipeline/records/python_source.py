@@ -26,22 +26,22 @@ def code_digest(source: bytes) -> str:
 def parse_module(source: bytes) -> ParsedModule:
     """Its digest, without comments, docstrings and formatting, and its strings."""
     strings: set[str] = set()
-    form = _form(ast.parse(source), strings)
+    form = syntax_form(ast.parse(source), strings)
     return ParsedModule(digest=digest_bytes(repr(form).encode()), strings=frozenset(strings))
 
 
-def _form(node: object, strings: set[str]) -> object:
-    """A syntax tree as nested tuples, alike in every Python: results of machines with different ones compare.
+def syntax_form(node: object, strings: set[str]) -> object:
+    """A syntax tree as nested tuples, equal in every version of Python, so that results are comparable.
 
-    `ast.dump` is not: versions add fields (`type_params` in 3.12) or leave empty ones out (3.13). What is
+    `ast.dump` differs: versions add fields (`type_params` in 3.12) or leave empty ones out (3.13). What is
     absent or empty is left out here, so that a field that a version does not know makes no difference.
     All strings, those of docstrings too, are added to `strings`. One pass: a plan reads some 300 modules.
     """
     if isinstance(node, list):
-        return tuple([_form(each, strings) for each in node])
+        return tuple([syntax_form(each, strings) for each in node])
     if isinstance(node, ast.JoinedStr):
         # Python 3.12.1 puts an empty text behind some replacement fields, other versions do not.
-        return ("JoinedStr", *[_form(part, strings) for part in node.values if not _is_empty(part)])
+        return ("JoinedStr", *[syntax_form(part, strings) for part in node.values if not _is_empty(part)])
     if not isinstance(node, ast.AST):
         return node
     parts: list[object] = [type(node).__name__]
@@ -52,7 +52,7 @@ def _form(node: object, strings: set[str]) -> object:
         elif name == "value" and isinstance(value, str) and isinstance(node, ast.Constant):
             strings.add(value)
         if value is not None and value != []:
-            parts.append((name, _form(value, strings)))
+            parts.append((name, syntax_form(value, strings)))
     return tuple(parts)
 
 

@@ -1,18 +1,13 @@
-"""The summary of an experiment: results in, its record out, and the winners as a table for a terminal.
-
-python -m pipeline.report.summary artifacts/aggregate/<experiment>/summary.json
-"""
+"""The summary of an experiment: results in, its record out, and the winners as a table for a terminal."""
 
 import collections
-import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from pipeline.performance.quantities import counted, digits, seconds, share
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.provenance import Provenance
-from pipeline.records.record import Record, read_record
+from pipeline.records.record import Record
 from pipeline.records.results.aggregated import NotMeasured, Summary, TargetSeen, Winner
 from pipeline.records.results.collection import Result
 from pipeline.records.results.profiled import Verdict
@@ -252,7 +247,3 @@ def _name(name: str) -> str:
 
 def _cut(line: str, width: int = WIDTH) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(summary_text(read_record(Path(sys.argv[1]), Summary)))

@@ -286,7 +286,7 @@ def test_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         hardware={"cpu": Placement(cpus=8, minutes=10, exclusive=True)},
     )
     cluster = Cluster(site, Path("artifacts"))
-    monkeypatch.setattr(Cluster, "_seconds_per_variant", lambda *_: 1.0)
+    monkeypatch.setattr(Cluster, "seconds_per_variant", lambda *_: 1.0)
     files = Workflow(workflow().plan, cluster=cluster)
     asked = files.on_cluster("profile")
     assert asked["slurm_extra"](wildcards("p-1")) == "--exclusive"
@@ -369,7 +369,7 @@ def test_the_warm_worker_starts_with_a_new_plan_alone(
         (True, True, True, 1), (False, True, True, 0), (True, True, False, 0), (True, False, True, 0),
     ):  # fmt: skip
         began.clear()
-        assert opened._find_plan((), main=main, warm=warm) == plan
+        assert opened.find_plan((), main=main, warm=warm) == plan
         assert len(began) == expected, (new, main, warm)
 
 
@@ -381,7 +381,7 @@ def test_an_interrupt_while_snakemake_plans(
     def interrupted(*_: object, **__: object) -> Plan:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipeline.execution.workflow._find_plan", interrupted)
+    monkeypatch.setattr("pipeline.execution.workflow.find_plan", interrupted)
     monkeypatch.setattr("pipeline.execution.workflow.jobs_end_with_this", lambda: None)
     monkeypatch.setattr("pipeline.execution.workflow.prefer_programs_in", lambda _: None)
     with pytest.raises(SystemExit):

@@ -41,7 +41,7 @@ class Counted:
 def counted(project: Project, monkeypatch: pytest.MonkeyPatch) -> Counted:
     """A project with a plan that was made once; somebody may edit the real code while the test runs."""
     project.write("pipeline/stage.py", "value = 1\n")
-    monkeypatch.setattr(plan_cache, "_code_folder", lambda: project.folder / "pipeline")
+    monkeypatch.setattr(plan_cache, "code_folder", lambda: project.folder / "pipeline")
     counted = Counted(project, monkeypatch)
     counted.plan()
     assert counted.made == 1

@@ -199,11 +199,12 @@ class Cluster:
 
     def _minutes(self, stage: str, task: PlannedTask, placement: Placement) -> int:
         """At most what the settings allow all variants together."""
-        seconds = START_SECONDS + task.proposed * self._seconds_per_variant(stage, task)
+        seconds = START_SECONDS + task.proposed * self.seconds_per_variant(stage, task)
         share = _SHARES[stage] if self.chains else 1.0
         return max(1, min(math.ceil(seconds / 60), int(placement.minutes * share)))
 
-    def _seconds_per_variant(self, stage: str, task: PlannedTask) -> float:
+    def seconds_per_variant(self, stage: str, task: PlannedTask) -> float:
+        """The time limit of one variant in a stage, from the settings of its spec."""
         if stage == "compile":
             return COMPILE_SECONDS
         path = spec_path(self._root, stage, getattr(task.row, stage))

@@ -126,11 +126,11 @@ def test_digest_is_alike_in_every_python(tmp_path: Path) -> None:
     """Another version of Python, where there is one, reads the same digests; fields it adds do not count."""
     source = b"def f(a, *b):\n    return f'{a:>{b}}', [], None, ''\n\nclass C(int):\n    x: int = 1\n"
     tree = ast.parse(source)
-    before = python_source._form(tree, set())
+    before = python_source.syntax_form(tree, set())
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             node._fields = tuple(name for name in node._fields if name != "type_params")
-    assert python_source._form(tree, set()) == before
+    assert python_source.syntax_form(tree, set()) == before
     assert "type_params" not in repr(before)
 
 
@@ -140,9 +140,9 @@ def test_empty_text_counts() -> None:
     assert code_digest(b"return_ = None") != code_digest(b"return_ = ''")
     tree = ast.parse(b"f'{a}'")
     assert isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.JoinedStr)
-    before = python_source._form(tree, set())
+    before = python_source.syntax_form(tree, set())
     tree.body[0].value.values.append(ast.Constant(""))
-    assert python_source._form(tree, set()) == before
+    assert python_source.syntax_form(tree, set()) == before
 
 
 def test_what_was_read_of_a_module_is_kept(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
