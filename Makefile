@@ -21,21 +21,22 @@ run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the
 
 # What runs alone comes first: it measures the machine's ceilings undisturbed, and the others find them. Only files
 # that say `alone` are collected for it. The processes that tests start take compiled sources from one another.
+ALONE = $$(grep -rl --include='test_*.py' 'mark\.alone' tests | sort)
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev  ## the tests (a few minutes)
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
-	python -m pytest -q -m "alone and not slow" $$(grep -rl --include='test_*.py' 'mark\.alone' tests | sort) && \
+	python -m pytest -q -m "alone and not slow" $(ALONE) && \
 	python -m pytest -q -n $(WORKERS) $(SHARED) -m "not slow and not alone and not postgres and not slurm"
 
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
 
-test-all: test  ## those and the slow ones, which only deepen coverage (half an hour more)
+test-all: test  ## those and the slow ones, which only deepen coverage: all but PostgreSQL and Slurm
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
-	python -m pytest -q -m "alone and slow" && \
-	python -m pytest -q -n $(WORKERS) $(SHARED) -m "slow and not alone and not postgres and not slurm"
+	python -m pytest -q -m "alone and slow" $(ALONE) && \
+	python -m pytest -q -n $(WORKERS) --dist worksteal -m "slow and not alone and not postgres and not slurm"
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'

@@ -24,6 +24,7 @@ from tests.verify.conftest import one_thread  # noqa: F401  (a fixture for this 
 from tests.verify.harness.returning.candidate_process import SERVER
 
 ENDLESS_SECONDS = 10.0  # of their own time for candidates that never end: the preset's minute shows no more
+PORTION = 20
 # One of every kind of fault that is found within two seconds; `test_all` has the others.
 FEW = (
     ("softmax", "plain"),
@@ -66,17 +67,26 @@ def test_a_few(tmp_path: Path) -> None:
     assert misjudged(verdicts, FEW) == []
 
 
+def portions() -> list[list[Key]]:
+    """The candidates of each problem, at most twenty at a time, so that several workers share them."""
+    found = []
+    for problem in sorted({problem for problem, _ in expected()}):
+        keys = [key for key in expected() if key[0] == problem]
+        found += [keys[first : first + PORTION] for first in range(0, len(keys), PORTION)]
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("problem", sorted({problem for problem, _ in expected()}))
-def test_all(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("keys", portions(), ids=lambda keys: f"{keys[0][0]}-{keys[0][1]}")
+def test_all(keys: list[Key], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every candidate gets one of the verdicts expected of it from the stage that `kernelmill judge` runs."""
     monkeypatch.setattr(judge, "ForkServer", lambda **_: contextlib.nullcontext(SERVER.started()))
-    wanted = {key: row for key, row in expected().items() if key[0] == problem}
-    endless = {key for key, row in wanted.items() if row.outcomes == {"timeout"}}
-    verdicts = judged(wanted.keys() - endless, tmp_path / "most")
+    wanted = expected()
+    endless = {key for key in keys if wanted[key].outcomes == {"timeout"}}
+    verdicts = judged(set(keys) - endless, tmp_path / "most")
     verdicts |= judged(endless, tmp_path / "endless", time_limit=ENDLESS_SECONDS) if endless else {}
-    assert misjudged(verdicts, wanted) == []
+    assert misjudged(verdicts, keys) == []
 
 
 def judged(keys: Collection[Key], folder: Path, **changes: object) -> dict[Key, Verdict]:
