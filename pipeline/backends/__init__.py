@@ -5,5 +5,6 @@
 
 Doors: backend, cpp.compiler, cpp.instruction_extensions, cpp.loading, cuda.launch_geometry,
 devices, language, listings, machine_code, package_calls, registry, source_digests, triton.compiler_isolation,
-triton.error_summary, triton.facts, triton.interpreter, triton.offline_driver, triton.simulated_device
+triton.error_summary, triton.facts, triton.interpreter, triton.offline_driver, triton.simulated_device,
+triton.triton_internals
 """

@@ -8,6 +8,6 @@ that reads environment variables), `layout` (paths below artifacts/), `formula`,
 
 All modules are open to all rooms.
 
-Doors: configuration, entry_points, environment, errors, formula, layout, outcome, planning,
-provenance, python_source, record, results, search
+Doors: configuration, entry_points, environment, errors, formula, layout, library_internals, outcome,
+planning, provenance, python_source, record, results, search
 """

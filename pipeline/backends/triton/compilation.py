@@ -4,7 +4,7 @@ import shutil
 import traceback
 from pathlib import Path
 
-from triton.runtime.errors import OutOfResources
+import triton
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.machine_code.binary_digest import binary_digest
@@ -49,7 +49,7 @@ def _launch(job: CompileJob, root: Path, log: Path) -> Failure | None:
     try:
         with device_present(job.target):
             load_entry(job, root)(**tensors_of(job.problem), **constants(job))
-    except OutOfResources as error:  # Triton compares the finished binary with the device's limits
+    except triton.OutOfResources as error:  # Triton compares the finished binary with the device's limits
         reason = f"{error.name}: got {error.required}, {job.target.architecture} has {error.limit}"
         return Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason, log=LOG)
     except MemoryError as error:

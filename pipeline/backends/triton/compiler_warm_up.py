@@ -13,9 +13,10 @@ from pipeline.backends.triton.compiler_isolation import own_settings
 # Nothing is written at import, so the cache's place does not matter. Who wants the interpreter said so.
 with own_settings(Path(os.devnull), keep=("TRITON_INTERPRET",)):
     import triton
-    from triton.backends.amd import compiler as _amd  # noqa: F401
-    from triton.backends.nvidia import compiler as _nvidia  # noqa: F401
-    from triton.runtime.cache import triton_key
+
+    from pipeline.backends.triton.triton_internals import hash_installation, import_compilers
+
+    import_compilers()
 
     if not triton.knobs.runtime.interpret:
-        triton_key()
+        hash_installation()

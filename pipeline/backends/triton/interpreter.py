@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime import interpreter
 
-from pipeline.backends.triton import libdevice
+from pipeline.backends.triton import libdevice, triton_internals
+
+interpreter = triton_internals.interpreter()
 
 _METHODS = (
     "binary_op", "unary_op", "ternary_op", "create_fma", "create_erf", "create_rsqrt", "create_dot",

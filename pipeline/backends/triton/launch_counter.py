@@ -10,22 +10,22 @@ from typing import Any
 import triton
 
 from pipeline.backends.triton.execution_mode import interpreting
+from pipeline.backends.triton.triton_internals import interpreter_class
 
 
 def count_launches() -> Callable[[], int]:
     """Observe launches from now on; called before a candidate's code is there."""
     seen: list[None] = []
     if interpreting():
-        from triton.runtime.interpreter import GridExecutor
-
-        run = GridExecutor.__call__
+        executor_class = interpreter_class("GridExecutor")
+        run = executor_class.__call__
 
         @functools.wraps(run)
         def counted(executor: Any, *arguments: Any, **keywords: Any) -> Any:
             seen.append(None)
             return run(executor, *arguments, **keywords)
 
-        GridExecutor.__call__ = counted
+        executor_class.__call__ = counted
     else:
         triton.knobs.runtime.launch_enter_hook.add(lambda _metadata: seen.append(None))
     return seen.__len__

@@ -13,8 +13,10 @@ import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as of_cuda
 from triton.language.extra.hip import libdevice as of_hip
-from triton.runtime import interpreter
 
+from pipeline.backends.triton.triton_internals import interpreter_class
+
+TensorHandle = interpreter_class("TensorHandle")
 _MENDED = "_kernelmill_mended"
 
 Function = Callable[..., Any]
@@ -77,7 +79,7 @@ def _interpreted(
         if result.dtype == np.bool_:
             return _tensor(result.astype(np.int32), tl.int32, kind)
         if kind.scalar == tl.bfloat16:
-            handle = interpreter.TensorHandle(result.astype(np.float32), tl.float32)
+            handle = TensorHandle(result.astype(np.float32), tl.float32)
             return tl.tensor(narrow(handle), kind)
         return _tensor(result.astype(plain[0].dtype), kind.scalar, kind)
 
@@ -87,8 +89,8 @@ def _interpreted(
 
 def _tensor(values: np.ndarray, scalar: Any, like: Any) -> Any:
     kind = tl.block_type(scalar, list(like.shape)) if like.is_block() else scalar
-    return tl.tensor(interpreter.TensorHandle(values, scalar), kind)
+    return tl.tensor(TensorHandle(values, scalar), kind)
 
 
 def _data(handle: Any) -> Any:
-    return handle.data if isinstance(handle, interpreter.TensorHandle) else np.float32(handle)
+    return handle.data if isinstance(handle, TensorHandle) else np.float32(handle)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import triton
-from triton.runtime.cache import get_cache_manager
-from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.backend import CompileJob, LaunchError
 from pipeline.backends.machine_code.binary_digest import binary_digest
@@ -17,6 +15,7 @@ from pipeline.backends.triton.compilation import KEPT, kept_name
 from pipeline.backends.triton.compiler_isolation import settle_environment
 from pipeline.backends.triton.entry_source import Entry, constants, load_entry
 from pipeline.backends.triton.execution_mode import interpreting
+from pipeline.backends.triton.triton_internals import cache_manager
 from pipeline.records.planning.problem import Problem
 from pipeline.records.results.compiled import Compiled
 
@@ -91,7 +90,7 @@ def _take(strange: "dict[str, torch.Tensor] | None", tensors: "dict[str, torch.T
 def _call(entry: Entry, tensors: "dict[str, torch.Tensor]", rest: dict[str, Any]) -> None:
     try:
         _take(entry(**tensors, **rest), tensors)
-    except OutOfResources as error:
+    except triton.OutOfResources as error:
         raise LaunchError(f"{error.name}: got {error.required}, the device has {error.limit}") from error
     except RuntimeError as error:
         if "Triton Error" in str(error):  # the driver refused the launch
@@ -114,7 +113,7 @@ def _seed(compiled: Compiled, folder: Path) -> frozenset[str]:
     digests = set()
     for number, function in enumerate(compiled.functions):
         key = json.loads((folder / kept_name(number, "json")).read_bytes())["hash"]
-        manager = get_cache_manager(key)
+        manager = cache_manager(key)
         group = {}
         for stage in KEPT:
             file = folder / kept_name(number, stage)

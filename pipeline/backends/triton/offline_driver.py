@@ -1,7 +1,7 @@
 """A Triton driver without a device: it stands for the target, and records launches instead of making them.
 
-Only Triton's own interfaces are used, so that any module's launch works: `runtime.driver.set_active` for the
-driver and `knobs.compilation.listener` for what the compiler made.
+It is made active as Triton's own drivers are, so that any module's launch works; what the compiler made is
+reported to `knobs.compilation.listener`.
 """
 
 import contextlib
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import triton
-from triton.backends.compiler import GPUTarget
 
+from pipeline.backends.triton.triton_internals import active_driver, gpu_target
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.record import Record
 
@@ -95,14 +95,12 @@ def recording(target: Target, log: Path) -> Iterator[Recorder]:
     """Inside, every launch of a Triton kernel compiles for `target` and is recorded."""
     recorder = Recorder(log)
     listener = triton.knobs.compilation.listener
-    active = triton.runtime.driver._active
     triton.knobs.compilation.listener = recorder.listen
-    triton.runtime.driver.set_active(_OfflineDriver(target, recorder))
     try:
-        yield recorder
+        with active_driver(_OfflineDriver(target, recorder)):
+            yield recorder
     finally:
         triton.knobs.compilation.listener = listener
-        triton.runtime.driver._active = active
 
 
 class _OfflineDriver:
@@ -113,9 +111,9 @@ class _OfflineDriver:
         self._recorder = recorder
         self._number = next(_numbers)
         arch = int(target.architecture.removeprefix("sm_")) if target.kind == "cuda" else target.architecture
-        self._target = GPUTarget(target.kind, arch, target.limits["warp_size"])
+        self._target = gpu_target(target.kind, arch, target.limits["warp_size"])
 
-    def get_current_target(self) -> GPUTarget:
+    def get_current_target(self) -> Any:
         return self._target
 
     def get_current_device(self) -> int:

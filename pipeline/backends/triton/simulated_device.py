@@ -14,12 +14,18 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
+from pipeline.backends.torch_internals import (
+    ENGINE,
+    TensorBase,
+    run_backward,
+    with_torch_function,
+    without_torch_function,
+)
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.planning.problem import Problem
 
 _DEVICE = torch.device("cuda", 0)  # as torch calls AMD's devices too
 _META = torch.device("meta")
-_ENGINE = "_engine_run_backward"
 _HIP_VERSION = "6.0"  # the generation; only whether there is one is ever asked
 
 
@@ -58,8 +64,8 @@ def device_present(target: Target) -> Iterator[None]:
         hip = _HIP_VERSION if target.kind == "hip" else None
         stack.enter_context(mock.patch.object(torch.version, "hip", hip))
         allocations = _Allocations()
-        engine = _inside(allocations, getattr(torch.autograd, _ENGINE))
-        stack.enter_context(mock.patch.object(torch.autograd, _ENGINE, engine))
+        engine = _inside(allocations, run_backward)
+        stack.enter_context(mock.patch.object(torch.autograd, ENGINE, engine))
         stack.enter_context(allocations)
         yield
 
@@ -74,8 +80,8 @@ def tensors_of(problem: Problem) -> dict[str, torch.Tensor]:
 
 def _real_device(tensor: torch.Tensor) -> torch.device:
     """Where its memory is, or would be."""
-    with torch._C.DisableTorchFunction():
-        where: torch.device = torch._C.TensorBase.device.__get__(tensor)
+    with without_torch_function():
+        where: torch.device = TensorBase.device.__get__(tensor)
     return where
 
 
@@ -116,7 +122,7 @@ def _inside(mode: TorchFunctionMode, run: Callable[..., Any]) -> Callable[..., A
     def engine(*arguments: Any, **keywords: Any) -> Any:
         outer, _Present.inside = _Present.inside, 0
         try:
-            with torch._C._EnableTorchFunction(), mode:
+            with with_torch_function(), mode:
                 return run(*arguments, **keywords)
         finally:
             _Present.inside = outer

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pipeline.records.record import Record
+from pipeline.sandbox.torch_internals import dispatch_modes, function_modes
 
 MODULES = (
     "builtins",
@@ -355,8 +356,8 @@ def _hooks() -> dict[str, Any]:
         "sys.setprofile": sys.getprofile(),
         "threading.settrace": threading.gettrace(),
         "threading.setprofile": threading.getprofile(),
-        "torch's dispatch mode": torch._C._len_torch_dispatch_stack(),
-        "torch's function mode": torch._C._len_torch_function_stack(),
+        "torch's dispatch mode": dispatch_modes(),
+        "torch's function mode": function_modes(),
     }
 
 

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from pipeline.sandbox.observation.module_copy import module_copy
 from pipeline.verify.checks.call_observation import CallProcessState
 from pipeline.verify.harness.thread_pools import fill_pools
 from pipeline.verify.oracle.computing_operators import is_computing
+from pipeline.verify.torch_internals import Operator, TorchDispatchMode, operator_name
 
 
 class Observer:
@@ -69,7 +67,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
-        name = str(function._schema.name) if isinstance(function, torch._ops.OpOverload) else str(function)
+        name = operator_name(function) if isinstance(function, Operator) else str(function)
         if is_computing(name):
             self.operations.append(name)
         return function(*arguments, **(keywords or {}))

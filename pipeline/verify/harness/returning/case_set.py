@@ -16,7 +16,6 @@ from concurrent.futures import Future
 from types import FrameType
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import Record
@@ -37,6 +36,7 @@ from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expec
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected
 from pipeline.verify.oracle.trivial_answers import trivial_answers
+from pipeline.verify.torch_internals import TorchDispatchMode, operator_name
 
 NO_REASON = "no reason given"
 _GRACE_SECONDS = 30.0
@@ -81,7 +81,7 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204
         result = function(*args, **(kwargs or {}))
-        name = plain_name(function._schema.name)
+        name = plain_name(operator_name(function))
         if is_computing(name):
             sizes = [each.numel() for each in (*args, result) if isinstance(each, torch.Tensor)]
             self.found[name] = max([self.found.get(name, 0), *sizes])

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch._dynamo  # a dispatch mode would import it in every child, which takes 2.5 s
 
 from pipeline.records.record import Record
 from pipeline.sandbox.confinement.confine import confine
@@ -42,6 +41,9 @@ from pipeline.verify.harness.returning.runtime.extension_builds import Extension
 from pipeline.verify.harness.returning.runtime.fake_device import fake_device
 from pipeline.verify.harness.returning.runtime.refusal import refuse
 from pipeline.verify.harness.returning.runtime.weight_transfer import transfer_weights
+from pipeline.verify.torch_internals import import_compiler
+
+import_compiler()  # once in the fork server, not in every child
 
 
 def serve(channel: Channel) -> None:

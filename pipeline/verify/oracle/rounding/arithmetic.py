@@ -11,7 +11,6 @@ import logging
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
@@ -30,6 +29,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     widen,
 )
 from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
+from pipeline.verify.torch_internals import TorchDispatchMode, operator_name, schema_of
 
 logger = logging.getLogger(__name__)
 
@@ -89,9 +89,9 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def apply(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one operation: in place, decomposed, or as it is."""
-        name = function._schema.name.rpartition("::")[2]
+        name = operator_name(function).rpartition("::")[2]
         rule = decomposition(function, name)
-        if function._schema.is_mutable and rule is None:
+        if schema_of(function).is_mutable and rule is None:
             return self._in_place(name, function, arguments, keywords)
         if not any(is_inexact(item) for item in flat((arguments, keywords))):
             return self._without_floats(function, arguments, keywords)
@@ -259,7 +259,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note(name, "changes its arguments directly")
             return keywords.get("out", target)
         # The defaults of an operation in place are not always those of its counterpart.
-        rest = function._schema.arguments[len(arguments) :]
+        rest = schema_of(function).arguments[len(arguments) :]
         defaults = [item.default_value for item in rest if not item.kwarg_only and item.name not in keywords]
         return self._write(target, self.apply(functional, (*arguments, *defaults), keywords))
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from pipeline.verify.torch_internals import decompositions
+
 _TABLE = """
     _softmax _softmax_backward_data _log_softmax_backward_data
     native_layer_norm_backward native_group_norm_backward native_batch_norm_backward
@@ -39,9 +41,7 @@ def _names() -> frozenset[str]:
 
 @functools.cache
 def _library() -> dict[Any, Callable[..., Any]]:
-    from torch._decomp import decomposition_table
-
-    return dict(decomposition_table)
+    return decompositions()
 
 
 def _computed(values: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from pipeline.verify.torch_internals import make_wrapper_subclass, no_torch_function, schema_of
+
 WIDE = {
     torch.float64: torch.float64,
     torch.float32: torch.float64,
@@ -34,7 +36,7 @@ class Rounded(torch.Tensor):
     arithmetic: Any
     terms: float = 0.0
     """Of the product of matrices that it is the result of: what is added to it may have been in the sum."""
-    __torch_function__: ClassVar[Any] = torch._C._disabled_torch_function_impl
+    __torch_function__: ClassVar[Any] = no_torch_function
 
     @staticmethod
     def __new__(
@@ -45,7 +47,7 @@ class Rounded(torch.Tensor):
         requires_grad: bool = False,
     ) -> "Rounded":
         """A wrapper of `value`, float64 or complex128, that is not copied."""
-        made: Rounded = torch.Tensor._make_wrapper_subclass(
+        made: Rounded = make_wrapper_subclass(
             cls,
             value.size(),
             strides=value.stride(),
@@ -159,7 +161,7 @@ class OperationMemory:
 
 def twin_of(name: str, function: Any) -> Any:
     """The operation that returns what this one writes to its first argument, or None."""
-    schema = function._schema
+    schema = schema_of(function)
     written = [item for item in schema.arguments if item.alias_info is not None and item.alias_info.is_write]
     if not name.endswith("_") or len(written) != 1 or written[0].name != schema.arguments[0].name:
         return None
@@ -172,7 +174,7 @@ def twin_of(name: str, function: Any) -> Any:
 
 
 def _types(function: Any) -> list[str]:
-    return [str(item.type) for item in function._schema.arguments]
+    return [str(item.type) for item in schema_of(function).arguments]
 
 
 def wide_dtype(item: Any) -> Any:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from pipeline.verify.torch_internals import operator_name
+
 Tensor = torch.Tensor
 
 
@@ -31,7 +33,7 @@ class Operation(NamedTuple):
     @property
     def name(self) -> str:
         """`sum`, without namespace and overload."""
-        name: str = self.function._schema.name
+        name = operator_name(self.function)
         return name.rpartition("::")[2]
 
 

@@ -60,17 +60,20 @@ class WrappedRun:
         """The mode, without kernels that would take whole layers at once."""
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
-        onednn = torch._C._get_mkldnn_enabled()
-        torch._C._set_mkldnn_enabled(False)
+        others = {"deterministic": None, "allow_tf32": None, "fp32_precision": None}  # stay as they are
         # Attention kernels round the scores or their exponentials to 16 bits before the second product.
         reduced = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
         try:
-            with sdpa_kernel(SDPBackend.MATH), torch.set_grad_enabled(self._gradients), self.arithmetic:
+            with (
+                torch.backends.mkldnn.flags(enabled=False, **others),
+                sdpa_kernel(SDPBackend.MATH),
+                torch.set_grad_enabled(self._gradients),
+                self.arithmetic,
+            ):
                 yield
         finally:
             torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(reduced)
-            torch._C._set_mkldnn_enabled(onednn)
             torch.backends.mha.set_fastpath_enabled(fast_path)
 
     def wrapper(self, tensor: torch.Tensor) -> torch.Tensor:

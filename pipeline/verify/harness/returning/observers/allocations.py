@@ -15,6 +15,7 @@ import torch
 
 from pipeline.verify.harness.buffers import ALIGNMENT, GUARD_BYTES, repeat_word
 from pipeline.verify.harness.returning.observers import tensor_access
+from pipeline.verify.torch_internals import TensorBase
 
 _NUMBERS = (0x4A4A, 0x3C5A, 0x51A5)  # words: floats of usual magnitude
 _FIRST_NAN, _NANS = 0x7FF9, 6  # 0x7ff8 is what computing gives
@@ -23,8 +24,8 @@ _LEAST_GUARD = 4096  # bytes
 _KEPT = 256 << 20  # bytes of freed memory that is still watched
 
 _frombuffer: Any = torch.frombuffer
-_view: Any = torch._C.TensorBase.view
-_as_strided: Any = torch._C.TensorBase.as_strided
+_view: Any = TensorBase.view
+_as_strided: Any = TensorBase.as_strided
 
 
 class _Block:

@@ -250,11 +250,12 @@ Aside = Callable[[], AbstractContextManager[None]]
 
 def watch_interpreter(log: LaunchLog, aside: Aside) -> None:
     """Watch launches in Triton's interpreter."""
-    from triton.runtime.interpreter import GridExecutor
+    from pipeline.backends.triton.triton_internals import interpreter_class
 
-    run = GridExecutor.__call__
+    launcher = interpreter_class("GridExecutor")
+    run = launcher.__call__
     for name in ("_init_args_hst", "_restore_args_dev"):
-        setattr(GridExecutor, name, _aside(getattr(GridExecutor, name), aside))
+        setattr(launcher, name, _aside(getattr(launcher, name), aside))
 
     @functools.wraps(run)
     def launched(executor: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -262,14 +263,15 @@ def watch_interpreter(log: LaunchLog, aside: Aside) -> None:
         call = functools.partial(run, executor, *arguments, **keywords)
         return log.around("triton", executor.fn.__name__, (*arguments, *keywords.values()), call)
 
-    GridExecutor.__call__ = launched
+    launcher.__call__ = launched
 
 
 def watch_device(log: LaunchLog) -> None:
     """Watch launches of compiled kernels."""
-    from triton.runtime.jit import JITFunction
+    import triton
 
-    run = JITFunction.run
+    kernel_class = triton.JITFunction
+    run = kernel_class.run
 
     @functools.wraps(run)
     def launched(kernel: Any, *arguments: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
@@ -278,7 +280,7 @@ def watch_device(log: LaunchLog) -> None:
             return call()
         return log.around("triton", kernel.fn.__name__, (*arguments, *keywords.values()), call)
 
-    JITFunction.run = launched
+    kernel_class.run = launched
 
 
 def _aside(method: Callable[..., Any], aside: Aside) -> Callable[..., Any]:

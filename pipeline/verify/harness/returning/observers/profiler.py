@@ -12,19 +12,21 @@ from math import prod
 from typing import Any
 
 import torch
-from torch._C._autograd import (
-    _disable_profiler,
-    _enable_profiler,
-    _prepare_profiler,
-)
-from torch._C._profiler import ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
 
 from pipeline.verify.harness.returning.messages import TorchOperation
 from pipeline.verify.oracle.computing_operators import is_computing
+from pipeline.verify.torch_internals import (
+    ExperimentalConfig,
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    disable_profiler,
+    enable_profiler,
+    prepare_profiler,
+)
 
 _ACTIVITIES = {ProfilerActivity.CPU}
 _PYTORCHS = "aten::"
-_start, _stop, _prepare = _enable_profiler, _disable_profiler, _prepare_profiler
 _first_mark, _last_mark = partial(torch.eye, 1), partial(torch.scalar_tensor, 0)
 _MARKS = {"aten::eye", "aten::scalar_tensor"}
 
@@ -45,10 +47,10 @@ class OperatorProfile:
             self.end()
         configuration = ProfilerConfig(
             ProfilerState.KINETO, True, False, False, False, False,
-            _ExperimentalConfig(profile_all_threads=True),
+            ExperimentalConfig(profile_all_threads=True),
         )  # fmt: skip
-        _prepare(configuration, _ACTIVITIES)
-        _start(configuration, _ACTIVITIES)
+        prepare_profiler(configuration, _ACTIVITIES)
+        enable_profiler(configuration, _ACTIVITIES)
         self._running = True
         _first_mark()
 
@@ -56,7 +58,7 @@ class OperatorProfile:
         """Stop: what ran; None if it was stopped already."""
         self._running = False
         _last_mark()
-        events = tuple(_stop().events())
+        events = tuple(disable_profiler().events())
         # Where all threads are profiled, PyTorch does not tell whether it still runs: our own marks do.
         return events if {event.name() for event in events} >= _MARKS else None
 

@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 import torch
 
-_Base: Any = torch._C.TensorBase
-_Storage: Any = torch._C.StorageBase
+from pipeline.verify.torch_internals import (
+    StorageBase,
+    TensorBase,
+    without_torch_dispatch,
+    without_torch_function,
+)
+
+_Base: Any = TensorBase
+_Storage: Any = StorageBase
 _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 _to: Any = _Base.to
-_plain_calls: Any = torch._C.DisableTorchFunction
-_no_dispatch: Any = torch._C._DisableTorchDispatch
+_plain_calls: Any = without_torch_function
+_no_dispatch: Any = without_torch_dispatch
 _no_gradients: Any = torch.no_grad
 
 address: Callable[[Any], int] = _Base.data_ptr

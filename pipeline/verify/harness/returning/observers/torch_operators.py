@@ -9,12 +9,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.verify.harness.returning.observers import tensor_access
 from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.returning.observers.data_flow import DataFlow
 from pipeline.verify.oracle.computing_operators import is_computing
+from pipeline.verify.torch_internals import (
+    Operator,
+    TorchDispatchMode,
+    has_kernel,
+    operator_name,
+    redispatch,
+    schema_of,
+)
 
 _ZERO, _CONSTANT = 0.0, "constant"
 _ALLOCATIONS: dict[str, float | str | None] = {
@@ -38,12 +45,13 @@ _ALLOCATIONS: dict[str, float | str | None] = {
 _PYTORCHS = frozenset(
     {"aten", "prims", "prim", "profiler", "inductor", "quantized", "mkldnn", "mkl", "static_runtime"}
 )
-_LOOKUP = {
-    name: getattr(torch._C.DispatchKey, name)
-    for name in ("CPU", "CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-}
-_KEYS = tuple(_LOOKUP) if torch.cuda.is_available() else tuple(key for key in _LOOKUP if key != "CUDA")
-_has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+_KEYS = (
+    "CPU",
+    *(("CUDA",) if torch.cuda.is_available() else ()),
+    "CompositeExplicitAutograd",
+    "CompositeImplicitAutograd",
+)
+"""Under which an operator of another library may have its kernel."""
 _meta = torch.device("meta")
 
 
@@ -90,9 +98,9 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         keywords = keywords or {}
-        if self._aside or not isinstance(function, torch._ops.OpOverload):
+        if self._aside or not isinstance(function, Operator):
             return function(*arguments, **keywords)
-        name = function._schema.name
+        name = operator_name(function)
         if name.partition("::")[0] not in _PYTORCHS:
             return self._custom(name, function, arguments, keywords)
         with tensor_access.plainly():
@@ -106,14 +114,14 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _custom(self, name: str, function: Any, arguments: Any, keywords: Any) -> Any:
         """Run its kernel under this watch: what it calls in turn is seen as well."""
-        known = (key for key in _KEYS if _has_kernel(function.name(), key))
+        known = (key for key in _KEYS if has_kernel(function.name(), key))
         key = next(known, None)
 
         def run() -> Any:
             if key is None:
                 return function(*arguments, **keywords)
             with self:
-                return function._op_dk(_LOOKUP[key], *arguments, **keywords)
+                return redispatch(function, key, arguments, keywords)
 
         return self._shared.custom(name, (arguments, keywords), run)
 
@@ -175,7 +183,7 @@ def _device(arguments: Any, keywords: Any) -> torch.device | None:
 
 
 def _fill_value(function: Any, arguments: Any, keywords: Any) -> Any:
-    names = [argument.name for argument in function._schema.arguments]
+    names = [argument.name for argument in schema_of(function).arguments]
     return keywords["fill_value"] if "fill_value" in keywords else arguments[names.index("fill_value")]
 
 

@@ -15,7 +15,6 @@ from unittest import mock
 import torch
 import triton
 from torch.utils import cpp_extension
-from triton.runtime.errors import OutOfResources
 
 from pipeline.backends.triton.compiler_isolation import private_compiler
 from pipeline.backends.triton.error_summary import reason_of
@@ -79,7 +78,7 @@ def _attempt(request: CompileRequest, scratch: Path, *, every_configuration: boo
         try:
             with _without_builds(), mock.patch.object(torch.cuda, "current_stream", lambda *_: FakeStream()):
                 _call(request, scratch)
-        except OutOfResources as error:
+        except triton.OutOfResources as error:
             reason = f"{error.name}: got {error.required}, {request.target.architecture} has {error.limit}"
             failure = Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason)
         except (Exception, SystemExit) as error:

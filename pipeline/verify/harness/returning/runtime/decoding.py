@@ -15,10 +15,11 @@ from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
 from pipeline.verify.harness.returning.messages import ReturnedTensor, Value
 from pipeline.verify.harness.returning.observers import tensor_access
 from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
+from pipeline.verify.torch_internals import TensorBase
 
 _MOST_ENUMERATED = 1 << 20  # elements whose addresses are listed one by one
-_to: Any = torch._C.TensorBase.to
-_is_conj: Any = torch._C.TensorBase.is_conj
+_to: Any = TensorBase.to
+_is_conj: Any = TensorBase.is_conj
 
 
 def decode(value: Value, tensors: Mapping[str, torch.Tensor]) -> Any:

@@ -15,8 +15,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from pipeline.verify.harness.returning.runtime.fake_cuda import stand_in_for_cuda
+from pipeline.verify.torch_internals import ENGINE, TensorBase, device_context, run_backward
 
-_Base: Any = torch._C.TensorBase
+_Base: Any = TensorBase
 _host, _device = torch.device("cpu"), torch.device("cuda", 0)
 
 
@@ -102,15 +103,13 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 def _backward_too(mode: Callable[[], AbstractContextManager[Any]]) -> None:
     """A mode is not active in what it has been asked to call; a candidate's `backward` is called there."""
-    engine: Any = torch.autograd
-    run = engine._engine_run_backward
 
-    @functools.wraps(run)
+    @functools.wraps(run_backward)
     def propagated(*arguments: Any, **keywords: Any) -> Any:
         with mode():
-            return run(*arguments, **keywords)
+            return run_backward(*arguments, **keywords)
 
-    engine._engine_run_backward = propagated
+    setattr(torch.autograd, ENGINE, propagated)
 
 
 def _host_generators() -> None:
@@ -126,15 +125,14 @@ def _host_generators() -> None:
 
 def _host_contexts() -> None:
     """`with torch.device("cuda")` and `torch.set_default_device("cuda")`."""
-    from torch.utils._device import DeviceContext
-
-    initialize = DeviceContext.__init__
+    context = device_context()
+    initialize = context.__init__
 
     @functools.wraps(initialize)
     def initialized(self: Any, device: Any) -> None:
         initialize(self, _on_host(device, text=True))
 
-    DeviceContext.__init__ = initialized  # type: ignore[method-assign]
+    context.__init__ = initialized
 
 
 _WARPS, _REGISTERS = 4, 32  # of the kernel that a warm-up seems to have compiled
@@ -152,9 +150,10 @@ def stand_in_for_device(limits: dict[str, int]) -> None:
 
 def stand_in_for_warmup() -> None:
     """`kernel.warmup(...)` gives something that has registers, and can be launched."""
-    from triton.runtime.interpreter import InterpretedFunction
+    from pipeline.backends.triton.triton_internals import interpreter_class
 
-    run = InterpretedFunction.run
+    kernel_class = interpreter_class("InterpretedFunction")
+    run = kernel_class.run
 
     @functools.wraps(run)
     def warmed(self: Any, *arguments: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
@@ -162,7 +161,7 @@ def stand_in_for_warmup() -> None:
             return _Warmed(self, keywords)
         return run(self, *arguments, grid=grid, warmup=False, **keywords)
 
-    InterpretedFunction.run = warmed
+    kernel_class.run = warmed
 
 
 class _Warmed:
@@ -206,9 +205,9 @@ class _Driver:
         self._warp_size = limits.get("warp_size", 32)
 
     def get_current_target(self) -> Any:
-        from triton.backends.compiler import GPUTarget
+        from pipeline.backends.triton.triton_internals import gpu_target
 
-        return GPUTarget("cuda", 90, self._warp_size)
+        return gpu_target("cuda", 90, self._warp_size)
 
     def get_current_device(self) -> int:
         return 0
