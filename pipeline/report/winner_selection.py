@@ -4,7 +4,7 @@ import collections
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.measure.comparison.ratio_verdict import NEAR, RESOLUTION
+from pipeline.measure.statistics import NEAR, RESOLUTION
 from pipeline.performance.metrics import ColumnType
 from pipeline.performance.metrics.variant_identity import author
 from pipeline.performance.roofline import estimate_roofline_seconds

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
-from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.ceilings.roofline_share import work_of
 from pipeline.measure.comparison import screening
 from pipeline.measure.measurement_identity import entry_digest
 from pipeline.records.configuration.stage_settings import IMPLEMENTATION

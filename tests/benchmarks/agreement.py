@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.ceilings.roofline_share import work_of
 from pipeline.measure.comparison.bench import ROUNDS, Bench
 from pipeline.measure.comparison.rounds import CANDIDATE, CLEAN, Round, waiting
 from pipeline.measure.hosting import process_handle

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from pipeline.measure import statistics
-from pipeline.measure.comparison import ratio_verdict
 from pipeline.records.results.profiled import ConfidenceInterval
 from tests.benchmarks.all_resamples import chance
 from tests.benchmarks.pairs import CONFIDENCE, Pairs
@@ -80,7 +79,7 @@ def longer(row: Row, more: Row) -> Row:
 
 def verdict(ratio: ConfidenceInterval) -> Verdict:
     """Whether the pipeline would call them indistinguishable; too wide an interval shows no agreement."""
-    if ratio_verdict.verdict(ratio) != "indistinguishable":
+    if statistics.verdict(ratio) != "indistinguishable":
         return "differs"
     return "undecided" if _wide(ratio) else "agrees"
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from pipeline.measure.comparison.ratio_verdict import RESOLUTION
+from pipeline.measure.statistics import RESOLUTION
 
 
 def chance(ratios: Sequence[float]) -> float:

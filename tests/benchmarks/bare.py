@@ -11,7 +11,7 @@ torch.compile cheaper than by its own defaults.
 Timing: in one process, with the pipeline's threads, allocator and OpenMP runtime (a loop that lacks them is
 slower, which would flatter the pipeline); each variant is warmed up for the least time of the settings, and
 each batch is preceded by the same untimed calls as in the pipeline, without which its samples would be worse
-(`pipeline.measure.hosting.lead_calls`). Not in it: its further warm-up, fresh content.
+(`pipeline.measure.hosting.timed_batch`). Not in it: its further warm-up, fresh content.
 """
 
 import concurrent.futures
@@ -158,7 +158,7 @@ def time_task(root: Path, spec_path: Path, artifacts: dict[str, Path], parts: Pa
 
 def _batch(call: Call, batch: dict[str, Any], parts: Parts, *, alone: bool) -> None:
     """The untimed calls before a batch as the pipeline makes them, then the batch's own."""
-    from pipeline.measure.hosting.lead_calls import LEAD_SHARE, settle_seconds
+    from pipeline.measure.hosting.timed_batch import LEAD_SHARE, settle_seconds
 
     one, calls = batch["seconds"] / batch["calls"], batch["calls"]
     settle = settle_seconds(one, alone=alone)

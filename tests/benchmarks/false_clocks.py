@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline.measure.comparison.baseline_selection import Opponent
-from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
+from pipeline.measure.comparison.baselines import BaselineSets, HostedBaseline, MeasurementContext
 from pipeline.measure.comparison.candidate_runner import measure
 from pipeline.measure.comparison.round_summary import Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE
@@ -109,14 +108,14 @@ def _measured(server: ForkServer, length: str, settings: Profile) -> Iterator[tu
 
         true = set_up("true")
         assert isinstance(true.hosted, Reference)
-        scene = MeasurementContext(
-            set_up=true, opponents=(Opponent(name="eager", hosted=true.hosted),), settings=settings,
+        context = MeasurementContext(
+            set_up=true, baselines=(HostedBaseline(name="eager", hosted=true.hosted),), settings=settings,
             environment={}, inductor_cache=logs / "inductor", logs=logs,
         )  # fmt: skip
         place = Place(
             log=logs / "log.txt", environment={}, lifetime=settings.time_limit, patience=settings.time_limit
         )
-        baselines = BaselineSets(server, scene)
+        baselines = BaselineSets(server, context)
         try:
             for clock in CLOCKS:
                 hosted = set_up(clock)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.ceilings.roofline_share import work_of
 from pipeline.measure.comparison.bench import Bench
 from pipeline.measure.comparison.round_summary import Unstable
 from pipeline.measure.hosting.measuring_messages import Candidate
@@ -21,7 +21,7 @@ from tests.benchmarks.figures import ROOT
 
 TIMES = 3
 """Pairs of processes for each variant: two processes of the same code differ by about 1 % for as long as they
-live (`pipeline.measure.comparison.ratio_verdict.RESOLUTION`)."""
+live (`pipeline.measure.statistics.RESOLUTION`)."""
 SPARE = 2
 """Further attempts, where something breaks down or scatters beyond use."""
 PRECISE = {

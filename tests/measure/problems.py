@@ -4,8 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.measure.comparison.baseline_selection import Opponent
-from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
+from pipeline.measure.comparison.baselines import BaselineSets, HostedBaseline, MeasurementContext
 from pipeline.measure.comparison.rounds import CANDIDATE
 from pipeline.measure.hosting.measuring_messages import Reference, SetUp
 from pipeline.measure.hosting.process_handle import Member, Place
@@ -73,10 +72,10 @@ def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> BaselineSe
     """Baselines whose reference is one of `tests.measure.callables`."""
     compiled = {"eager": "no", "compile": "default", "compile_max_autotune": "max-autotune-no-cudagraphs"}
     function = f"tests.measure.callables:{name}"
-    scene = MeasurementContext(
+    context = MeasurementContext(
         set_up=set_up(name, flush_cache=chosen.flush_cache),
-        opponents=tuple(
-            Opponent(name=each, hosted=Reference(function=function, compiled=compiled[each]))
+        baselines=tuple(
+            HostedBaseline(name=each, hosted=Reference(function=function, compiled=compiled[each]))
             for each in chosen.baselines
         ),
         settings=chosen,
@@ -84,4 +83,4 @@ def baselines(name: str, folder: Path, chosen: Profile = SETTINGS) -> BaselineSe
         inductor_cache=folder / "inductor",
         logs=folder,
     )
-    return BaselineSets(SERVER, scene)
+    return BaselineSets(SERVER, context)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.measure import statistics
-from pipeline.measure.comparison.ratio_verdict import RESOLUTION, verdict
+from pipeline.measure.statistics import RESOLUTION, verdict
 from pipeline.records.results.profiled import ConfidenceInterval
 
 TRIALS = 200

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pipeline.measure.comparison.ratio_verdict import NEAR, RESOLUTION
+from pipeline.measure.statistics import NEAR, RESOLUTION
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.aggregated import NotMeasured, Winner
 from pipeline.report.winner_selection import find_winners, room_between, winners_table

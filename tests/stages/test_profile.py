@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
-from pipeline.measure.ceilings.work_per_call import work_of
+from pipeline.measure.ceilings.roofline_share import work_of
 from pipeline.measure.measurement_identity import entry_digest
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.kernel import Constraint, Cost, Implementation, Tensor

@@ -7,15 +7,72 @@ from pathlib import Path
 import msgspec
 
 from pipeline.backends.devices.device_registry import device
-from pipeline.measure.comparison.baseline_selection import Opponent
-from pipeline.measure.hosting.measuring_messages import Reference, SetUp
+from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp
 from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
-from pipeline.records.configuration.stage_settings import Profile
+from pipeline.records.configuration.stage_settings import IMPLEMENTATION, Profile
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import Record
 from pipeline.records.results.profiled import AbsentBaseline
 from pipeline.sandbox.processes import machine_resources
 from pipeline.sandbox.processes.fork_server import ForkServer
+
+
+class HostedBaseline(Record, frozen=True, kw_only=True):
+    """One baseline by its name, and what its process hosts."""
+
+    name: str
+    hosted: Reference | Candidate
+
+
+def select_baselines(
+    spec: ProfileSpec, defaults: dict[str, Candidate]
+) -> tuple[tuple[HostedBaseline, ...], tuple[AbsentBaseline, ...]]:
+    """Those that the settings name; `defaults` holds verified default variants by implementation."""
+    found: list[HostedBaseline] = []
+    absent: list[AbsentBaseline] = []
+    for name in spec.settings.baselines:
+        if name == "vendor":
+            vendors = _vendors(spec)
+            found += vendors
+            if not vendors:
+                reason = f"the kernel declares no vendor library's operator for {spec.target.kind} targets"
+                absent.append(AbsentBaseline(baseline=name, reason=reason))
+        elif name.startswith(IMPLEMENTATION):
+            implementation = name.removeprefix(IMPLEMENTATION)
+            if implementation in defaults:
+                found.append(HostedBaseline(name=implementation, hosted=defaults[implementation]))
+            else:
+                absent.append(AbsentBaseline(baseline=implementation, reason=_why(spec, implementation)))
+        else:
+            found.append(HostedBaseline(name=name, hosted=_reference(spec, name)))
+    return tuple(found), tuple(absent)
+
+
+def _reference(spec: ProfileSpec, name: str) -> Reference:
+    eager = Reference(function=spec.reference, gradient_of=spec.gradient_of)
+    match name:
+        case "compile":
+            return msgspec.structs.replace(eager, compiled="default")
+        case "compile_max_autotune":
+            return msgspec.structs.replace(eager, compiled="max-autotune-no-cudagraphs")
+    return eager
+
+
+def _vendors(spec: ProfileSpec) -> list[HostedBaseline]:
+    return [
+        HostedBaseline(name=name, hosted=Reference(function=vendor.function, set_up=vendor.set_up))
+        for name, vendor in spec.vendors.items()
+    ]
+
+
+def _why(spec: ProfileSpec, implementation: str) -> str:
+    """Why an implementation's default variant cannot take part."""
+    if implementation not in spec.implementations:
+        known = ", ".join(sorted(spec.implementations))
+        return f"no implementation of that name for {spec.target.kind} targets; there are {known}"
+    return "its default variant was not among the variants of this task that verified"
+
 
 COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
 LIFETIME = 86400.0  # seconds: they serve every variant of the task
@@ -30,7 +87,7 @@ class MeasurementContext(Record, frozen=True, kw_only=True):
 
     set_up: SetUp
     """Whose hosted callable each baseline replaces by its own."""
-    opponents: tuple[Opponent, ...]
+    baselines: tuple[HostedBaseline, ...]
     absent: tuple[AbsentBaseline, ...] = ()
     """Those that are known not to be there."""
     settings: Profile
@@ -57,16 +114,16 @@ class BaselineSets:
     fill its memory. Where the machine's memory runs short, those that there are serve in turn.
     """
 
-    def __init__(self, server: ForkServer, scene: MeasurementContext) -> None:
+    def __init__(self, server: ForkServer, context: MeasurementContext) -> None:
         self._server = server
-        self._scene = scene
+        self._context = context
         self._sets: list[Baselines] = []
 
     def of(self, process: int) -> "Baselines":
         """Those beside the candidate's process of this number, from 0."""
-        more = not self._sets or (device(self._scene.set_up.kind).is_host and room())
+        more = not self._sets or (device(self._context.set_up.kind).is_host and room())
         if process == len(self._sets) and more:
-            self._sets.append(Baselines(self._server, self._scene, process))
+            self._sets.append(Baselines(self._server, self._context, process))
         number = process % len(self._sets)
         if number:  # what the first process has nothing of cannot be compared with in a later one
             self._sets[number].leave_out(self._sets[0].absent())
@@ -81,19 +138,19 @@ class BaselineSets:
 class Baselines:
     """Measuring children of what the candidates are compared with: a process of each."""
 
-    def __init__(self, server: ForkServer, scene: MeasurementContext, number: int = 0) -> None:
+    def __init__(self, server: ForkServer, context: MeasurementContext, number: int = 0) -> None:
         self._server = server
-        self._scene = scene
+        self._context = context
         self._number = number
         self._running: dict[str, Member] = {}
         self._starts: dict[str, int] = {}
-        self._absent = {each.baseline: each for each in scene.absent}
+        self._absent = {each.baseline: each for each in context.absent}
 
     def members(self) -> tuple[Member, ...]:
         """Those that can be measured now, started where they were not."""
-        for opponent in self._scene.opponents:
-            while opponent.name not in self._running and opponent.name not in self._absent:
-                self._start(opponent)
+        for baseline in self._context.baselines:
+            while baseline.name not in self._running and baseline.name not in self._absent:
+                self._start(baseline)
         return tuple(self._running.values())
 
     def absent(self) -> tuple[AbsentBaseline, ...]:
@@ -113,9 +170,9 @@ class Baselines:
         self._running.pop(gone.name, None)
         if self._starts[gone.name] >= STARTS:
             if machine_resources.is_doubtful(
-                Failure(outcome=gone.outcome, reason=gone.reason), self._scene.logs
+                Failure(outcome=gone.outcome, reason=gone.reason), self._context.logs
             ):
-                machine_resources.require(self._scene.logs)
+                machine_resources.require(self._context.logs)
             self._absent[gone.name] = AbsentBaseline(baseline=gone.name, reason=gone.reason)
 
     def stop(self) -> None:
@@ -124,31 +181,32 @@ class Baselines:
             member.stop()
         self._running.clear()
 
-    def _start(self, opponent: Opponent) -> None:
-        name = opponent.name
+    def _start(self, baseline: HostedBaseline) -> None:
+        name = baseline.name
         self._starts[name] = self._starts.get(name, 0) + 1
         try:
-            self._running[name] = self._load(opponent)
+            self._running[name] = self._load(baseline)
         except MemberGone as gone:
             self.lost(gone)
 
-    def _load(self, opponent: Opponent) -> Member:
-        scene, name, hosted = self._scene, opponent.name, opponent.hosted
+    def _load(self, baseline: HostedBaseline) -> Member:
+        context, name, hosted = self._context, baseline.name, baseline.hosted
         compiled = isinstance(hosted, Reference) and hosted.compiled != "no"
         if compiled and self._starts[name] > 1:
             # A compiler too old for the processor's vector instructions fails; so try them out.
             hosted = msgspec.structs.replace(hosted, vector_instructions="tried")
         place = Place(
-            log=scene.logs / (f"{name}-{self._number}.txt" if self._number else f"{name}.txt"),
-            environment=scene.environment | {"TORCHINDUCTOR_CACHE_DIR": str(scene.inductor_cache.absolute())},
+            log=context.logs / (f"{name}-{self._number}.txt" if self._number else f"{name}.txt"),
+            environment=context.environment
+            | {"TORCHINDUCTOR_CACHE_DIR": str(context.inductor_cache.absolute())},
             lifetime=LIFETIME,
-            patience=COMPILE_SECONDS if compiled else scene.settings.time_limit,
+            patience=COMPILE_SECONDS if compiled else context.settings.time_limit,
             output=COMPILE_OUTPUT,
         )
-        set_up = msgspec.structs.replace(scene.set_up, hosted=hosted)
+        set_up = msgspec.structs.replace(context.set_up, hosted=hosted)
         member = Member(name, self._server, set_up, place)
-        member.load(random.SystemRandom().getrandbits(48), scene.settings)
-        if member.call_seconds > TOO_SLOW * scene.settings.seconds_per_variant:
+        member.load(random.SystemRandom().getrandbits(48), context.settings)
+        if member.call_seconds > TOO_SLOW * context.settings.seconds_per_variant:
             member.stop()
             self._starts[name] = STARTS
             reason = f"one call takes {member.call_seconds:.3g} s, over {TOO_SLOW:g} budgets of a variant"

@@ -14,12 +14,16 @@ from pipeline.backends.devices.cpu.processor import usable_cores
 from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.backends.devices.device_lock import device_lock
 from pipeline.backends.devices.device_registry import device
-from pipeline.measure.ceilings import ceiling_measurement, over_roofline, problem_bounds, roofline_share
+from pipeline.measure.ceilings import ceiling_measurement, problem_bounds, roofline_share
 from pipeline.measure.ceilings.problem_bounds import Traffic
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import candidate_runner
-from pipeline.measure.comparison.baseline_selection import Opponent, opponents
-from pipeline.measure.comparison.baselines import BaselineSets, MeasurementContext
+from pipeline.measure.comparison.baselines import (
+    BaselineSets,
+    HostedBaseline,
+    MeasurementContext,
+    select_baselines,
+)
 from pipeline.measure.comparison.round_summary import Measured, Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE, Round
 from pipeline.measure.hosting import torch_compile
@@ -65,20 +69,20 @@ class Bench:
         self._measurement = self._device.measurement()
         self._device_name = self._measurement.lock_name(spec.device)
         self._server = ForkServer(preload=PRELOAD)
-        found, absent = opponents(spec, defaults)
-        scene = MeasurementContext(
+        found, absent = select_baselines(spec, defaults)
+        context = MeasurementContext(
             set_up=self._set_up(Reference(function=spec.reference, gradient_of=spec.gradient_of)),
-            opponents=found,
+            baselines=found,
             absent=absent,
             settings=spec.settings,
             environment=self._environment,
             inductor_cache=self._cache / "inductor",
             logs=logs,
         )
-        self._scene = scene
+        self._context = context
         compiled = any(isinstance(each.hosted, Reference) and each.hosted.compiled != "no" for each in found)
         self._prepared = torch_compile.warm_server() if compiled else None
-        self._baselines = BaselineSets(self._prepared or self._server, scene)
+        self._baselines = BaselineSets(self._prepared or self._server, context)
         self._ahead: _Ahead | None = None
 
     def __enter__(self) -> Self:
@@ -123,10 +127,10 @@ class Bench:
         Unstable
             The samples scatter beyond use.
         """
-        scene = msgspec.structs.replace(
-            self._scene, opponents=(Opponent(name=OTHER, hosted=other),), absent=()
+        context = msgspec.structs.replace(
+            self._context, baselines=(HostedBaseline(name=OTHER, hosted=other),), absent=()
         )
-        baselines = BaselineSets(self._server, scene)
+        baselines = BaselineSets(self._server, context)
         try:
             with device_lock(self._device_name):
                 return candidate_runner.measure(
@@ -229,10 +233,10 @@ class Bench:
         """Place the result under the roofline; what is above it is measured against fresh ceilings first."""
         seconds = measured.timing.median.value
         limits = self._bounds()
-        if over_roofline.too_good(self._work, limits, seconds) is not None:
+        if roofline_share.too_good(self._work, limits, seconds) is not None:
             self._ceilings = ceiling_measurement.measured_again(*self._device_and_products())
             limits = self._bounds()
-            reason = over_roofline.too_good(self._work, limits, seconds)
+            reason = roofline_share.too_good(self._work, limits, seconds)
             if reason is not None:
                 return Failure(outcome=Outcome.OVER_ROOFLINE, reason=reason, log=ROUNDS)
         place = roofline_share.place(self._work, limits, seconds)

@@ -15,7 +15,7 @@ from statistics import stdev
 import msgspec
 
 from pipeline.measure import statistics
-from pipeline.measure.comparison.ratio_verdict import NEAR, RESOLUTION, near, verdict
+from pipeline.measure.statistics import NEAR, RESOLUTION, near, verdict
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.results.profiled import ConfidenceInterval, Verdict
 

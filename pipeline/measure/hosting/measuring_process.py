@@ -19,6 +19,7 @@ from pipeline.backends.devices.device import Call, CannotRecord, Timer
 from pipeline.backends.devices.device_registry import device
 from pipeline.measure import statistics
 from pipeline.measure.hosting.call_costs import examine
+from pipeline.measure.hosting.candidate_integrity import FirstOutputs, TimerIntegrity
 from pipeline.measure.hosting.hosted_callable import Hosted, load
 from pipeline.measure.hosting.input_content import Content
 from pipeline.measure.hosting.measuring_messages import (
@@ -40,8 +41,6 @@ from pipeline.measure.hosting.measuring_messages import (
     SetUp,
     Unchanged,
 )
-from pipeline.measure.hosting.output_drift import First
-from pipeline.measure.hosting.timer_integrity import Clockwork
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 
@@ -95,8 +94,8 @@ class Host:
         self._content = Content(set_up.problem, found)
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
-        self._first: First | None = None
-        self._clockwork = Clockwork(self.timer) if isinstance(set_up.hosted, Candidate) else None
+        self._first: FirstOutputs | None = None
+        self._integrity = TimerIntegrity(self.timer) if isinstance(set_up.hosted, Candidate) else None
 
     def obey(self, command: Command) -> Answer:
         """Do it; what the callable raises is an answer."""
@@ -142,7 +141,7 @@ class Host:
         first: list[float] = []
         peak = self._measurement.peak_memory(lambda: first.append(self._first_call()))
         if self._hosted.checked is not None:
-            self._first = First(self._content, seed, lambda call: self.timer.batch(call, 1))
+            self._first = FirstOutputs(self._content, seed, lambda call: self.timer.batch(call, 1))
             self._first.keep(self._hosted.checked)
         return Loaded(
             setup_seconds=loaded - start,
@@ -225,7 +224,7 @@ class Host:
         return Prepared()
 
     def _call_again(self) -> Answer:
-        replaced = self._clockwork.changes() if self._clockwork else ()
+        replaced = self._integrity.changes() if self._integrity else ()
         if replaced:
             return _tampered(replaced)
         if self._first is not None and self._hosted.checked is not None:
@@ -243,8 +242,8 @@ class Host:
     def _run(self, command: Go) -> Answer:
         lead = self.timer.batch(self.call, command.lead) if command.lead else 0.0
         # Now, as the batch binds the clock that it reads at its end.
-        if self._clockwork is not None and self._clockwork.clock_changed():
-            return _tampered(self._clockwork.changes())
+        if self._integrity is not None and self._integrity.clock_changed():
+            return _tampered(self._integrity.changes())
         if command.gaps:
             latencies = self.timer.latencies(self.call, command.gaps)
             return Ran(seconds=sum(latencies), latencies=latencies)

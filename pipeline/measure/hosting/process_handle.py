@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from pipeline.backends.devices.device_registry import device
 from pipeline.measure.hosting.call_costs import Examined
-from pipeline.measure.hosting.lead_calls import LEAD_SHARE, credible_lead, settle_seconds
 from pipeline.measure.hosting.measuring_messages import (
     Answer,
     Calibrate,
@@ -31,8 +30,7 @@ from pipeline.measure.hosting.measuring_messages import (
     Unchanged,
 )
 from pipeline.measure.hosting.measuring_process import LONG_CALL, TARGET
-from pipeline.measure.hosting.scheduler_account import account_of
-from pipeline.measure.hosting.timed_batch import Batch
+from pipeline.measure.hosting.timed_batch import LEAD_SHARE, Batch, account_of, credible_lead, settle_seconds
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeline.measure.comparison.ratio_verdict import near, verdict
+from pipeline.measure.statistics import near, verdict
 from pipeline.performance.metrics import ColumnType
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.planning.specs import GenerateSpec

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from pipeline.measure.ceilings.over_roofline import suspicions, too_good
-from pipeline.measure.ceilings.roofline_share import WorkPerCall
+from pipeline.measure.ceilings.roofline_share import WorkPerCall, suspicions, too_good
 from pipeline.records.results.profiled import Ceilings, LevelCeiling
 
 CEILINGS = Ceilings(

@@ -40,8 +40,8 @@ def test_a_set_for_each_process(tmp_path: Path) -> None:
 def test_on_a_gpu_one_set_serves_all(tmp_path: Path) -> None:
     """More of them would fill its memory."""
     base = baselines("plain", tmp_path)
-    base._scene = msgspec.structs.replace(
-        base._scene, set_up=msgspec.structs.replace(base._scene.set_up, kind="cuda")
+    base._context = msgspec.structs.replace(
+        base._context, set_up=msgspec.structs.replace(base._context.set_up, kind="cuda")
     )
     assert base.of(0) is base.of(1) is base.of(2)
 

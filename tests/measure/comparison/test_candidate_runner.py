@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.backends.devices.cuda.nvml import NotAvailable
 from pipeline.backends.devices.device_lock import device_lock
-from pipeline.measure.comparison import candidate_runner, ratio_verdict, round_summary
+from pipeline.measure import statistics
+from pipeline.measure.comparison import candidate_runner, round_summary
 from pipeline.measure.comparison.candidate_runner import ACCUSATIONS, measure
 from pipeline.measure.comparison.round_summary import Measured, Once, Unstable, once, together
 from pipeline.measure.comparison.rounds import Round, run_rounds, undisturbed
@@ -471,7 +472,7 @@ def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
 
 def test_small_differences_have_to_be_seen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Further processes of candidate and baselines, all rounds kept; its costs are seen once, at the end."""
-    monkeypatch.setattr(ratio_verdict, "NEAR", math.inf)
+    monkeypatch.setattr(statistics, "NEAR", math.inf)
     ended: list[str] = []
     base = baselines("plain", tmp_path)
     chosen = settings(

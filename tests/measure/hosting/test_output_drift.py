@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from pipeline.backends.devices.cpu import Cpu
+from pipeline.measure.hosting.candidate_integrity import FirstOutputs
 from pipeline.measure.hosting.input_content import Content
-from pipeline.measure.hosting.output_drift import First
 from pipeline.records.configuration.kernel import Tensor
 from tests.measure.problems import PROBLEM
 
@@ -54,7 +54,7 @@ def difference(late: Callable[[torch.Tensor, torch.Tensor], None]) -> str | None
     content = Content(PROBLEM, CPU)
     content.renew(3)
     kernel = Kernel(content, late)
-    first = First(content, 3, lambda call: call())
+    first = FirstOutputs(content, 3, lambda call: call())
     first.keep(lambda: kernel)
     for seed in range(TIMED):
         content.renew(seed)
@@ -91,7 +91,7 @@ def test_not_a_number_stays_one() -> None:
         content.tensors["z"].fill_(float("inf"))
         content.tensors["z"][0] = float("nan")
 
-    first = First(content, 1, lambda made: made())
+    first = FirstOutputs(content, 1, lambda made: made())
     first.keep(lambda: call)
     assert first.difference(lambda: call) is None
     given["y"] = 6

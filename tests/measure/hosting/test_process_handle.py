@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.measure.hosting.lead_calls import credible_lead, settle_seconds
 from pipeline.measure.hosting.measuring_messages import Ran
 from pipeline.measure.hosting.process_handle import LONGEST_GAP, SERVER_CALLS, MemberGone, gaps_of
+from pipeline.measure.hosting.timed_batch import credible_lead, settle_seconds
 from pipeline.records.outcome import Outcome
 from tests.measure.problems import SETTINGS, member, settings
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from pipeline.backends.backend import CompileJob
-from pipeline.measure.comparison.baseline_selection import opponents
+from pipeline.measure.comparison.baselines import select_baselines
 from pipeline.measure.hosting.measuring_messages import Candidate, Reference
 from pipeline.records.configuration.kernel import Vendor
 from pipeline.records.planning.specs import ProfileSpec
@@ -21,7 +21,7 @@ def asking(*baselines: str, **changes: object) -> ProfileSpec:
 
 def test_the_reference_in_three_ways() -> None:
     """Eager, compiled, compiled with autotuning: the same function."""
-    found, absent = opponents(asking("eager", "compile", "compile_max_autotune"), {})
+    found, absent = select_baselines(asking("eager", "compile", "compile_max_autotune"), {})
     assert absent == ()
     hosted = {each.name: each.hosted for each in found}
     assert {name: each.compiled for name, each in hosted.items() if isinstance(each, Reference)} == {
@@ -35,7 +35,7 @@ def test_the_reference_in_three_ways() -> None:
 def test_vendors_by_their_names() -> None:
     """All that the spec holds, each with what chooses its library."""
     vendor = Vendor(function="a.b:c", set_up="a.b:d", kinds=("cpu",), description="")
-    found, absent = opponents(asking("vendor", vendors={"onednn": vendor}), {})
+    found, absent = select_baselines(asking("vendor", vendors={"onednn": vendor}), {})
     assert [each.name for each in found] == ["onednn"]
     assert found[0].hosted == Reference(function="a.b:c", set_up="a.b:d")
     assert absent == ()
@@ -43,7 +43,7 @@ def test_vendors_by_their_names() -> None:
 
 def test_no_vendor() -> None:
     """Absent with the reason, not silently left out."""
-    found, absent = opponents(asking("vendor"), {})
+    found, absent = select_baselines(asking("vendor"), {})
     assert found == ()
     assert [each.reason for each in absent] == [
         "the kernel declares no vendor library's operator for cpu targets"
@@ -54,7 +54,7 @@ def test_implementations_by_name() -> None:
     """The default variant where it verified, else why it is absent."""
     name = next(iter(SPEC.implementations))
     wanted = asking(f"implementation:{name}", "implementation:tritno")
-    found, absent = opponents(wanted, {})
+    found, absent = select_baselines(wanted, {})
     assert found == ()
     assert [each.reason for each in absent] == [
         "its default variant was not among the variants of this task that verified",
@@ -92,6 +92,6 @@ def test_hosted_as_it_was_compiled() -> None:
         files=(),
     )
     candidate = Candidate(job=job, compiled=compiled, root=".", folder=".")
-    found, absent = opponents(asking("implementation:cpp"), {"cpp": candidate})
+    found, absent = select_baselines(asking("implementation:cpp"), {"cpp": candidate})
     assert [(each.name, each.hosted) for each in found] == [("cpp", candidate)]
     assert absent == ()
