@@ -15,6 +15,7 @@ from pipeline.records.configuration.hardware import RECORDED, Target
 from pipeline.records.errors import ConfigError
 from tests.nvml_stand_in import StandIn
 from tests.paths import ROOT
+from tests.selection import slow_unless
 
 RECIPE = ROOT / "docs" / "recipes" / "device.md"
 CHECKS = ("buffers", "timer", "observation", pytest.param("ceilings", marks=pytest.mark.slow))
@@ -53,7 +54,9 @@ def test_a_kind_that_is_present(kind: str, check: str, conforms) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize(
+    "check", slow_unless("buffers".__eq__, ("buffers", "timer", "observation", "ceilings"))
+)
 def test_a_kind_of_another_package(check: str, conforms) -> None:
     """The device of the recipe: what is outside of the project conforms as well."""
     conforms("kernelmill_core:Core", check)

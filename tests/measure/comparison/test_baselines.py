@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.measure.comparison.candidate_runner import measure
 from pipeline.measure.hosting.process_handle import MemberGone
-from tests.measure.problems import SETTINGS, baselines, member, settings
+from tests.measure.problems import SETTINGS, baselines, member, settings, steady
 
 pytestmark = pytest.mark.alone
 
@@ -69,7 +69,7 @@ def test_absent_with_its_reason(tmp_path: Path) -> None:
     """A reference that cannot be called leaves the candidate without a comparison, and says why."""
     base = baselines("refusing", tmp_path)
     try:
-        found = measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
+        found = steady(lambda: measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu"))
     finally:
         base.stop()
     assert found.comparisons == ()
@@ -83,7 +83,7 @@ def test_restarted_once(tmp_path: Path) -> None:
         (first,) = base.of(0).members()
         assert first._session is not None
         os.kill(first._session, signal.SIGKILL)
-        found = measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
+        found = steady(lambda: measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu"))
         (second,) = base.of(0).members()
     finally:
         base.stop()

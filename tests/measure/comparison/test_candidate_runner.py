@@ -1,6 +1,7 @@
 """Rounds: who is timed when, when it is enough, what is said of the samples, and who is not believed."""
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from pipeline.measure.hosting.timed_batch import Batch
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.profiled import AbsentBaseline, Conditions, Peak
-from tests.measure.problems import SETTINGS, baselines, member, settings
+from tests.measure.problems import SETTINGS, TRIES, accused, baselines, member, settings, steady
 from tests.selection import slow_unless
 
 pytestmark = pytest.mark.alone
@@ -316,8 +317,8 @@ def test_measured(tmp_path: Path) -> None:
         batches_at_least=8, batches_at_most=40, seconds_per_variant=0.5, relative_half_width=0.1
     )
     try:
-        slower = measure(lambda: member("slowed", tmp_path), base, chosen, "cpu")
-        equal = measure(lambda: member("plain", tmp_path), base, chosen, "cpu")
+        slower = steady(lambda: measure(lambda: member("slowed", tmp_path), base, chosen, "cpu"))
+        equal = steady(lambda: measure(lambda: member("plain", tmp_path), base, chosen, "cpu"))
     finally:
         base.stop()
     assert slower.comparisons[0].speedup.value < 0.9
@@ -329,11 +330,12 @@ def test_a_liar_is_caught(tmp_path: Path) -> None:
     """A candidate that slows its own clock down is tampered, not fast."""
     base = baselines("plain", tmp_path)
     try:
-        with pytest.raises(MemberGone) as gone:
-            measure(lambda: member("lying", tmp_path), base, settings(batch_seconds=0.01), "cpu")
+        gone = accused(
+            lambda: measure(lambda: member("lying", tmp_path), base, settings(batch_seconds=0.01), "cpu")
+        )
     finally:
         base.stop()
-    assert gone.value.outcome is Outcome.TAMPERED
+    assert gone.outcome is Outcome.TAMPERED
 
 
 ONE_BY_ONE = [{"mode": "server", "idle_seconds": 0.002}, {"flush_cache": True}]
@@ -344,9 +346,8 @@ def test_a_liar_is_caught_by_calls_back_to_back(
     tmp_path: Path, accused_at_once: None, how: dict[str, object]
 ) -> None:
     """Sleeping and flushing between calls takes CPU time that no clock counts, in which a false one hides."""
-    with pytest.raises(MemberGone) as gone:
-        measured_one_by_one("slow_lying", tmp_path, how)
-    assert gone.value.outcome is Outcome.TAMPERED
+    gone = accused(lambda: measured_one_by_one("slow_lying", tmp_path, how))
+    assert gone.outcome is Outcome.TAMPERED
 
 
 @pytest.mark.parametrize("how", slow_unless(ONE_BY_ONE[1].__eq__, ONE_BY_ONE))
@@ -355,7 +356,7 @@ def test_true_clocks_of_calls_one_by_one(
 ) -> None:
     """What sleeping and flushing takes is no lie; each batch has one back to back behind it."""
     monkeypatch.setattr(round_summary, "HOPELESS", math.inf)
-    found = measured_one_by_one("slow", tmp_path, how)
+    found = steady(lambda: measured_one_by_one("slow", tmp_path, how))
     assert all(each.straight.keys() == each.batches.keys() for each in found.rounds)
 
 
@@ -374,21 +375,28 @@ def measured_one_by_one(name: str, folder: Path, how: dict[str, object]) -> Meas
 def test_a_clock_that_is_fast_while_calls_are_counted(tmp_path: Path) -> None:
     """Batches of one short call could hide all of it in what is allowed for a batch: no result.
 
-    On a noisy machine what a message takes may look as if it did, which is no result either.
+    On a noisy machine what a message takes may look as if it did, which is no result either; and other
+    reasons may come first.
     """
     base = baselines("plain", tmp_path)
     try:
-        with pytest.raises((Unstable, MemberGone), match="too short to check the clock by|its clock"):
-            measure(lambda: member("hurrying", tmp_path), base, SETTINGS, "cpu")
+        for _ in range(TRIES):
+            with pytest.raises((Unstable, MemberGone)) as ended:
+                measure(lambda: member("hurrying", tmp_path), base, SETTINGS, "cpu")
+            if re.search("too short to check the clock by|its clock", str(ended.value)):
+                break
+        else:
+            pytest.fail(str(ended.value))
     finally:
         base.stop()
 
 
 def test_a_clock_that_is_false_after_gaps_alone(tmp_path: Path, accused_at_once: None) -> None:
     """Back to back it is true; they use more of the processor than the baselines', beside what they say."""
-    with pytest.raises(MemberGone) as gone:
-        measured_one_by_one("lying_after_gaps", tmp_path, {"mode": "server", "idle_seconds": 0.004})
-    assert gone.value.outcome is Outcome.TAMPERED
+    gone = accused(
+        lambda: measured_one_by_one("lying_after_gaps", tmp_path, {"mode": "server", "idle_seconds": 0.004})
+    )
+    assert gone.outcome is Outcome.TAMPERED
 
 
 def test_waking_beside_the_baselines() -> None:
@@ -459,15 +467,14 @@ def test_a_candidate_that_dies_leaves_the_others(tmp_path: Path) -> None:
     """A crash while timed is that candidate's outcome; the next one meets the same baselines."""
     base = baselines("plain", tmp_path)
     try:
-        with pytest.raises(MemberGone) as gone:
-            measure(lambda: member("failing_later", tmp_path), base, SETTINGS, "cpu")
+        gone = accused(lambda: measure(lambda: member("failing_later", tmp_path), base, SETTINGS, "cpu"))
         before = base.of(0).members()
-        measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu")
+        steady(lambda: measure(lambda: member("plain", tmp_path), base, SETTINGS, "cpu"))
         assert base.of(0).members() == before
     finally:
         base.stop()
-    assert gone.value.outcome is Outcome.CRASHED
-    assert "SIGKILL" in gone.value.reason
+    assert gone.outcome is Outcome.CRASHED
+    assert "SIGKILL" in gone.reason
 
 
 def test_small_differences_have_to_be_seen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -478,11 +485,16 @@ def test_small_differences_have_to_be_seen_again(tmp_path: Path, monkeypatch: py
     chosen = settings(
         batches_at_least=8, processes_at_most=3, seconds_per_variant=0.5, relative_half_width=0.1
     )
+
+    def slowed() -> Measured:
+        ended.clear()
+        return measure(lambda: member("slowed", tmp_path), base, chosen, "cpu", lambda: ended.append("timed"))
+
     try:
-        slower = measure(
-            lambda: member("slowed", tmp_path), base, chosen, "cpu", lambda: ended.append("timed")
+        slower = steady(slowed)
+        equal = steady(
+            lambda: measure(lambda: member("plain", tmp_path), base, settings(batches_at_least=8), "cpu")
         )
-        equal = measure(lambda: member("plain", tmp_path), base, settings(batches_at_least=8), "cpu")
     finally:
         base.stop()
     (comparison,) = slower.comparisons
