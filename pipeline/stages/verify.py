@@ -59,7 +59,7 @@ DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundr
 NOT_PRUNED = PruningReasons(unwanted={}, undecided={})
 
 
-class _Plan(Record, frozen=True, kw_only=True):
+class VerificationPlan(Record, frozen=True, kw_only=True):
     """One variant to be judged, and on which shapes."""
 
     compiled: CompileRecord
@@ -114,7 +114,7 @@ def _records(
     spec: VerifySpec, compiled: CompileOutput, pruned: PruningReasons, options: argparse.Namespace
 ) -> tuple[tuple[VerifyRecord, ...], int]:
     """The records of all that compiled, and how many of them were in the store."""
-    every = [_plan(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
+    every = [plan_of(spec, record) for record in compiled.records if isinstance(record.result, Compiled)]
     dropped = {plan.entry: why for plan in every if (why := _dropped(plan, pruned)) is not None}
     plans = [plan for plan in every if plan.entry not in dropped]
     bring_entries(options.root, "verify", (plan.entry for plan in plans))
@@ -133,13 +133,13 @@ def _records(
     return records, len(plans) - len(missing)
 
 
-def _dropped(plan: _Plan, pruned: PruningReasons) -> str | None:
+def _dropped(plan: VerificationPlan, pruned: PruningReasons) -> str | None:
     """Why the search does not want a variant measured, unless it is among those that show what this loses."""
     variant = plan.compiled.variant
     return None if variant.id in pruned.measured_anyway else pruned.unwanted.get(variant.id)
 
 
-def _not_judged(spec: VerifySpec, plan: _Plan, reason: str) -> VerifyRecord:
+def _not_judged(spec: VerifySpec, plan: VerificationPlan, reason: str) -> VerifyRecord:
     """Not stored: nothing was found out about it."""
     variant = plan.compiled.variant
     return VerifyRecord(
@@ -167,13 +167,15 @@ def _where(spec: VerifySpec, records: tuple[VerifyRecord, ...]) -> str:
     )
 
 
-def _plan(spec: VerifySpec, compiled: CompileRecord) -> _Plan:
+def plan_of(spec: VerifySpec, compiled: CompileRecord) -> VerificationPlan:
     """The shapes to judge it on, and the identity of the verdict."""
     shapes = shapes_of(spec, compiled.variant)
-    return _Plan(compiled=compiled, shapes=shapes, entry=verdict_digest(spec, compiled, shapes))
+    return VerificationPlan(compiled=compiled, shapes=shapes, entry=verdict_digest(spec, compiled, shapes))
 
 
-def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace) -> dict[str, VerifyRecord]:
+def _judge_all(
+    spec: VerifySpec, plans: list[VerificationPlan], options: argparse.Namespace
+) -> dict[str, VerifyRecord]:
     """Threads of this process judge, each with a candidate in a forked process."""
     from pipeline.verify.harness.in_place import process  # noqa: F401  (with torch: imported here, it costs no child anything)
 
@@ -195,7 +197,7 @@ def _judge_all(spec: VerifySpec, plans: list[_Plan], options: argparse.Namespace
     return {record.entry: record for record in records}
 
 
-def _all_verdicts(judge: "_Judge", plans: list[_Plan], workers: int) -> list[VerifyRecord]:
+def _all_verdicts(judge: "_Judge", plans: list[VerificationPlan], workers: int) -> list[VerifyRecord]:
     """Verdicts in order; the first exception (a bug, or an error of the user's) leaves the rest undone."""
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(judge.verdict, plan) for plan in plans]
@@ -230,7 +232,7 @@ class _Judge:
         self._seeds = draw_seeds(spec.settings.seeds)
         self._case_set = case_set_of(spec, self._seeds)
 
-    def verdict(self, plan: _Plan) -> VerifyRecord:
+    def verdict(self, plan: VerificationPlan) -> VerifyRecord:
         """Judge one variant and store the verdict at once."""
         started = time.monotonic()
         variant = plan.compiled.variant
@@ -252,7 +254,7 @@ class _Judge:
             put_record(folder, record)
         return find_entry(self._root, "verify", plan.entry, VerifyRecord) or record
 
-    def _try_surely(self, plan: _Plan, folder: Path) -> "TrialResult":
+    def _try_surely(self, plan: VerificationPlan, folder: Path) -> "TrialResult":
         """Once more where the machine may be to blame: only what happens twice is the candidate's."""
         trial = self._try(plan, folder)
         if machine_resources.is_doubtful(trial.result, folder):
@@ -260,7 +262,7 @@ class _Judge:
             trial = self._try(plan, folder)
         return trial
 
-    def _try(self, plan: _Plan, folder: Path) -> "TrialResult":
+    def _try(self, plan: VerificationPlan, folder: Path) -> "TrialResult":
         from pipeline.verify.harness.in_place.trial import LOG, TrialResult, try_variant
 
         spec, variant = self._spec, plan.compiled.variant

@@ -184,7 +184,7 @@ def test_what_makes_a_verdict_new(tmp_path: Path) -> None:
     compiled = compile_source(source(), tmp_path)
 
     def entry(spec: VerifySpec, compiled: CompileRecord = compiled) -> str:
-        return verify._plan(spec, compiled).entry
+        return verify.plan_of(spec, compiled).entry
 
     def changed(**fields: object) -> Verify:
         return msgspec.structs.replace(SETTINGS, **fields)

@@ -34,7 +34,7 @@ def make(source: Path, shared: Path) -> None:
     text = beginning(source)
     if not text or not _GCC.search(compiler.toolchain()["c++"]):
         return
-    header = _place(text, shared)
+    header = header_path(text, shared)
     made = header.with_name("made.gch")
     with contextlib.suppress(OSError):  # the folder is there where another worker was first
         header.parent.mkdir(parents=True)
@@ -47,7 +47,7 @@ def make(source: Path, shared: Path) -> None:
 
 def find(source: Path, shared: Path) -> Path | None:
     """The header to be read before a source, with its compiled form beside it; None: there is none yet."""
-    header = _place(beginning(source), shared)
+    header = header_path(beginning(source), shared)
     return header if _compiled(header).is_file() else None
 
 
@@ -59,7 +59,8 @@ def beginning(source: Path) -> str:
     return "".join(f"{line}\n" for line in whole) if any(map(_SYSTEM.match, whole)) else ""
 
 
-def _place(text: str, shared: Path) -> Path:
+def header_path(text: str, shared: Path) -> Path:
+    """Where the header of sources that begin with `text` lies; another text has another folder."""
     return shared / digest(text) / HEADER
 
 

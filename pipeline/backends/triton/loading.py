@@ -55,9 +55,9 @@ def _on_device(job: CompileJob, compiled: Compiled, root: Path, folder: Path) ->
     """
     cache = tempfile.TemporaryDirectory(prefix="kernelmill-triton-")
     settle_environment(Path(cache.name))
-    known = _seed(compiled, folder)
+    known = seed_cache(compiled, folder)
     loaded: list[str] = []
-    triton.knobs.compilation.listener = functools.partial(_note, loaded)
+    triton.knobs.compilation.listener = functools.partial(note_group, loaded)
     entry, rest = load_entry(job, root), constants(job)
     unchecked = True
 
@@ -66,7 +66,7 @@ def _on_device(job: CompileJob, compiled: Compiled, root: Path, folder: Path) ->
         _call(entry, tensors, rest)
         if unchecked and is_workload(job.problem, tensors):
             unchecked = False
-            _check(loaded, known)
+            require_known(loaded, known)
         loaded.clear()
 
     if isinstance(entry, CalledEntry):
@@ -108,7 +108,7 @@ def is_workload(problem: Problem, tensors: "dict[str, torch.Tensor]") -> bool:
     )
 
 
-def _seed(compiled: Compiled, folder: Path) -> frozenset[str]:
+def seed_cache(compiled: Compiled, folder: Path) -> frozenset[str]:
     """Put the compile stage's results into Triton's cache; returns the digests of the binaries."""
     digests = set()
     for number, function in enumerate(compiled.functions):
@@ -125,14 +125,15 @@ def _seed(compiled: Compiled, folder: Path) -> frozenset[str]:
     return frozenset(digests)
 
 
-def _note(loaded: list[str], *, metadata_group: dict[str, str], **_: object) -> None:
+def note_group(loaded: list[str], *, metadata_group: dict[str, str], **_: object) -> None:
     """Called by Triton for every kernel that it compiles or finds."""
     for name, path in metadata_group.items():
         if name.endswith((".cubin", ".hsaco")):
             loaded.append(binary_digest(Path(path).read_bytes()))
 
 
-def _check(loaded: list[str], known: frozenset[str]) -> None:
+def require_known(loaded: list[str], known: frozenset[str]) -> None:
+    """Raises LaunchError if a digest of `loaded` is none of those that compile kept."""
     strange = [digest for digest in loaded if digest not in known]
     if strange:
         raise LaunchError(

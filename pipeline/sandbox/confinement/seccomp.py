@@ -107,7 +107,7 @@ def restrict() -> str | None:
 
     `no_new_privs` must be set.
     """
-    lines = _filter(system_calls.ARCHITECTURE)
+    lines = filter_lines(system_calls.ARCHITECTURE)
     instructions = (_Instruction * len(lines))(*(_Instruction(*line) for line in lines))
     program = _Program(len(lines), instructions)
     number = _SECCOMP[system_calls.ARCHITECTURE]
@@ -120,7 +120,7 @@ def restrict() -> str | None:
     return "seccomp"
 
 
-def _filter(machine: str) -> list[tuple[int, int, int, int]]:
+def filter_lines(machine: str) -> list[tuple[int, int, int, int]]:
     """The program: a jump that does not match goes on to the next line."""
     column = 0 if machine == "x86_64" else 1
     denied = sorted(numbers[column] for numbers in _DENIED.values() if numbers[column] is not None)  # type: ignore[type-var]

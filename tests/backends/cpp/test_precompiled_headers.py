@@ -147,7 +147,7 @@ def test_a_wrong_source_is_wrong_in_the_same_words(root: Path):
 def test_nobody_waits_for_who_makes_them(root: Path):
     """Where another worker is at it, and where it failed, a variant is compiled without."""
     folder = root / "shared"
-    header = precompiled_headers._place(precompiled_headers.beginning(root / "scale.cpp"), folder)
+    header = precompiled_headers.header_path(precompiled_headers.beginning(root / "scale.cpp"), folder)
     header.parent.mkdir(parents=True)
     assert precompiled_headers.find(root / "scale.cpp", folder) is None
     assert isinstance(compiled(root, "one", folder), Compiled)

@@ -34,12 +34,12 @@ def run_again(job, compiled, folder, scratch, dimensions):
 
     def note(*, cache_hit, **rest):
         hits.append(cache_hit)
-        loading._note(loaded, **rest)
+        loading.note_group(loaded, **rest)
 
     shape = tuple(dimensions.values())
     tensors = {name: torch.empty(shape, dtype=torch.float16, device="meta") for name in "xy"}
     with own_settings(scratch / "cache"), recording(job.target, log):
-        known = loading._seed(compiled, folder)
+        known = loading.seed_cache(compiled, folder)
         triton.knobs.compilation.listener = note
         load_entry(job, ROOT)(**tensors, **constants(job))
     return known, loaded, hits
@@ -51,7 +51,7 @@ def test_compiled_binary_is_found_not_made_again(compiled, tmp_path):
     known, loaded, hits = run_again(*compiled, tmp_path, job.problem.dimensions)
     assert hits == [True]
     assert set(loaded) == known == {record.artifact_digest}
-    loading._check(loaded, known)
+    loading.require_known(loaded, known)
 
 
 def test_other_shape_may_compile_anew(compiled, tmp_path):
@@ -66,7 +66,7 @@ def test_strange_binary_is_refused():
     with pytest.raises(
         LaunchError, match=r"another binary .* got strange, expected one of known; compile again"
     ):
-        loading._check(["known", "strange"], frozenset({"known"}))
+        loading.require_known(["known", "strange"], frozenset({"known"}))
 
 
 def test_workload_is_recognised(compiled):
@@ -93,7 +93,7 @@ def test_every_kept_kernel_is_noted(tmp_path):
         (tmp_path / name).write_bytes(name.encode())
     loaded = []
     group = {path.name: str(path) for path in tmp_path.iterdir()}
-    functools.partial(loading._note, loaded)(metadata_group=group)
+    functools.partial(loading.note_group, loaded)(metadata_group=group)
     assert loaded == [digest_bytes(Path(tmp_path / "k.cubin").read_bytes())]
 
 

@@ -107,7 +107,7 @@ def test_needs_a_single_thread() -> None:
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_filter_jumps_stay_inside(machine: str) -> None:
     """Every jump of the filter leads to a line of it, and it ends by allowing."""
-    lines = seccomp._filter(machine)
+    lines = seccomp.filter_lines(machine)
     for number, (code, when_true, when_false, _) in enumerate(lines):
         if code in (seccomp._EQUAL, seccomp._AT_LEAST):
             assert number + 1 + max(when_true, when_false) < len(lines)

@@ -16,11 +16,13 @@ import torch
 import triton
 from torch.utils import cpp_extension
 
-from pipeline.backends.triton.compiler_isolation import private_compiler
 from pipeline.backends.triton.error_summary import reason_of
-from pipeline.backends.triton.facts import facts_of
-from pipeline.backends.triton.offline_driver import BuiltKernel, recording
-from pipeline.backends.triton.simulated_device import device_present, present_tensor
+from pipeline.backends.triton.offline_compilation import (
+    BuiltKernel,
+    facts_of,
+    offline_compiler,
+    present_tensor,
+)
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.confinement.confine import confine
@@ -72,7 +74,7 @@ def _attempt(request: CompileRequest, scratch: Path, *, every_configuration: boo
     log = scratch / _LOG
     log.touch()
     failure, incomplete = None, ""
-    with private_compiler(log), recording(request.target, log) as recorder, device_present(request.target):
+    with offline_compiler(request.target, log) as recorder:
         if every_configuration:
             triton.runtime.driver.active.get_benchmarker = lambda: _run_once
         try:
