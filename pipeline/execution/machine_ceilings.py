@@ -1,4 +1,4 @@
-"""What the device in this machine reaches: the name of a target in, its measured ceilings out."""
+"""What the device in this machine reaches: the name of a target in, its measured ceilings as text out."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

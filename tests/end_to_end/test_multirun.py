@@ -46,5 +46,5 @@ def test_a_stage_that_breaks_fails_its_job_alone(checkout: Checkout) -> None:
     lines = output.splitlines()
     at = lines.index("job, time (minimize), overrides")
     assert "hardware=cpu" in lines[at + 1] and "s  kernel=softmax" in lines[at + 1]
-    assert "h200 x baseline: profile did not come to its end" in lines[at + 2]
+    assert "h200 x baseline: profile did not finish" in lines[at + 2]
     assert lines[-1] == "error: 1 of 2 jobs failed: 1 (said above)"

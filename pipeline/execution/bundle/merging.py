@@ -1,4 +1,4 @@
-"""Merge a bundle into the artifact store: decided first, then written; repeating it changes nothing.
+"""Merge a bundle into the artifact store: checked, decided, then written; repeating it changes nothing.
 
 Equal results are known by their content: compiling twice gives one artifact, verifying twice one verdict, two
 measurements always differ. An entry whose binary stayed on the other machine gets a folder without

@@ -120,7 +120,7 @@ def results(closed: FinalOutputs) -> str:
 
 
 def print_unfinished(manifest: BundleManifest) -> bool:
-    """Name the tasks that did not come to their end; whether there are any."""
+    """Name the tasks that did not finish; whether there are any."""
     unfinished = [task for task in manifest.tasks if task.missing]
     for task in unfinished:
         print(f"not done {task.name}: {task.missing}", file=sys.stderr)

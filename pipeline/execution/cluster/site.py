@@ -1,4 +1,8 @@
-"""A site's own settings: the key `site` of a profile's site.yaml in, a checked Site out."""
+"""A cluster's site: the key `site` of a profile's site.yaml in, a checked Site and the resources of jobs out.
+
+A job asks for the time that its settings allow at most. A job that Slurm ends at its limit loses no results
+that it stored, and the next run continues from them.
+"""
 
 import math
 import re

@@ -136,7 +136,7 @@ class _Launch:
         print(results_text(self._jobs, self._planned, results), flush=True)
         done = [not isinstance(result, Unfinished) for result in results]
         if code != 0 and all(done):
-            text = "all jobs came to their end, but not the tables, MLflow or the report: see above"
+            text = "all jobs finished, but not the tables, MLflow or the report: see above"
             raise SweepStopped(f"error: snakemake ended with exit code {code}: {text}")
         finished = (lines for lines, fine in zip(self._overrides, done, strict=True) if fine)
         self._launcher.finished = [*self._launcher.finished, *finished]
@@ -199,7 +199,7 @@ def run_alone(config: DictConfig) -> float | None:
     Raises
     ------
     JobFailed
-        It did not come to its end.
+        It did not finish.
     """
     overrides = OmegaConf.to_container(config.hydra.overrides.task)
     assert isinstance(overrides, list)

@@ -40,7 +40,7 @@ def sweep(sweeper: GridSweeper, arguments: Sequence[str]) -> list[Sequence[JobRe
     Raises
     ------
     SweepStopped
-        A job failed; the jobs of its batch have come to their end, those of later ones have not begun.
+        A job failed; the jobs of its batch have finished, those of later ones have not begun.
     StoreError
         `hydra.sweep.dir` cannot be written.
     """

@@ -44,7 +44,7 @@ def job_result(objective: Objective, tasks: Sequence[TaskRow], spec: AggregateSp
                 if not output_path(root, stage, key, number).is_file():
                     log = root / "logs" / stage / key / f"round{number}.log"
                     seen = f" ({log})" if log.is_file() else ""
-                    return Unfinished(reason=f"{_of_task(task)}: {stage} did not come to its end{seen}")
+                    return Unfinished(reason=f"{_of_task(task)}: {stage} did not finish{seen}")
     part = msgspec.structs.replace(spec, tasks=tuple(tasks), pruned=(), mutations=())
     return find_objective(objective, collect(part, root).results)
 

@@ -1,7 +1,9 @@
-"""The jobs of a sweep as Hydra knows them. In: the sweep's configuration and the jobs' overrides. Out: each
-job's number, names and configuration, as Hydra would have composed it, and the return that the sweeper gets.
+"""The jobs of a sweep as Hydra describes them: configuration and overrides in, jobs and folders out.
 
-A whole configuration costs ten milliseconds and is wanted seldom: it is made when somebody asks for it.
+A job has the number, names and configuration that Hydra would have composed, and the return for the sweeper.
+A whole configuration costs ten milliseconds and is rarely needed: it is made on first use. Hydra spends 50 ms
+on the files of a job's folder, `.hydra/{config,hydra,overrides}.yaml`; most of their texts are equal for all
+jobs of a sweep, so each distinct text is made once.
 """
 
 import contextlib

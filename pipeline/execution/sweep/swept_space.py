@@ -1,4 +1,4 @@
-"""The space of a sweep. In: overrides in Hydra's grammar. Out: what is searched, and what is fixed.
+"""An Optuna sweep: overrides in Hydra's grammar and `hydra.sweeper` in; the space, and the settings, out.
 
 choice, a comma list and glob are choices; range and interval are numbers (`tag(log, …)`: on a logarithmic
 scale; `tag(int, interval(…))` or `int(interval(…))`: whole ones). Everything else is passed through, and so

@@ -1,4 +1,4 @@
-"""Write a data set. In: an artifacts folder, and what is wanted of it. Out: tables, their schema, a card."""
+"""Write a data set: an artifacts folder and a selection in; tables, their schema and a card out."""
 
 import collections
 import datetime
@@ -147,11 +147,11 @@ class RowCounts:
         yield f"- `files.{tables.form}`: {tables.files:,} files that sources include, by digest."
         yield f"- Left out: {tables.left_out:,} variants that did not verify (`--failures` exports them),"
         yield f"  {tables.replayed:,} whose measurements were recorded elsewhere and only replayed here,"
-        yield f"  {tables.sourceless:,} proposals that came to no variant, and of tasks that"
-        yield f"  have not come to their end: {tables.unfinished:,}.\n"
-        yield "Times were measured on the device that the row names, beside their baselines. Fields whose"
-        yield "name begins with `estimate_` are estimates, as are findings whose `basis` says so; nothing"
-        yield "else is. A verdict holds for the shapes, inputs and bounds of the gate that judged it.\n"
+        yield f"  {tables.sourceless:,} proposals without a variant, and"
+        yield f"  {tables.unfinished:,} tasks that have not finished.\n"
+        yield "Times were measured on the device that the row names, together with their baselines. Fields"
+        yield "whose name begins with `estimate_` are estimates, as are findings whose `basis` says so;"
+        yield "nothing else is. A verdict holds for the shapes, inputs and bounds of its gate.\n"
         yield from _table("Contents", ("kernel", "hardware", "dtype", "backend", "measured"), self._cells)
         yield from _table("Outcomes", ("outcome",), _keyed(self._outcomes))
         yield from _table("Licences", ("of", "licence", "origin", "text included"), self._licences)

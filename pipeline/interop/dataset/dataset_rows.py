@@ -1,4 +1,4 @@
-"""From what the stages said of a variant to a row: Results in, Rows out."""
+"""Rows of a data set: an artifacts folder in; results of its tasks, one at a time, and rows out."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

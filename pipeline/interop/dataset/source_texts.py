@@ -1,7 +1,8 @@
 """Texts of sources with their licences. In: variants and references. Out: Sources, and files that they need.
 
 A text is the one that was judged: where the checkout changed since, it comes from the store, or is absent.
-A text without a licence is left out unless it is asked for; who had a text written may declare its licence.
+A text without a licence is left out unless it is requested; the user may declare the licence of generated
+texts. Paths and names of this machine are removed.
 """
 
 import collections

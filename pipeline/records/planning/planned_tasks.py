@@ -56,7 +56,7 @@ class Missed(Record, frozen=True, kw_only=True, tag="missed"):
 
 
 class Unfinished(Record, frozen=True, kw_only=True, tag="unfinished"):
-    """A job that did not come to its end."""
+    """A job that did not finish."""
 
     reason: str
 

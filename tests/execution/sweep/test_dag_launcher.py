@@ -113,12 +113,12 @@ def test_a_sweeper_that_needs_numbers(stage: Stage) -> None:
 
 def test_a_job_that_failed(stage: Stage) -> None:
     """Its return is an error whatever the sweeper wants; the others have their values."""
-    stage.results = [REACHED, Unfinished(reason="compile did not come to its end")]
+    stage.results = [REACHED, Unfinished(reason="compile did not finish")]
     stage.ended = SnakemakeExit(code=1, interrupted=False)
     launcher = stage.launcher()
     returns = launcher.launch(JOBS, 0)
     assert returns[0].return_value == 0.5
-    with pytest.raises(JobFailed, match="compile did not come to its end"):
+    with pytest.raises(JobFailed, match="compile did not finish"):
         _ = returns[1].return_value
     assert launcher.finished == [JOBS[0]], "the failed one is not tried again with the next batch"
 
@@ -126,7 +126,7 @@ def test_a_job_that_failed(stage: Stage) -> None:
 def test_what_comes_after_the_jobs_failed(stage: Stage) -> None:
     """Each job has its value, but the sweep has no tables: that is an error."""
     stage.ended = SnakemakeExit(code=3, interrupted=False)
-    with pytest.raises(SweepStopped, match="exit code 3: all jobs came to their end, but not the tables"):
+    with pytest.raises(SweepStopped, match="exit code 3: all jobs finished, but not the tables"):
         stage.launcher().launch(JOBS, 0)
 
 

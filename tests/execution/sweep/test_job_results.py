@@ -126,16 +126,14 @@ def test_a_job_that_did_not_come_to_its_end(root, spec, tmp_path):
     (task, *_) = spec.tasks
     found = job_result(TIME, [task], spec, tmp_path)
     assert isinstance(found, Unfinished)
-    assert found.reason.endswith(": generate did not come to its end")
+    assert found.reason.endswith(": generate did not finish")
     path = output_path(tmp_path, "generate", task.generate, 0)
     path.parent.mkdir(parents=True)
     path.write_bytes(output_path(root, "generate", task.generate, 0).read_bytes())
     log = tmp_path / "logs" / "compile" / task.compile / "round0.log"
     log.parent.mkdir(parents=True)
     log.touch()
-    assert job_result(TIME, [task], spec, tmp_path).reason.endswith(
-        f"compile did not come to its end ({log})"
-    )
+    assert job_result(TIME, [task], spec, tmp_path).reason.endswith(f"compile did not finish ({log})")
 
 
 def test_a_job_reads_its_own_tasks_alone(root, spec):
