@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import Hardware
@@ -15,6 +18,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.planning.planned_tasks import Objective
 from pipeline.records.record import Record
 from pipeline.records.results.mutated import Mutation
+from pipeline.search.strategy_registry import strategy, strategy_names
 
 AXES: dict[str, type[Record]] = {
     "kernel": Kernel,
@@ -36,6 +40,22 @@ SETTINGS: dict[str, type[Record]] = {
 """Groups of which a plan has one option each."""
 
 GROUPS = {**AXES, **SETTINGS}
+
+
+def schema_of(group: str, plain: Any) -> Any:
+    """The record that is the schema of an option.
+
+    For a search, it includes the settings of its strategy, and of others that the yaml has, by name.
+    """
+    if group != "search" or not isinstance(plain, dict):
+        return GROUPS[group]
+    chosen = plain.get("strategy")
+    named = [name for name in strategy_names() if name in plain or name == chosen]
+    schemas: dict[str, Any] = {name: kind for name in named if (kind := strategy(name).settings) is not None}
+    common = [each for each in msgspec.structs.fields(Search) if each.name != "settings"]
+    own = [(name, kind if name == chosen else kind | None, None) for name, kind in schemas.items()]
+    fields = [(each.name, each.type, each.default) for each in common]
+    return msgspec.defstruct("Search", [*fields, *own], bases=(Record,), frozen=True, kw_only=True)
 
 
 def check_project(folder: Path) -> None:

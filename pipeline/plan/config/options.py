@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.plan.config.compose import Composer, composer
-from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options
+from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options, schema_of
 from pipeline.plan.config.option_rules import check, check_optimization
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
@@ -53,20 +53,14 @@ def to_search(plain: Any, where: str) -> Search:
     chosen = plain.get("strategy")
     if isinstance(chosen, str) and chosen not in strategy_names():
         raise ConfigError(f"{where}: strategy: unknown name '{chosen}' {hint(chosen, strategy_names())}")
-    named = [name for name in strategy_names() if name in plain or name == chosen]
-    schemas: dict[str, Any] = {name: kind for name in named if (kind := strategy(name).settings) is not None}
-    common = [each for each in msgspec.structs.fields(Search) if each.name != "settings"]
-    own = [(name, kind if name == chosen else kind | None, None) for name, kind in schemas.items()]
-    fields = [(each.name, each.type, each.default) for each in common]
-    schema: Any = msgspec.defstruct("Search", [*fields, *own], bases=(Record,), frozen=True, kw_only=True)
-    given: dict[str, object] = {chosen: {}} if chosen in schemas and plain.get(chosen) is None else {}
-    found = to_record(plain | given, schema, where)
-    settings = {name: each for name in schemas if (each := getattr(found, name)) is not None}
-    search = Search(
-        **{each.name: getattr(found, each.name) for each in common},
-        settings={name: msgspec.to_builtins(each) for name, each in settings.items()},
-    )
-    return _with_defaults(search, where)
+    schema = schema_of("search", plain)
+    names = schema.__struct_fields__
+    complete = {**plain, chosen: {}} if chosen in names and plain.get(chosen) is None else plain
+    found = to_record(complete, schema, where)
+    common = {name: getattr(found, name) for name in names if name in Search.__struct_fields__}
+    own = {name: each for name in names if name not in common and (each := getattr(found, name)) is not None}
+    settings = {name: msgspec.to_builtins(each) for name, each in own.items()}
+    return _with_defaults(Search(**common, settings=settings), where)
 
 
 def _with_defaults(search: Search, where: str) -> Search:

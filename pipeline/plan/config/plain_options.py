@@ -22,7 +22,7 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import OverrideType
 
-from pipeline.plan.config.groups import GROUPS, hint
+from pipeline.plan.config.groups import hint, schema_of
 from pipeline.plan.config.overrides import read_override
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
@@ -94,7 +94,7 @@ def _gap(key: str, group: str, plain: Plain) -> _Gap | None:
             every = tuple(dict.fromkeys([*known, *fields]))
             return _Gap(path=tuple(path), part=part, known=every, is_field=part in fields)
         value = value[int(part)] if isinstance(value, list) else value[part]
-        kind = GROUPS[group] if not path else fields.get(part, _item(kind))
+        kind = fields.get(part, _item(kind)) if path else schema_of(group, plain)
         path.append(part)
     return None
 

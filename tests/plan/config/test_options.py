@@ -2,7 +2,9 @@
 
 import pytest
 
+from pipeline.plan.config.groups import schema_of
 from pipeline.plan.config.options import to_search
+from pipeline.plan.config.plain_options import applicable
 from pipeline.records.errors import ConfigError
 
 PLAIN = {"name": "mine", "description": "", "strategy": "ablation", "rounds": 2, "variants_per_round": 4}
@@ -21,6 +23,15 @@ def test_another_wrapped_strategy() -> None:
     """Its settings come in, those of the default go."""
     search = to_search({**PLAIN, "ablation": {"search": "evolution"}}, WHERE)
     assert set(search.settings) == {"ablation", "evolution"}
+
+
+def test_a_setting_that_the_yaml_leaves_out() -> None:
+    """It is overridden like any other key; the known keys are those of the yaml, with the strategy's name."""
+    plain = {**PLAIN, "strategy": "successive_halving", "successive_halving": {"rungs": 3}}
+    line = "search.successive_halving.shrink={M: 4}"
+    assert applicable(line, "search", plain) == f"++{line}"
+    known = schema_of("search", plain).__struct_fields__
+    assert "successive_halving" in known and "settings" not in known
 
 
 def test_a_strategy_without_settings() -> None:
