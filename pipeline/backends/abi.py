@@ -14,14 +14,14 @@ from pipeline.backends.backend import LaunchError
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
 
-Device = Literal["cpu", "cuda"]
+TorchDevice = Literal["cpu", "cuda"]
 _PLACES = {"cpu": "the CPU", "cuda": "the GPU"}
 
 
 class Abi:
     """Equal layouts are checked once, as the checks would outweigh a small kernel; no pointer is kept."""
 
-    def __init__(self, problem: Problem, *, device: Device) -> None:
+    def __init__(self, problem: Problem, *, device: TorchDevice) -> None:
         self.names = (*problem.names("input"), *problem.names("output"))
         strided = [name for name in self.names if problem.tensors[name].layout == "row_strided"]
         integers = len(problem.dimensions) + len(strided)
@@ -33,7 +33,7 @@ class Abi:
         self.dimensions: dict[str, int] = {}
         """Of the last call."""
         self._problem = problem
-        self._device: Device = device
+        self._device: TorchDevice = device
         self._strided = strided
         self._where = torch.Tensor.get_device if device == "cuda" else _is_on_host
         self._layout: tuple[object, ...] = ()
@@ -81,7 +81,7 @@ def _is_on_host(tensor: torch.Tensor) -> bool:
     return tensor.is_cpu
 
 
-def _check_type(name: str, tensor: torch.Tensor, declared: Tensor, device: Device) -> None:
+def _check_type(name: str, tensor: torch.Tensor, declared: Tensor, device: TorchDevice) -> None:
     if tensor.device.type != device:
         raise LaunchError(f"{name}: got a tensor on {tensor.device}, expected one on {_PLACES[device]}")
     if tensor.dtype != getattr(torch, declared.dtype):

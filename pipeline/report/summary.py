@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Iterable, Sequence
 
+from pipeline.backends.devices.device_registry import device_kinds
 from pipeline.performance.quantities import counted, digits, seconds, share
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import AggregateSpec
@@ -206,7 +207,7 @@ def _missing_table(winners: Sequence[NotMeasured]) -> list[str]:
     """Targets that share kernel, workload and reason share a row."""
     groups: dict[tuple[str, str, str, str], list[NotMeasured]] = {}
     for winner in winners:
-        place = "" if winner.where in (None, "cpu", "cuda", "hip") else winner.where
+        place = "" if winner.where is None or winner.where in device_kinds() else winner.where
         key = (winner.cell.kernel, winner.cell.workload, winner.reason, place)
         groups.setdefault(key, []).append(winner)
     rows, notes = [], []
