@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.backends.installed_packages import package_files
 from pipeline.backends.registry import backend
 from pipeline.records.configuration.kernel import DERIVED, Implementation, Kernel
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.python_source import code_digest
 from pipeline.records.record import digest_bytes, digest_parts
 
@@ -52,7 +52,7 @@ class Sources:
         if kernel.tolerance.magnitude == DERIVED:
             del named["tolerance.magnitude"]
         for key, path in named.items():
-            parts |= self._module(path.partition(":")[0], f"{where}: {key}")
+            parts |= self._module(path, f"{where}: {key}")
         return digest_parts(parts)
 
     def vendors(self, kernel: Kernel, where: str) -> str | None:
@@ -67,11 +67,12 @@ class Sources:
         for name, vendor in kernel.vendors.items():
             for key, path in (("function", vendor.function), ("set_up", vendor.set_up)):
                 if path is not None:
-                    parts |= self._module(path.partition(":")[0], f"{where}: vendors.{name}.{key}")
+                    parts |= self._module(path, f"{where}: vendors.{name}.{key}")
         return digest_parts(parts) if parts else None
 
-    def _module(self, module: str, where: str) -> dict[str, str]:
-        """A module of the repository with the modules of the repository that it imports."""
+    def _module(self, path: str, where: str) -> dict[str, str]:
+        """The module of a `module:function`, with the modules of the repository that it imports."""
+        module, _, function = path.partition(":")
         found: dict[str, str] = {}
         todo = {module}
         while todo:
@@ -85,6 +86,8 @@ class Sources:
             todo |= _imported(source)
         if not found and not _is_installed(module):
             raise ConfigError(f"{where}: there is no module {module} (looked for {self._file(module)})")
+        if found:
+            _check_function(function, self._file(module), where)
         return found or {module: "installed"}  # the toolchain's versions tell which one
 
     def _file(self, module: str) -> Path:
@@ -104,6 +107,21 @@ def _imported(source: bytes) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names
+
+
+def _check_function(name: str, file: Path, where: str) -> None:
+    """Raise ConfigError if a source plainly does not define a name at its top level; it is not run."""
+    tree = ast.parse(file.read_bytes())
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    others = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.Expr)]
+    if name not in functions and not any(_may_define(node, name) for node in others):
+        raise ConfigError(f"{where}: {file} has no function '{name}' {hint(name, functions)}")
+
+
+def _may_define(node: ast.stmt, name: str) -> bool:
+    """An import, an assignment or anything nested that names it, or an import of everything."""
+    names = {getattr(each, key, None) for each in ast.walk(node) for key in ("id", "name", "asname", "attr")}
+    return name in names or "*" in names
 
 
 def _is_installed(module: str) -> bool:

@@ -3,19 +3,18 @@
 Each command is a module of `commands`, imported when it is used: `kernelmill --help` imports none of them.
 """
 
-import difflib
 import importlib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from pipeline.cli.commands import completion
 from pipeline.cli.exit_codes import MEANING, ExitCode
-from pipeline.records.errors import ConfigError, KernelmillError
+from pipeline.records.errors import ConfigError, KernelmillError, suggestion
 
 SECTIONS = {
     "Run": {
@@ -91,12 +90,6 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'run'?`, or nothing where no known name is near."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
-
-
 def _print_exit_codes(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         for code, meaning in MEANING.items():
@@ -143,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
     except click.ClickException as error:
-        print(f"error: {_usage(error)}", file=sys.stderr)
+        print(_usage(error), file=sys.stderr)
         return ExitCode.USAGE
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -169,8 +162,10 @@ def command_line() -> str:
 
 
 def _usage(error: click.ClickException) -> str:
-    """In one line, with the command whose help says more."""
+    """In one line, with the command whose help says more; that help for a group without a command."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message()
     text = error.format_message().rstrip(".")
     text = text[:1].lower() + text[1:]
     context: Any = getattr(error, "ctx", None)
-    return f"{text} ({context.command_path} --help)" if context is not None else text
+    return f"error: {text} ({context.command_path} --help)" if context is not None else f"error: {text}"

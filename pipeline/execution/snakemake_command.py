@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.plan.config.groups import hint
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.supervisor import die_with_parent
 

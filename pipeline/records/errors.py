@@ -16,6 +16,7 @@ Expected failures of kernels are not errors: they are `pipeline.records.outcome.
 """
 
 import errno
+from collections.abc import Iterable
 
 REMEDIES = {
     errno.ENOSPC: "free space and run again",
@@ -85,6 +86,20 @@ def one_line(text: str) -> str:
         return text
     joined = " ".join(line if number == 0 else line.strip() for number, line in enumerate(text.splitlines()))
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in joined)
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: `(known: a, b); did you mean 'a'?`."""
+    names = list(known)
+    return f"(known: {', '.join(names) or 'none'}){suggestion(name, names)}"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'a'?`, or nothing if no known name is similar."""
+    import difflib  # only messages need it
+
+    similar = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{similar[0]}'?" if similar else ""
 
 
 def explained(error: OSError) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import simpleeval
 
 from pipeline.records.configuration.kernel import TunableValue
-from pipeline.records.errors import FormulaError
+from pipeline.records.errors import FormulaError, hint
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 """What `itemsize` is, by the workload's dtype."""
@@ -53,8 +53,9 @@ def evaluate(expression: str, names: Mapping[str, TunableValue]) -> TunableValue
     try:
         value = evaluator.eval(expression, previously_parsed=tree)
     except simpleeval.NameNotDefined as error:
-        known = ", ".join(sorted(names)) or "none"
-        raise FormulaError(f"`{expression}`: unknown name '{error.name}' (known: {known})") from None
+        raise FormulaError(
+            f"`{expression}`: unknown name '{error.name}' {hint(error.name, sorted(names))}"
+        ) from None
     except simpleeval.FunctionNotDefined as error:
         raise unknown_function(expression, error.func_name) from None
     except (simpleeval.InvalidExpression, ArithmeticError, RecursionError, TypeError, ValueError) as error:

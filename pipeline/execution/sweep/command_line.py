@@ -12,10 +12,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from pipeline.plan.config.groups import hint
 from pipeline.plan.config.overrides import check_sweep, read_override
 from pipeline.records.environment import let_hydra_raise
-from pipeline.records.errors import ConfigError, KernelmillError
+from pipeline.records.errors import ConfigError, KernelmillError, hint
 
 WRONG = 2  # the command line or the configuration, as `pipeline.cli.exit_codes` has it
 INTERRUPTED = 130  # as shells say it: 128 + SIGINT

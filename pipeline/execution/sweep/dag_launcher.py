@@ -28,10 +28,9 @@ from pipeline.execution.sweep.job_results import find_results, objective_text, r
 from pipeline.execution.sweep.sweep_jobs import JobFolders, LazyJobReturn, SweepJob, SweepJobs
 from pipeline.execution.workflow import ROOT, Workflow, show
 from pipeline.plan.config.compose import Compositions
-from pipeline.plan.config.groups import hint
 from pipeline.plan.config.overrides import HYDRA
 from pipeline.plan.plan_cache import plan_of_jobs, write_sweep
-from pipeline.records.errors import ConfigError, KernelmillError
+from pipeline.records.errors import ConfigError, KernelmillError, hint
 from pipeline.records.planning.planned_tasks import JobResult, Plan, Reached, Unfinished
 
 REFUSAL = "Snakemake does not take these arguments or this profile (its line is above): nothing has run"

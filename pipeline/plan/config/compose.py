@@ -18,14 +18,14 @@ import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.utils import JobRuntime
-from hydra.errors import HydraException
+from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.plan.config.groups import AXES, check_option, check_project, option_file
 from pipeline.plan.config.overrides import Overrides, Reader
 from pipeline.plan.config.plain_options import Plain, applicable, read_literal, split_by_option, with_values
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record
 
 PRIMARY = "config"
@@ -137,7 +137,7 @@ class Composer:
     def _primary(self, lines: tuple[str, ...]) -> tuple[Composed, Plain]:
         if lines not in self._primaries:
             where = f"{self.conf.name}/{PRIMARY}.yaml"
-            config = compose_config(PRIMARY, lines, where, with_hydra=True)
+            config = compose_config(self.conf, PRIMARY, lines, where, with_hydra=True)
             choices = dict(config.hydra.runtime.choices)
             ours = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
             self._primaries[lines] = _plain(ours, where), choices
@@ -165,7 +165,7 @@ class Composer:
     def compose_alone(self, group: str, name: str, lines: tuple[str, ...]) -> Composed:
         """One option by Hydra alone, as its own primary configuration."""
         where = option_file(self.conf, group, name)
-        config = compose_config(f"{group}/{name}", lines, where)
+        config = compose_config(self.conf, f"{group}/{name}", lines, where)
         if set(config) - {group}:
             extra = sorted(str(key) for key in set(config) - {group})
             raise ConfigError(f"{where}: sets keys outside of its group: {', '.join(extra)}")
@@ -185,7 +185,7 @@ class Composer:
         packages = {pair: f"option{number}" for number, pair in enumerate(pairs)}
         lines = [f"+{group}@{package}='{name}'" for (group, name), package in packages.items()]
         with contextlib.suppress(ConfigError):
-            composed = _plain(compose_config(None, lines, ""), "")
+            composed = _plain(compose_config(self.conf, None, lines, ""), "")
             if set(composed.plain) == set(packages.values()):
                 for (group, name), package in packages.items():
                     literal = frozenset({group} if package in composed.literal else ())
@@ -210,14 +210,29 @@ class Composer:
         }
 
 
-def compose_config(name: str | None, overrides: Any, where: str, *, with_hydra: bool = False) -> DictConfig:
-    """Hydra's compose with its errors in one line."""
+def compose_config(
+    conf: Path, name: str | None, overrides: Any, where: str, *, with_hydra: bool = False
+) -> DictConfig:
+    """Hydra's compose with its errors in one line; `conf` is the folder it was initialised with."""
     try:
         return compose(name, overrides=list(overrides), return_hydra_config=with_hydra)
     except yaml.MarkedYAMLError as error:
         raise ConfigError(f"{where}: {_not_yaml(error)}") from None
+    except MissingConfigException as error:
+        raise ConfigError(_unknown_option(error, conf, where)) from None
     except (HydraException, OmegaConfBaseException, OSError, ValueError) as error:
         raise ConfigError(f"{where}: {one_line(error)}") from None
+
+
+def _unknown_option(error: MissingConfigException, conf: Path, where: str) -> str:
+    """A defaults list names an option that does not exist: which list, if one in conf/ has these words."""
+    group, _, name = (error.missing_cfg_file or "").rpartition("/")
+    if not name or error.options is None:
+        return f"{where}: {one_line(error)}"
+    words = re.compile(rf"^\s*-.*\b{re.escape(group)}(@\S+)?:\s*{re.escape(name)}\s*(#.*)?$", re.MULTILINE)
+    files = [path for path in sorted(conf.rglob("*.yaml")) if words.search(path.read_text())]
+    named = files[0].relative_to(conf.parent).as_posix() if files else where
+    return f"{named}: defaults: unknown {group} '{name}' {hint(name, error.options)}"
 
 
 def _not_yaml(error: yaml.MarkedYAMLError) -> str:

@@ -1,7 +1,5 @@
 """The groups of conf/, the record that is each group's schema, and the options that lie there."""
 
-import difflib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
 from pipeline.records.configuration.workload import Workload
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.planning.planned_tasks import Objective
 from pipeline.records.record import Record
 from pipeline.records.results.mutated import Mutation
@@ -86,11 +84,3 @@ def check_option(conf: Path, group: str, name: str, where: str) -> None:
     known = options(conf, group)
     if name not in known:
         raise ConfigError(f"{where}: unknown {group} '{name}' {hint(name, known)}")
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: `(known: a, b); did you mean 'a'?`."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    meant = f"; did you mean '{close[0]}'?" if close else ""
-    return f"(known: {', '.join(names) or 'none'}){meant}"

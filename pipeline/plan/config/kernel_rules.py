@@ -11,7 +11,6 @@ from typing import NamedTuple
 from pipeline.backends.cuda.launch_geometry import AXES, formulas
 from pipeline.backends.devices.device_registry import device_kinds
 from pipeline.backends.registry import backend, backend_names
-from pipeline.plan.config.groups import hint
 from pipeline.records.configuration.kernel import (
     DERIVED,
     Call,
@@ -23,7 +22,7 @@ from pipeline.records.configuration.kernel import (
     TunableValue,
 )
 from pipeline.records.configuration.stage_settings import BASELINES
-from pipeline.records.errors import FormulaError
+from pipeline.records.errors import FormulaError, hint
 from pipeline.records.formula import names_in
 
 DTYPES = (

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.backends.devices.device_registry import device_kinds
-from pipeline.plan.config.groups import hint
 from pipeline.plan.config.kernel_rules import Violation, Violations, kernel_violations, not_among
 from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import RECORDED, Hardware
@@ -17,7 +16,7 @@ from pipeline.records.configuration.kernel import Kernel, Tunable
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.configuration.workload import Workload
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record
 from pipeline.search.strategy_registry import members, strategy
 

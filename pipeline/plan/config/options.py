@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.plan.config.compose import Composer, composer
-from pipeline.plan.config.groups import AXES, SETTINGS, check_option, hint, option_file, options, schema_of
+from pipeline.plan.config.groups import AXES, SETTINGS, check_option, option_file, options, schema_of
 from pipeline.plan.config.option_rules import check, check_optimization
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
@@ -18,7 +18,7 @@ from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
 from pipeline.records.configuration.workload import Workload
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.planning.planned_tasks import Objective
 from pipeline.records.record import Record, digest
 from pipeline.records.results.mutated import Mutation

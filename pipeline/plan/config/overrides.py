@@ -15,8 +15,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException
 
-from pipeline.plan.config.groups import AXES, GROUPS, check_option, hint, options
-from pipeline.records.errors import ConfigError
+from pipeline.plan.config.groups import AXES, GROUPS, check_option, options
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record
 
 HYDRA = ("hydra.", "hydra/")

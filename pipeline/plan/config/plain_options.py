@@ -22,9 +22,9 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import OverrideType
 
-from pipeline.plan.config.groups import hint, schema_of
+from pipeline.plan.config.groups import schema_of
 from pipeline.plan.config.overrides import read_override
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record
 
 Plain = dict[str, Any]

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from pipeline.plan.config.groups import hint
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint, suggestion
 from pipeline.records.record import Record, from_plain
 
 MISSING = "???"  # OmegaConf's mark for a value that must be given
@@ -96,7 +95,13 @@ def _problems(value: object, kind: Any, path: str) -> Iterator[str]:
     elif isinstance(value, dict) and (inner := _optional_record(kind)) is not None:
         yield from _struct_problems(value, inner, path)
     elif not _fits(value, kind):
-        yield f"{path}: expected {_expected(kind)}, got {_got(value)}"
+        yield f"{path}: expected {_expected(kind)}, got {_got(value)}{_meant(value, kind)}"
+
+
+def _meant(value: object, kind: Any) -> str:
+    """The word of a list of words that was probably meant."""
+    words = typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
+    return suggestion(value, map(str, words)) if isinstance(value, str) else ""
 
 
 def _struct_of(kind: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.records.configuration.kernel import TunableValue
-from pipeline.records.errors import FormulaError
+from pipeline.records.errors import FormulaError, hint
 from pipeline.records.formula import names_in
 from pipeline.search.spaces.vectorized_rules import Column, Truth, column, holds
 
@@ -247,7 +247,7 @@ class Solver:
 def _check_names(rule: str, known: set[str]) -> None:
     unknown = sorted(names_in(rule) - known)
     if unknown:
-        raise FormulaError(f"`{rule}`: unknown name '{unknown[0]}' (known: {', '.join(sorted(known))})")
+        raise FormulaError(f"`{rule}`: unknown name '{unknown[0]}' {hint(unknown[0], sorted(known))}")
 
 
 def _union(variable: int, factors: Sequence[tuple[Factor, int]]) -> tuple[int, ...]:
