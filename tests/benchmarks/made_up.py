@@ -151,7 +151,7 @@ class Copies:
         verifies = read_record(spec_path(ROOT, "verify", task.row.verify), VerifySpec)
         profiles = read_record(spec_path(ROOT, "profile", task.row.profile), ProfileSpec)
         for compiled in self.compiled(task):
-            verified = self._verified(compiled.variant, verifying._plan(verifies, compiled).entry)
+            verified = self._verified(compiled.variant, verifying.plan_of(verifies, compiled).entry)
             profiled = self._profiled(compiled.variant, profiling.entry_digest(profiles, compiled, {}))
             yield compiled, verified, profiled
 

@@ -114,7 +114,7 @@ def benchmark_checkout(folder: Path) -> Checkout:
         shutil.copytree(
             ROOT / "tests" / part, folder / "tests" / part, ignore=shutil.ignore_patterns("__pycache__")
         )
-    for name in ("__init__.py", "paths.py"):
+    for name in ("__init__.py", "paths.py", "warm_commands.py"):
         shutil.copy(ROOT / "tests" / name, folder / "tests")
     command = [sys.executable, "-m", "compileall", "-q", "pipeline", "tests", "kernels"]
     subprocess.run(command, cwd=folder, check=True)
