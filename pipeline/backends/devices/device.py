@@ -217,7 +217,7 @@ class DeviceMeasurement(abc.ABC):
         return machine_state()
 
     def lock_name(self, device: str) -> str:
-        """Whoever measures on the device with this fingerprint holds the lock of this name alone."""
+        """Name of the lock that a process holds while it measures on the device with this fingerprint."""
         return device
 
     def before_confinement(self) -> None:

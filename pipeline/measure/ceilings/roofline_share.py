@@ -15,7 +15,7 @@ from pipeline.records.record import Record
 from pipeline.records.results.profiled import Bound, Ceilings
 
 OVER = 1.1
-"""Share above which a result is not believed: the ceilings themselves are known to some per cents."""
+"""Share above which a result is not believed: the ceilings themselves are known to a few percent."""
 
 
 CLOSE = 0.5

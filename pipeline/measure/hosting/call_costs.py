@@ -82,7 +82,7 @@ def metered(
 ) -> Energy | Unmeasured:
     """Run batches until the counter has been watched for so long.
 
-    `batch` runs some calls to their end, in at most some ten milliseconds, and returns how many. It is to be
+    `batch` runs some calls to their end, within a few tens of milliseconds, and returns how many. It is to be
     warm: the clock rate and the temperature of the first batches count as much as those of the last.
     """
     began = clock()

@@ -138,7 +138,7 @@ def _taken(lock: FileLock) -> bool:
 
 NAME = "kernelmill.lock"
 HOLDER, BEAT = "holder", "beat"
-DESCRIPTION = "Held by whoever logs results now, and gone afterwards: not a model."
+DESCRIPTION = "Held by the process that logs results, and removed afterwards: not a model."
 BEAT_SECONDS = 5.0
 STALE_SECONDS = 45.0  # nine beats
 LEASE_POLL_SECONDS = 0.5

@@ -21,7 +21,7 @@ def test_this_machine() -> None:
 
 
 def test_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A processor's figures come from what it makes of the source; where it is missing is told later."""
+    """A CPU's figures depend on the compiler; a later stage reports that it is missing."""
     monkeypatch.setattr(compiler, "toolchain", lambda: {"c++": "g++ 99", "c++ flags": "-O3"})
     assert device("cpu").measurement().circumstances()["compiler"] == "g++ 99"
     assert "compiler" not in device("cuda").measurement().circumstances()

@@ -202,7 +202,7 @@ def test_a_present_device_without_a_place(project: Project, plan: Plan) -> None:
 
 
 def test_a_place_without_a_device(project: Project, plan: Plan) -> None:
-    """A target of the site whose node was never asked is told."""
+    """A target of the site whose node was never probed is reported."""
     more = {**SITE.hardware, "h100": GPU}
     cluster = Cluster(msgspec.structs.replace(SITE, hardware=more), project.store)
     cluster.check(plan)

@@ -59,7 +59,7 @@ def worker() -> Iterator[Worker]:
 def test_torch_is_imported_once_for_all_jobs(worker: Worker) -> None:
     """Jobs of several stages find torch and their stage imported; the client has next to nothing.
 
-    Whoever begins it returns when all of it is there.
+    The call returns when all of it is there.
     """
     worker.submit(BEGIN)
     begun = worker.logs()
