@@ -27,7 +27,7 @@ SETTINGS = Verify(
     elsewhere="first",
     protect="first",
     settle_seconds=0.005,
-    time_limit=6.0,
+    time_limit=20.0,
     memory_limit=512 << 20,
     output_limit=1 << 20,
 )
