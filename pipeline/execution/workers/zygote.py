@@ -35,7 +35,7 @@ from pipeline.sandbox.processes.fork_service import serve_forks
 from pipeline.sandbox.processes.supervisor import renew_streams, supervise
 from pipeline.stages.table import preload
 
-IDLE_SECONDS = 60.0
+IDLE_SECONDS = 300.0  # from one run to the next, with an edit in between
 PRELOAD = ("numpy", "torch", *preload())
 """What most jobs need. Not triton, nor what imports it; nor the libraries of the tables and the report, which
 one job of a run needs: the last three stages import them where they use them."""

@@ -211,9 +211,7 @@ def _samples(tables: AggregateTables, winners: Sequence[Winner]) -> dict[str, di
     samples: dict[str, dict[str, list[float]]] = {}
     if wanted:
         table = tables.read("samples")
-        labels = [table.column(name) for name in ("task", "variant", "callable")]
-        for start, length in _series(labels):
-            task, variant, name = (label[start].as_py() for label in labels)
+        for (task, variant, name), start, length in _series(table, ("task", "variant", "callable")):
             if (task, variant) in wanted:
                 seconds = table.column("seconds").slice(start, length).to_pylist()
                 series = samples.setdefault(task, {}).setdefault(name, [])
@@ -221,18 +219,21 @@ def _samples(tables: AggregateTables, winners: Sequence[Winner]) -> dict[str, di
     return samples
 
 
-def _series(labels: Sequence["pa.ChunkedArray"]) -> Iterator[tuple[int, int]]:
-    """Start and length of runs of equal labels: the table holds one series after the other."""
+def _series(table: "pa.Table", names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    """Labels, start and length of runs of equal labels: the table holds one series after the other."""
     import numpy as np
 
+    if not len(table):
+        return
+    columns = [table.column(name).combine_chunks() for name in names]
+    labels = [column.dictionary.to_pylist() for column in columns]
     # Through DLPack: `to_numpy` would import pandas.
-    codes = [np.from_dlpack(label.combine_chunks().indices) for label in labels]
-    if len(codes[0]):
-        changed = np.any([np.diff(code) != 0 for code in codes], axis=0)
-        starts = [0, *(np.flatnonzero(changed) + 1).tolist()]
-        yield from (
-            (start, end - start) for start, end in zip(starts, [*starts[1:], len(codes[0])], strict=True)
-        )
+    codes = np.stack([np.from_dlpack(column.indices) for column in columns])
+    starts = [0, *(np.flatnonzero(np.any(np.diff(codes) != 0, axis=0)) + 1).tolist()]
+    for start, end, series in zip(
+        starts, [*starts[1:], len(table)], codes[:, starts].T.tolist(), strict=True
+    ):
+        yield tuple(label[code] for label, code in zip(labels, series, strict=True)), start, end - start
 
 
 def column_json(column: "pa.ChunkedArray") -> msgspec.Raw:
