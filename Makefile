@@ -29,7 +29,7 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 	python -m pytest -q -m "alone and not slow" $(ALONE) && \
 	python -m pytest -q -n $(WORKERS) $(SHARED) -m "not slow and not alone and not postgres and not slurm"
 
-test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (three minutes)
+test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (five minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
 
 test-all: test  ## those and the slow ones, which only deepen coverage: all but PostgreSQL and Slurm

@@ -25,6 +25,9 @@ PARTS = (
 class Checkout:
     """A copy of the sources with an empty artifacts/ folder."""
 
+    imported_before = True
+    """Whether a test's commands may find libraries imported (`warm_commands`)."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
@@ -54,7 +57,7 @@ class Checkout:
 
     def _ended(self, arguments: list[str], *, check: bool, seconds: float) -> str:
         """Run Python with these arguments; a benchmark starts it cold."""
-        if "pytest" in sys.modules:
+        if self.imported_before and "pytest" in sys.modules:
             ended = warm_commands.run(
                 arguments, cwd=self.folder, env=self.environment, timeout=seconds, one_stream=True
             )

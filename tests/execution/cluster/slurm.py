@@ -33,7 +33,8 @@ SlurmctldPort={controller_port}
 SlurmdPort={node_port}
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=5
+# A job that is put back starts after this; a node that still ends its first start would be drained.
+AuthInfo=socket={folder}/munge.socket,cred_expire=20
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid

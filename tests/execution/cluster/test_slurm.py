@@ -46,6 +46,7 @@ class Site(Checkout):
     """A checkout on the cluster's shared file system, with its profile."""
 
     patience = PATIENCE
+    imported_before = False  # Snakemake looks for executor plugins when it is imported
 
     def __init__(self, folder: Path, cluster: Slurm, plugin: Path | None) -> None:
         super().__init__(folder)
