@@ -1,4 +1,4 @@
-"""Which cases of a test `make test` runs, where each of them goes through the same code."""
+"""Which cases of a test `make test` runs, where each goes through the same code; which a run has selected."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,3 +14,13 @@ def slow_unless(kept: Callable[[Any], bool], cases: Iterable[Any]) -> list[Any]:
         else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
         for case in cases
     ]
+
+
+def selected(request: pytest.FixtureRequest, parameter: str) -> set[Any]:
+    """The values of a parameter that the selected tests of the module have: nothing else needs to be made."""
+    calls = [
+        item.callspec
+        for item in request.session.items
+        if item.path == request.path and isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    ]
+    return {call.params[parameter] for call in calls if parameter in call.params}

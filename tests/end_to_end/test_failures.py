@@ -4,6 +4,8 @@ import csv
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.checkout import Checkout
 
 HERE = Path(__file__).parent
@@ -35,6 +37,7 @@ def add_faulty_kernel(checkout: Checkout) -> None:
     shutil.copy(HERE / "faulty.yaml", checkout.folder / "conf" / "kernel")
 
 
+@pytest.mark.slow
 def test_every_failure_is_an_outcome(checkout: Checkout) -> None:
     """Ten variants, nine of them broken: one run, ten right outcomes, logs that can be found."""
     add_faulty_kernel(checkout)

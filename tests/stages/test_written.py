@@ -63,6 +63,7 @@ struct Peek {
 """
 
 
+@pytest.mark.slow
 def test_right_and_wrong_cpp(task: Task, tmp_path: Path) -> None:
     """Each ends as what it is; what cheats harms nobody, and nothing is written anywhere."""
     text = task.declared("cpp")
