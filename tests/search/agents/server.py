@@ -111,7 +111,7 @@ def serving(script: Script, port: int = 0) -> Iterator[str]:
     """Serve a script on the loopback interface; yields the base URL."""
     server = ThreadingHTTPServer(("127.0.0.1", port), _handler(script))
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
