@@ -91,6 +91,7 @@ def test_every_experiment_dry_runs(checkout: Checkout, name: str) -> None:
     assert not (checkout.folder / "artifacts" / "store").exists()
 
 
+@pytest.mark.slow
 def test_both_front_doors_have_one_plan(checkout: Checkout) -> None:
     """After one of them, the other one has nothing to do; and the other way round.
 

@@ -201,6 +201,7 @@ def test_missing_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'no.json'}: cannot be read as CompileSpec")
 
 
+@pytest.mark.slow
 def test_settings_of_the_shell_do_not_matter(tmp_path: Path) -> None:
     """Who has TRITON_INTERPRET set, as one does while debugging, compiles all the same."""
     source = "kernels/softmax/softmax_triton.py"

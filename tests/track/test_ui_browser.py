@@ -61,6 +61,7 @@ def _at(address: str, server: str) -> str:
     return address.replace(f"http://{HOST}:{PORT}", server)
 
 
+@pytest.mark.slow
 def test_compare_page_shows_which_tunables_matter(
     logged: tuple[Path, Ingested], server: str, driver: Any
 ) -> None:
@@ -75,6 +76,7 @@ def test_compare_page_shows_which_tunables_matter(
     assert browser.outside(driver, server) == []
 
 
+@pytest.mark.slow
 def test_chart_page_opens_prepared(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:
     """All runs of the task, the strongest tunable next to the speed-up, each one scattered below."""
     task = next(task for task in logged[1].links.tasks if task.title.startswith("softmax · llama3_8b_decode"))
@@ -91,6 +93,7 @@ def test_chart_page_opens_prepared(logged: tuple[Path, Ingested], server: str, d
     assert browser.outside(driver, server) == []
 
 
+@pytest.mark.slow
 def test_searches_page_draws_a_curve_for_each_kernel(
     logged: tuple[Path, Ingested], server: str, driver: Any
 ) -> None:
@@ -117,6 +120,7 @@ def test_winners_page_has_a_bar_per_winner(logged: tuple[Path, Ingested], server
     browser.picture(driver, SCREENSHOTS / "mlflow_winners.png")
 
 
+@pytest.mark.slow
 def test_targets_page_is_a_table_of_facts(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:
     """The default variant on each of the seven absent GPUs, and no time anywhere."""
     assert logged[1].links.compiled is not None

@@ -81,9 +81,7 @@ CHEATS = {
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(
-    "name", slow_unless(("patches the clock", "is wrong where it matters").__contains__, CHEATS)
-)
+@pytest.mark.parametrize("name", slow_unless("is wrong where it matters".__eq__, CHEATS))
 def test_cheats_get_nothing(environment: KernelEnvironment, name: str) -> None:
     """The reward is the verdict's, and no source has a say in it."""
     environment.reset()
@@ -95,6 +93,7 @@ def test_cheats_get_nothing(environment: KernelEnvironment, name: str) -> None:
     assert done.reward == (-1 if done.info.outcome is Outcome.TAMPERED else 0)
 
 
+@pytest.mark.slow
 def test_tampering_costs(environment: KernelEnvironment) -> None:
     """A source that reaches for the harness gets less than one that is only wrong."""
     environment.reset()

@@ -168,7 +168,8 @@ def spec_of(folder: Path, content: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("tracked", [pytest.param("true", marks=pytest.mark.slow), "false"])
+@pytest.mark.slow
+@pytest.mark.parametrize("tracked", ["true", "false"])
 def test_the_last_stages_run_where_their_libraries_are(
     own_environment: dict[str, str], tmp_path: Path, tracked: str
 ) -> None:

@@ -67,6 +67,7 @@ def test_rows_apart() -> None:
     assert strides_of_rows([4], 10) == [1]
 
 
+@pytest.mark.slow
 def test_kernels_of_an_absent_device() -> None:
     """Symbolic sizes and strides, the target's properties, a grid, block sizes: a source that is whole."""
     pytest.importorskip("triton")
