@@ -25,7 +25,9 @@ def run(root, capsys, *arguments):
     ("hardware", "expected"),
     [
         ("h200", ("HGMMA.64x64x16.F32.BF16", "matrix_use                  meant", "load_global_128   4")),
-        ("b200", ("UTCHMMA", "estimate_resident_blocks", "tensor_memory")),
+        pytest.param(
+            *("b200", ("UTCHMMA", "estimate_resident_blocks", "tensor_memory")), marks=pytest.mark.slow
+        ),
         ("mi355x", ("v_mfma_f32_32x32x16_bf16", "scalar_registers", "load_scalar")),
     ],
 )

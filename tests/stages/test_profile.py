@@ -210,6 +210,7 @@ def test_what_fails_while_timed(desk: Desk) -> None:
     assert isinstance(right, Profiled)
 
 
+@pytest.mark.slow
 def test_half_of_the_work(desk: Desk) -> None:
     """A kernel that computes half of the rows, and that a faulty gate let pass, is above the roofline.
 

@@ -50,6 +50,7 @@ def test_a_reset_shows_the_task(environment: KernelEnvironment) -> None:
     assert (observation.outcome, info.outcome) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_a_right_source_is_paid_for_its_speed(environment: KernelEnvironment) -> None:

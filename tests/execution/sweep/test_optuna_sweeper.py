@@ -124,12 +124,10 @@ def test_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert len(after) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gives", "reason"),
-    [
-        pytest.param("exception", "ValueError: size does not fit", marks=pytest.mark.slow),
-        ("not_a_number", "the job returned nan"),
-    ],
+    [("exception", "ValueError: size does not fit"), ("not_a_number", "the job returned nan")],
 )
 def test_failures(tmp_path: Path, gives: str, reason: str) -> None:
     """Half of the points fail: each once, with its reason; the others are all evaluated."""
