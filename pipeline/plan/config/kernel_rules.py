@@ -187,8 +187,13 @@ def _source(declared: KernelImplementation) -> Violations:
     for key in ("source", "entry"):
         if not getattr(implementation, key):
             yield Violation("", f"missing key '{key}' (or 'call', for a callable of an installed package)")
-    if implementation.source and not (declared.root / implementation.source).is_file():
+    if not implementation.source:
+        return
+    path = (declared.root / implementation.source).resolve()
+    if not path.is_file():
         yield Violation("source", f"there is no file {implementation.source}")
+    elif not path.is_relative_to(declared.root.resolve()):
+        yield Violation("source", f"{implementation.source} leads to {path}, which is not in the project")
 
 
 def _call(declared: KernelImplementation) -> Violations:

@@ -180,3 +180,10 @@ def test_a_source_and_a_call_exclude_each_other(project: Project) -> None:
     """And one of them is needed."""
     project.edit(KERNEL, "    entry: scale\n", "")
     assert "implementations.cpp: missing key 'entry' (or 'call'" in error(project)
+
+
+def test_sources_that_a_link_leads_to_elsewhere(project: Project) -> None:
+    """Identity, bundles and mutants name sources by their paths in the project."""
+    elsewhere = (project.folder / "kernels").rename(project.folder.parent / "elsewhere")
+    (project.folder / "kernels").symlink_to(elsewhere)
+    assert str(elsewhere / "scale") in error(project)
