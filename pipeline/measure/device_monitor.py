@@ -3,7 +3,7 @@
 Use: `with Monitor.of(kind) as monitor:`, `look()` after each batch, and at the end `disturbances(looks)` and
 `merged(looks)`. A candidate's process has no part in it.
 
-Readings are taken at most once in `PERIOD`. A GPU is read by a thread of the host beside the batches, for its
+Readings are taken at most once in `PERIOD`. A GPU is read by a thread of the host during the batches, for its
 host does not compute meanwhile; a processor only within `look`, when no batch runs.
 """
 

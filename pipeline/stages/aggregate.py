@@ -1,6 +1,6 @@
 """aggregate: everything that an experiment's stages wrote -> typed tables, winners and a summary.
 
-In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and beside it
+In: an AggregateSpec and the outputs of its tasks under the artifacts' root. Out: the Summary, and next to it
 variants, samples, winners, outcomes, pruned, effects, static_facts, estimate_error, diagnoses, mutants,
 counters, rounds, ablation, pruning and attempts as Parquet and CSV; static_facts.md, mutation.md. What a
 group of tasks adds to them is kept in the store, so that only groups with a changed result are looked at
@@ -52,7 +52,9 @@ def main(arguments: list[str]) -> int:
     """Command line of the stage; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.stages.aggregate", description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="AggregateSpec as JSON")
-    parser.add_argument("--out", type=Path, required=True, help="Summary to write; the tables go beside it")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="Summary to write; the tables are written next to it"
+    )
     parser.add_argument("--root", type=Path, default=Path("artifacts"), help="the artifact store")
     options = parser.parse_args(arguments)
     return stage_command.run(lambda: aggregate(options))

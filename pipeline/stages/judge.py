@@ -98,7 +98,7 @@ def entry_of(spec: JudgeSpec, candidate: CandidateFile) -> str:
 
 
 def _known(spec: JudgeSpec, candidate: CandidateFile, root: Path) -> Verdict | None:
-    """What a glance told, or the store holds."""
+    """What a first look found, or the store holds."""
     failure = spec.problem.failure or candidate.failure
     if failure is not None:
         return _failed(spec, candidate, failure)
@@ -205,7 +205,7 @@ class _Judge:
         self._root = root
 
     def verdict(self, candidate: CandidateFile) -> Verdict:
-        """Judge one candidate; a bug of the judge's concerns this candidate only, and is told."""
+        """Judge one candidate; a bug of the judge's concerns this candidate only, and is printed."""
         from pipeline.verify.candidates.model_problem import ProblemError
 
         try:

@@ -79,7 +79,7 @@ class Stage(Record, frozen=True, kw_only=True):
     rooms: frozenset[str] = BASE
     """Rooms whose code its results may depend on."""
     preload: tuple[str, ...] = ()
-    """Modules that the warm worker imports beside the stage itself."""
+    """Modules that the warm worker imports besides the stage itself."""
 
     @property
     def program(self) -> str:

@@ -66,7 +66,7 @@ class Cpp(Backend):
             precompiled_headers.make(self.sources(job.implementation, root)[0], Path(job.shared))
 
     def compile(self, job: CompileJob, root: Path, folder: Path) -> Compiled | Failure:
-        """Copy the sources beside the artifact and compile the copy, so that the two belong together."""
+        """Copy the sources next to the artifact and compile the copy, so that the two belong together."""
         files = copy_sources(self.sources(job.implementation, root), root, folder / SOURCES)
         failure = _compile(job, files[0], folder)
         if failure is not None:

@@ -46,7 +46,7 @@ def make(source: Path, shared: Path) -> None:
 
 
 def find(source: Path, shared: Path) -> Path | None:
-    """The header to be read before a source, with its compiled form beside it; None: there is none yet."""
+    """The header to be read before a source, with its compiled form next to it; None: there is none yet."""
     header = header_path(beginning(source), shared)
     return header if _compiled(header).is_file() else None
 

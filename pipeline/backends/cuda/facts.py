@@ -52,7 +52,7 @@ def static_facts(binary: Binary, geometry: LaunchGeometry, job: CompileJob) -> S
 
 
 def beyond_limits(geometry: LaunchGeometry, need: KernelResources, target: Target) -> str | None:
-    """Why the driver of the target would refuse the launch, told without it; None where it would not."""
+    """Why the target's driver would refuse the launch, found without it; None where it would not."""
     shared = _shared(need) + geometry.shared_memory
     for what, got, limit in (
         ("shared memory", shared, "shared_memory_per_block"),

@@ -25,7 +25,7 @@ class Built(Record, frozen=True, kw_only=True):
 
 
 def build(source: Path, macros: tuple[str, ...], architecture: str) -> Built:
-    """Compile one file; includes in quotes are looked for beside it, others in the installed packages."""
+    """Compile one file; includes in quotes are looked for next to it, others in the installed packages."""
     options = ProgramOptions(
         name=str(source),
         arch=architecture,

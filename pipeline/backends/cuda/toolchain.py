@@ -1,4 +1,4 @@
-"""What decides a cubin beside its source: versions of the packages, read without importing them."""
+"""What a cubin depends on besides its source: versions of the packages, read without importing them."""
 
 import functools
 import importlib.metadata

@@ -46,7 +46,7 @@ def load() -> CpuLoad | None:
 
 
 def disturbance(before: CpuLoad | None, after: CpuLoad | None, own_seconds: float) -> Disturbance | None:
-    """What happened between two readings beyond our own CPU time; None where it cannot be told."""
+    """What happened between two readings beyond our own CPU time; None where that cannot be read."""
     if before is None or after is None or after.total - before.total < SHORTEST:
         return None
     total = after.total - before.total

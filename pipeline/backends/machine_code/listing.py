@@ -37,7 +37,7 @@ class Instruction(Record, frozen=True, kw_only=True):
         """The line of the kernel's own folder that it belongs to.
 
         A library's function that was inlined (`tl.cdiv`, an intrinsic) counts for the line that calls it: the
-        innermost frame that lies beside the outermost one, which is the kernel itself.
+        innermost frame that lies in the same folder as the outermost one, which is the kernel itself.
         """
         if not self.frames:
             return None

@@ -170,7 +170,7 @@ def class_of(name: str, modifiers: str) -> str:
 
 
 def disassemble(cubin: Path, *options: str) -> str:
-    """The machine code as text, by the nvdisasm of Triton's wheel; `options` beside `-ndf -c`.
+    """The machine code as text, by the nvdisasm of Triton's wheel; `options` in addition to `-ndf -c`.
 
     Raises
     ------

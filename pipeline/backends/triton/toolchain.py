@@ -1,4 +1,4 @@
-"""What decides a binary beside its source: versions of Triton and of the assemblers in its wheel."""
+"""What a binary depends on besides its source: versions of Triton and of the assemblers in its wheel."""
 
 import functools
 import importlib.metadata

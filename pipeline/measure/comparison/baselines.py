@@ -120,7 +120,7 @@ class BaselineSets:
         self._sets: list[Baselines] = []
 
     def of(self, process: int) -> "Baselines":
-        """Those beside the candidate's process of this number, from 0."""
+        """Those that run with the candidate's process of this number, from 0."""
         more = not self._sets or (device(self._context.set_up.kind).is_host and room())
         if process == len(self._sets) and more:
             self._sets.append(Baselines(self._server, self._context, process))

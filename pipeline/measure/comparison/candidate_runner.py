@@ -1,4 +1,4 @@
-"""Time a candidate beside its baselines. In: how to start it, the baselines. Out: Measured."""
+"""Time a candidate side by side with its baselines. In: how to start it, the baselines. Out: Measured."""
 
 import os
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 Where a process's code and data lie in physical memory can make its callable some per cents faster or slower
 for as long as it lives. No number of batches shows that, so an interval from one process says nothing of
-another one. Each process of a candidate, with a baseline's of its own beside it, gives one independent ratio
+another one. Each process of a candidate, with a baseline's process of its own, gives one independent ratio
 (not so on a GPU, where the baselines' processes serve all, and their places are in each of the ratios alike).
 The interval over them is Student's on their logarithms, and never narrower than what the batches of all of
 them leave open (two levels, as in Kalibera and Jones 2013, ISMM).

@@ -66,7 +66,7 @@ class Unstable(Exception):
 
 
 class Once(Record, frozen=True, kw_only=True):
-    """What one process of the candidate showed, beside its baselines'."""
+    """What one process of the candidate showed, compared with its baselines'."""
 
     timings: dict[str, Timing]
     """By the member's name."""

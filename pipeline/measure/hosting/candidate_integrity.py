@@ -40,7 +40,7 @@ CLASSES = (
     "torch.cuda.Event",
     "torch.cuda.Stream",
 )
-"""What clocks are read with and commands come through, beside this package's own functions."""
+"""What clocks are read with and commands come through, besides this package's own functions."""
 
 
 class TimerIntegrity:

@@ -1,4 +1,4 @@
-"""Is the candidate's clock true? In: its batches beside its baselines'. Out: nothing, or MemberGone."""
+"""Is the candidate's clock true? In: its batches and its baselines'. Out: nothing, or MemberGone."""
 
 from collections.abc import Mapping, Sequence
 

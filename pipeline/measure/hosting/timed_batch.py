@@ -19,9 +19,9 @@ class Batch(Record, frozen=True, kw_only=True):
     child keeps quiet about."""
     computed: float
     """CPU seconds of its main thread meanwhile, by the kernel's account, without those of the lead; 0 where
-    that is not told."""
+    that is not reported."""
     waited: float
-    """Seconds that its threads were ready to run while others held the cores; 0 where that is not told."""
+    """Seconds that its threads were ready to run while others held the cores; 0 if not reported."""
     queued: float = 0.0
     """Those of its main thread alone."""
     coordinated: float = 0.0

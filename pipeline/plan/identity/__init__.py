@@ -1,1 +1,1 @@
-"""Identity: what the results of a stage depend on beside its inputs: code and tools."""
+"""Identity: what the results of a stage depend on besides its inputs: code and tools."""

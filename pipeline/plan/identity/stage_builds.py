@@ -1,4 +1,4 @@
-"""What a stage's results depend on beside its inputs: code and toolchain, as `Build` records."""
+"""What a stage's results depend on besides its inputs: code and toolchain, as `Build` records."""
 
 import functools
 from collections.abc import Iterator

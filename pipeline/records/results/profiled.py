@@ -301,7 +301,7 @@ class ProfileRecord(Record, frozen=True, kw_only=True):
         """A brief measurement is no result."""
         ended = self.result.outcome if isinstance(self.result, Failure) else Outcome.PASSED
         if self.screening is not None and ended is not Outcome.SCREENED:
-            raise ValueError(f"a brief measurement beside the outcome '{ended}', expected 'screened'")
+            raise ValueError(f"a brief measurement with the outcome '{ended}', expected 'screened'")
 
 
 class ProfileOutput(Record, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ StageOfTrial = Literal["generate", "compile", "verify", "profile"]
 class Trial(Record, frozen=True, kw_only=True):
     """A variant that was evaluated, whatever came of it: failures teach a search as well.
 
-    `seconds` stands only beside the outcome `passed`. What is absent was not found out: the stage was not
+    `seconds` is set only with the outcome `passed`. What is absent was not found out: the stage was not
     reached, or this device cannot tell.
     """
 

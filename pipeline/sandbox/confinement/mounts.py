@@ -32,7 +32,7 @@ class _Attributes(ctypes.Structure):
 def read_only(writable: Sequence[Path]) -> tuple[Path, ...] | None:
     """Mount everything read-only but these folders, an empty /dev/shm and a layer over /tmp.
 
-    Returns what is writable beside the folders; None where mounting is not allowed. Where it fails half-way
+    Returns what is writable besides the folders; None where mounting is not allowed. Where it fails half-way
     what was done stays: it takes nothing from the caller but the right to write.
     """
     folders = [path.resolve() for path in writable if path.is_dir()]

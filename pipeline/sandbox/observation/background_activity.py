@@ -1,4 +1,4 @@
-"""What runs in this process beside its main thread: threads and processes that a candidate left."""
+"""What runs in this process besides its main thread: threads and processes that a candidate left."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pipeline.records.record import Record
 
 
 class BackgroundActivity(Record, frozen=True, kw_only=True):
-    """What runs beside the main thread."""
+    """What runs besides the main thread."""
 
     threads: int
     """Of Python."""

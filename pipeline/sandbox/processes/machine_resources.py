@@ -21,7 +21,7 @@ from pipeline.sandbox.processes.supervisor import Exit
 
 ROOM = 32 << 20  # bytes: what one variant's files and its compiler's temporary ones may take
 PROCESSES = 8  # a compiler driver with its stages, a candidate with its supervisor
-THREADS_A_CORE = 2  # a candidate's own, and those of torch beside it
+THREADS_A_CORE = 2  # a candidate's own, and those of torch in addition
 LOG_END = 4096  # bytes of a log that are looked through
 DESCRIPTORS = 48  # a child's channels, its log, what its compiler opens
 

@@ -38,7 +38,7 @@ def contract_of(
     includes = tuple(sorted(set(_INCLUDE.findall(declared)))) if language.preprocessor else ()
     rules += member.rules
     if includes:
-        rules.append(f"may be included beside system headers: {', '.join(includes)}")
+        rules.append(f"may be included in addition to system headers: {', '.join(includes)}")
     if implementation.launch is not None:
         grid, block = implementation.launch.grid, implementation.launch.block
         rules.append(f"launched with grid {list(grid)} and block {list(block)}, shared memory in bytes:"

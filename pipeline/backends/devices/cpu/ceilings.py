@@ -44,7 +44,7 @@ VECTOR_DTYPES = ("float32", "float64", "float16", "bfloat16")
 # A moment in which others hold the cores spoils a round, not a figure: each is measured in every round.
 ROUNDS_AT_LEAST = 3
 SECONDS_AT_LEAST = 1.5  # the rounds of a product alone are short, and would lie in one such moment
-SECONDS_AT_MOST = 6.0  # all of it beside other work, where a peak may be a tenth too low for two seconds;
+SECONDS_AT_MOST = 6.0  # all of it while other work runs, where a peak may be a tenth too low for two seconds;
 PRODUCT_SECONDS_AT_MOST = 4.0  # the same for products alone
 ROUNDS_AT_MOST = 5  # on a machine that is quiet these are enough,
 ENOUGH = 0.01  # or fewer, the last of which improves nothing by more
@@ -234,7 +234,7 @@ def cpu_levels(cores: Sequence[int], cpus: Path = CPUS) -> tuple[Level, ...]:
 
 
 def _cache(index: Path) -> tuple[int, str, int] | None:
-    """Level, the processors that share it, and bytes; None for an instruction cache and what is not told."""
+    """Level, the processors that share it, and bytes; None for an instruction cache, and if not known."""
     try:
         level, kind, size, shared = (
             (index / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")

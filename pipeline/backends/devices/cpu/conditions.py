@@ -186,7 +186,7 @@ def _text(path: Path) -> str:
 
 
 def _domains(powercap: Path) -> list[Path]:
-    """Packages, and the memory beside them; cores are in their package, and `-mmio` repeats it."""
+    """Packages, and memory; cores are in their package, and `-mmio` repeats it."""
     if not powercap.is_dir():
         raise NotAvailable(f"{powercap} is not here: a virtual machine, or no module intel_rapl_msr")
     found = sorted(powercap.glob("intel-rapl:*"))
