@@ -52,6 +52,7 @@ def test_processes_that_left_are_counted(tmp_path: Path) -> None:
     assert spent.peak is None
 
 
+@pytest.mark.slow
 def test_memory_of_all_processes(tmp_path: Path) -> None:
     """Two processes with 50 MB each are 100 MB."""
     hold = "import time; held = b'x' * 50_000_000; time.sleep(1.5)"

@@ -108,6 +108,7 @@ def test_rounds_are_compared() -> None:
     assert len(row.ours) == FEWEST
 
 
+@pytest.mark.slow
 def test_rounds_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one begins only where it would end before the time is up."""
     clock = iter(range(1000))

@@ -45,7 +45,8 @@ def test_cpp_within_the_bound(name, changes, dtype):
     assert 0.0 < share <= 1.0, where
 
 
-@pytest.mark.parametrize("dtype", slow_unless("bfloat16".__eq__, ("float32", "bfloat16")))
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
 def test_triton_within_the_bound(dtype):
     """The same in the interpreter, with a row in one piece and in blocks."""
     run = subprocess.run(

@@ -52,6 +52,7 @@ def test_every_function_is_there() -> None:
             assert vendor.set_up is None or callable(find(vendor.set_up))
 
 
+@pytest.mark.slow
 def test_onednn_is_left_out() -> None:
     """In a process of its own, because the choice holds for the whole process."""
     script = (

@@ -134,6 +134,7 @@ def test_a_wrong_override_of_one_job(project: Project, line: str, text: str) -> 
         sweep(project, SMALL, (*SMALL, line))
 
 
+@pytest.mark.slow
 def test_every_way_of_composing_gives_one_plan(project: Project) -> None:
     """Jobs that are composed together have the tasks that each has alone."""
     jobs = [

@@ -91,6 +91,7 @@ def test_right_and_wrong_cpp(task: Task, tmp_path: Path) -> None:
     assert "time.perf_counter_ns was replaced" in reasons
 
 
+@pytest.mark.slow
 def test_what_was_there_is_not_compiled_again(task: Task) -> None:
     """One more text costs its own compile; a lost one is never taken for the declared one."""
     text = task.declared("cpp")

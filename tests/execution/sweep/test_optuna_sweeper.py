@@ -138,6 +138,7 @@ def test_failures(tmp_path: Path, gives: str, reason: str) -> None:
     assert {trial.user_attrs["reason"] for trial in failed} == {reason}
 
 
+@pytest.mark.slow
 def test_too_many_failures(tmp_path: Path) -> None:
     """All fail: one line, and no results."""
     ended = sweep(tmp_path, "size=range(1,99)", "gives=not_a_number", code=1)

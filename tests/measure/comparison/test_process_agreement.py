@@ -122,6 +122,7 @@ def test_a_small_slow_down_is_found() -> None:
     assert "faster" not in found
 
 
+@pytest.mark.slow
 def test_what_is_detectable_is_detected() -> None:
     """A slow-down by the minimum detectable effect is called in about four of five measurements."""
     generator = np.random.default_rng(11)

@@ -11,6 +11,7 @@ from pipeline.records.errors import ConfigError
 from tests.plan.project import ROOT, Project
 
 
+@pytest.mark.slow
 def test_every_option_is_what_hydra_composes() -> None:
     """All of conf/: equal, of the same types and in the same order; most need no Hydra."""
     found = 0

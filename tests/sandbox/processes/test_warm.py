@@ -157,6 +157,7 @@ def surroundings(worker: Path, log: Path) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_a_fork_server_in_a_branch(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its children have imported what the branch prepared, see the job's variables; the next job's
     server comes from the same branch."""

@@ -88,6 +88,7 @@ def test_kernel_is_compiled_with_its_facts(tmp_path: Path) -> None:
     assert kernel.spills == 0
 
 
+@pytest.mark.slow
 def test_code_that_only_the_interpreter_takes_is_a_compile_error(tmp_path: Path) -> None:
     """A kernel that calls PyTorch, or a name that Triton does not have."""
     result = assemble(tmp_path, body().replace("libdevice.tanh(value)", "torch.tanh(value)"))
@@ -126,6 +127,7 @@ def test_too_much_shared_memory_is_a_launch_error(tmp_path: Path, blocks: str, f
         assert result.failure.outcome is Outcome.LAUNCH_ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "kernels"),
     [("print(float(x.sum()))", "", 0), ("", "if bool((y > 0).all()): raise KeyError", 1)],
