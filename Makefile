@@ -19,6 +19,9 @@ help:  ## list these targets
 run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
 	@kernelmill run experiment=default
 
+# What fails while other tests run is run again by itself, and that result counts: load disturbs what waits for time.
+AGAIN = || python -m pytest -q -o cache_dir="$$own" --last-failed --last-failed-no-failures none
+
 # What runs alone comes first: it measures the machine's ceilings undisturbed, and the others find them. Only files
 # that say `alone` are collected for it. The processes that tests start take compiled sources from one another.
 ALONE = $$(grep -rl --include='test_*.py' 'mark\.alone' tests | sort)
@@ -27,7 +30,8 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and not slow" $(ALONE) && \
-	python -m pytest -q -n $(WORKERS) $(SHARED) -m "not slow and not alone and not postgres and not slurm"
+	{ python -m pytest -q -o cache_dir="$$own" -n $(WORKERS) $(SHARED) \
+	  -m "not slow and not alone and not postgres and not slurm" $(AGAIN); }
 
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (five minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
@@ -36,7 +40,8 @@ test-all: test  ## those and the slow ones, which only deepen coverage: all but 
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and slow" $(ALONE) && \
-	python -m pytest -q -n $(WORKERS) --dist worksteal -m "slow and not alone and not postgres and not slurm"
+	{ python -m pytest -q -o cache_dir="$$own" -n $(WORKERS) --dist worksteal \
+	  -m "slow and not alone and not postgres and not slurm" $(AGAIN); }
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'
