@@ -27,7 +27,8 @@ def mapped() -> tuple[str, ...]:
 
 
 def _is_known(path: str) -> bool:
-    return path.startswith(_PASSED) or is_installed(path)
+    """Links are resolved already in the paths that the kernel gives."""
+    return path.startswith((*_PASSED, *_SYSTEM, *_prefixes()))
 
 
 def direct_calls(path: str) -> tuple[str, ...]:
@@ -65,10 +66,7 @@ _C_LIBRARIES = (
 
 def is_installed(path: str) -> bool:
     """Whether a file belongs to Python, to an installed package or to the system."""
-    if not path:
-        return True
-    resolved = str(Path(path).resolve())
-    return resolved.startswith((*_SYSTEM, *_prefixes()))
+    return not path or str(Path(path).resolve()).startswith((*_SYSTEM, *_prefixes()))
 
 
 def is_c_library(path: str) -> bool:
