@@ -40,6 +40,7 @@ def test_show(root, capsys, hardware, expected):
     assert "source lines by instructions (static, of " in out
 
 
+@pytest.mark.slow
 def test_show_of_the_cpu(root, capsys):
     """Vector width, fused share, stack frame and extensions, and the code by source line."""
     code, out, _ = run(root, capsys, "show", "hardware=cpu", "--lines", "2")

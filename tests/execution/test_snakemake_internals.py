@@ -62,6 +62,7 @@ def test_nothing_is_waited_for_after_the_last_job(tmp_path: Path) -> None:
     assert "waits for []" in run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_asked_for_works(tmp_path: Path) -> None:
     """Snakemake still looks again where the user set a pace."""
     assert "waits for [<Timer" in run(tmp_path, "--max-jobs-per-timespan", "50/1s")

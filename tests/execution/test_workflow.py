@@ -112,6 +112,7 @@ def test_both_front_doors_have_one_plan(checkout: Checkout) -> None:
     assert "Nothing to be done" in third.stderr
 
 
+@pytest.mark.slow
 def test_a_file_of_another_plan_is_not_made(checkout: Checkout) -> None:
     """A key stands for its inputs: what is not in the plan cannot be made, and the message says so."""
     ended = run(checkout, "snakemake", "--cores", "1", "artifacts/verify/softmax-0/round0.json")

@@ -175,6 +175,7 @@ def test_against_the_reference(kernels, tmp_path: Path, name: str, dtype: str, c
             assert torch.equal(got.view(torch.uint8), again.view(torch.uint8)), (sizes, kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "rms_norm", "matmul"])
 def test_result_does_not_depend_on_threads(kernels, tmp_path: Path, name: str):
     """Bit for bit: the order of summation is that of the shape."""

@@ -99,6 +99,7 @@ def test_drift() -> None:
     assert statistics.drift(scatter[:4]) is None
 
 
+@pytest.mark.slow
 def test_what_is_detectable_is_detected() -> None:
     """A slow-down by the minimum detectable effect is called in about four of five comparisons."""
     generator = np.random.default_rng(11)

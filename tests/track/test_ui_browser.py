@@ -110,6 +110,7 @@ def test_searches_page_draws_a_curve_for_each_kernel(
     browser.picture(driver, SCREENSHOTS / "mlflow_searches.png")
 
 
+@pytest.mark.slow
 def test_winners_page_has_a_bar_per_winner(logged: tuple[Path, Ingested], server: str, driver: Any) -> None:
     """One run per kernel and workload, not the first hundred."""
     browser.open_page(driver, _at(logged[1].links.charts, server))

@@ -192,6 +192,7 @@ def test_arithmetic_and_products(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 def test_foreign_host_code(tmp_path):
     """Scalars with methods, functions of the device library, sums of bfloat16 that round at every level."""
     script = tmp_path / "arithmetic.py"

@@ -57,6 +57,7 @@ def test_what_is_in_it(job: Path) -> None:
     assert job.stat().st_size < 16 << 20
 
 
+@pytest.mark.slow
 def test_it_plans_where_nothing_of_the_project_is_installed(job: Path, tmp_path: Path) -> None:
     """conf/config.yaml names Hydra's plugins, which are installed here: the job brings its own."""
     with zipfile.ZipFile(job) as archive:

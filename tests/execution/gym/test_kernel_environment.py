@@ -12,7 +12,6 @@ from pipeline.execution.gym import Action, KernelEnvironment
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from tests.search.agents.server import SOURCES
-from tests.selection import slow_unless
 from tests.stages.test_written import PYTHON, TIMER
 
 NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}
@@ -81,8 +80,9 @@ CHEATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", slow_unless("is wrong where it matters".__eq__, CHEATS))
+@pytest.mark.parametrize("name", CHEATS)
 def test_cheats_get_nothing(environment: KernelEnvironment, name: str) -> None:
     """The reward is the verdict's, and no source has a say in it."""
     environment.reset()

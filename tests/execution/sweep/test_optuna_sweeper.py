@@ -57,6 +57,7 @@ def only_study(folder: Path) -> optuna.Study:
     return optuna.load_study(study_name=None, storage=f"sqlite:///{folder}/artifacts/optuna.db")
 
 
+@pytest.mark.slow
 def test_sweep_of_every_kind(tmp_path: Path) -> None:
     """Choices, numbers and groups vary, plain values do not; the best and its command are told."""
     space = [
@@ -148,6 +149,7 @@ def test_too_many_failures(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "optimization_results.yaml").exists()
 
 
+@pytest.mark.slow
 def test_several_objectives(tmp_path: Path) -> None:
     """A sequence of values, a direction for each; the file lists what no other one beats."""
     ended = sweep(tmp_path, "x=interval(0,2)", "two=true", "hydra.sweeper.direction=[minimize,maximize]")

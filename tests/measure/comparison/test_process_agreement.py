@@ -114,6 +114,7 @@ def test_equals_are_equal(between: float) -> None:
     assert different <= 0.05 * TRIALS
 
 
+@pytest.mark.slow
 def test_a_small_slow_down_is_found() -> None:
     """Where places make half a per cent, five processes see 4 % in four of five cases, never otherwise."""
     generator = np.random.default_rng(5)

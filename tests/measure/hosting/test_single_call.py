@@ -30,6 +30,7 @@ def test_a_callable_that_works(tmp_path: Path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_callable_that_refuses(tmp_path: Path):
     """A code of its own; the reason is the last line."""
     ended = run("refusing", tmp_path)

@@ -274,6 +274,7 @@ def test_links_to_the_tracking_ui(tmp_path):
     assert [value for value in parsed.loaded if not value.startswith("data:")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_opens_from_disk_without_network(path, browser):
     """In a real browser: no network, nothing on the console, all plots drawn, the table works."""

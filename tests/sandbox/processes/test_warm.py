@@ -56,6 +56,7 @@ def worker() -> Iterator[Worker]:
         yield Worker(Path(folder))
 
 
+@pytest.mark.slow
 def test_torch_is_imported_once_for_all_jobs(worker: Worker) -> None:
     """Jobs of several stages find torch and their stage imported; the client has next to nothing.
 

@@ -90,6 +90,7 @@ def test_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 # Not gp: once it is at the optimum, it asks for nothing else, resumed or not.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     slow_unless("tpe".__eq__, ["random", "tpe", "grid", "qmc", "cmaes", "nsgaii", "brute_force"]),

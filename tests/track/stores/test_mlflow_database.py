@@ -169,6 +169,7 @@ def test_another_version_is_left_alone(
     assert mlflow_database.known_champions(logged, ["softmax.bert_base"]) == {}
 
 
+@pytest.mark.slow
 def test_ingestion_is_the_same_without(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the client alone, a fresh store gets the same runs, and another ingestion finds them."""
     given = write_source(root, [measured(), compiled()])

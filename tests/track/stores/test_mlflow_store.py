@@ -50,6 +50,7 @@ def test_the_ui_can_read_while_runs_are_written(root: Path) -> None:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+@pytest.mark.slow
 def test_a_database_that_a_kill_left_half_made_is_made_again(tmp_path: Path) -> None:
     """It has a table and no more."""
     database = tmp_path / "mlflow" / "mlflow.db"

@@ -38,6 +38,7 @@ def test_one_holds_it_at_a_time(store: MlflowStore) -> None:
     assert _locks(store) == []
 
 
+@pytest.mark.slow
 def test_that_of_a_dead_holder_is_taken_by_one(store: MlflowStore) -> None:
     """Two wait for it; nothing of the dead one's stays."""
     store.client.create_registered_model(NAME, tags={HOLDER: "dead", BEAT: "7"})

@@ -197,9 +197,13 @@ CHANGES = {
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param(CHANGES, id="what the process can go on with"),
+        pytest.param(CHANGES, id="what the process can go on with", marks=pytest.mark.slow),
         pytest.param({"torch.Tensor.data_ptr": "torch.Tensor.data_ptr = lambda self: 0"}, id="data_ptr"),
-        pytest.param({"profiler was stopped": "torch._C._autograd._disable_profiler()"}, id="profiler"),
+        pytest.param(
+            {"profiler was stopped": "torch._C._autograd._disable_profiler()"},
+            id="profiler",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_changes_around_it_are_named(tmp_path: Path, changes: dict[str, str]) -> None:
@@ -210,6 +214,7 @@ def test_changes_around_it_are_named(tmp_path: Path, changes: dict[str, str]) ->
     assert [words for words in changes if words not in said] == [], said
 
 
+@pytest.mark.slow
 def test_threads_and_processes_that_stay_are_counted(tmp_path: Path) -> None:
     """What runs on after the call."""
     forward = """

@@ -123,7 +123,10 @@ class ModelNew(torch.nn.Module):
 
 @pytest.mark.parametrize(
     ("backward", "computed"),
-    [("launch(gradient.contiguous())", {"aten::mul"}), ("gradient.exp()", {"aten::mul", "aten::exp"})],
+    [
+        ("launch(gradient.contiguous())", {"aten::mul"}),
+        pytest.param("gradient.exp()", {"aten::mul", "aten::exp"}, marks=pytest.mark.slow),
+    ],
 )
 def test_gradients_come_back_by_name(tmp_path: Path, backward: str, computed: set[str]) -> None:
     """Of inputs and parameters; what backward computes is seen; what has none is left out."""
