@@ -117,6 +117,7 @@ def test_instruction_without_a_line():
     assert Instruction(mnemonic="nop", text="nop", classes=()).source is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", ["a100", "h200", "b200", "mi300x"])
 def test_listing_adds_up_to_the_facts(tmp_path, hardware):
     """Every instruction of the mix is in the listing, with a line of the kernel's own source for most."""

@@ -91,6 +91,7 @@ def test_seconds_of_the_stages(tmp_path: Path) -> None:
     assert found == {"compile": 3.5, "(prepared ceilings)": 3.0, "profile": 4.0}
 
 
+@pytest.mark.slow
 def test_a_value_more_is_one_variant_more(tmp_path: Path) -> None:
     """Of one task alone: the others keep the keys of all their stages."""
     checkout = Checkout(tmp_path / "project")

@@ -57,6 +57,7 @@ def run(folder: Path, *arguments: str) -> str:
     return ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_waited_for_after_the_last_job(tmp_path: Path) -> None:
     """No timer of the scheduler is left, for which Python would wait a second before it ends."""
     assert "waits for []" in run(tmp_path)

@@ -63,6 +63,7 @@ def test_triton_within_the_bound(dtype):
     assert [case for case in cases if not 0.0 < case["share"] <= 1.0] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"CHUNKS": 32}], ids=str)
 def test_split_sum_does_not_depend_on_threads(tmp_path, changes):
     """Bit for bit: the pieces of dweight's sum are those of the shape."""

@@ -118,6 +118,7 @@ def one_at_a_time(name: str) -> list[dict]:
     return [{}, *changed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "hardware"),
     slow_unless(
@@ -140,6 +141,7 @@ def test_every_value_compiles_everywhere(tmp_path: Path, name: str, hardware: st
         assert (compiled.facts.instructions.get(loads, 0) > 0) == wide, changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_float32_compiles_without_tensor_cores(tmp_path: Path, name: str):
     """float32 is multiplied in full."""

@@ -85,6 +85,7 @@ def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool((equal | (got.isnan() & expected.isnan())).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element", ["float16", "bfloat16"])
 def test_conversions(build, element: str):
     """All 65,536 values widen exactly; floats narrow to the nearest, ties to even."""

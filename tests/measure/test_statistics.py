@@ -26,6 +26,7 @@ def verdicts(ratio: float, count: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, 16, 40])
 def test_false_positives(count: int) -> None:
     """Of comparisons of equals, at most one in twenty is called different."""

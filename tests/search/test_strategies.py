@@ -163,6 +163,7 @@ def test_an_invalid_default_is_not_proposed(name: str) -> None:
     assert all(tunables["A"] in (3, 4) for _, tunables in points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learner",
     slow_unless(

@@ -235,6 +235,7 @@ def test_failures_of_compile_are_left_out(tmp_path: Path) -> None:
     assert run(spec(), [broken], tmp_path) == ()
 
 
+@pytest.mark.slow
 def test_legitimate_nondeterminism(tmp_path: Path) -> None:
     """Last bits may change where the kernel does not claim otherwise; garbage may not."""
     last_bits, garbage = (

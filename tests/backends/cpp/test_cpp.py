@@ -331,6 +331,7 @@ def test_threads_are_those_of_torch(root: Path, folder: Path):
         torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_works_in_a_forked_child(root: Path, folder: Path):
     """Parallel regions run in a child of a process that has loaded torch and computed nothing."""
     result = compiled(root, folder)

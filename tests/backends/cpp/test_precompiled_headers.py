@@ -119,6 +119,7 @@ def test_it_is_read(root: Path):
     assert "the text was read" in failure.reason
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_macros_that_would_change_the_headers(root: Path):
     """GCC does not take what was compiled without them: the artifact is as without headers compiled ahead."""

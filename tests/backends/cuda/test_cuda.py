@@ -55,6 +55,7 @@ def dumped(cubin: Path, kernel: str) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"(\w+):(\d+)", line)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", ["a100", "rtx4090", "h100", "b200"])
 def test_facts_are_those_of_cuobjdump(tmp_path: Path, hardware: str):
     """Registers, stack and shared memory; the latter without what the system reserves from sm_90 on."""

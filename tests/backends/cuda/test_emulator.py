@@ -215,6 +215,7 @@ def test_threads_that_returned_do_not_hold_up_a_barrier(tmp_path):
     assert run(launch_of(tmp_path, "if (i >= 32) return; __syncthreads(); y[i] = 1;"))[:32].eq(1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "number"),
     [

@@ -85,6 +85,7 @@ def test_cubins_of_every_architecture(tmp_path, hardware):
     assert facts.resident_blocks * facts.threads_per_block <= 2048
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hardware", "tiles"),
     [("mi300x", {}), ("mi355x", {}), ("mi300x", {"BLOCK_M": 128, "BLOCK_N": 256, "num_warps": 4})],
@@ -103,6 +104,7 @@ def test_code_object_agrees_with_its_assembly(tmp_path, hardware, tiles):
     assert f"; codeLenInByte = {found.code_bytes}\n" in text
 
 
+@pytest.mark.slow
 def test_spilled_registers_of_amd(tmp_path):
     """A tile beyond all registers: what is spilled, the scratch that it takes, and the traffic to it."""
     tile = {"BLOCK_M": 256, "BLOCK_N": 512, "BLOCK_K": 16}

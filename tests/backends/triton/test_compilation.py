@@ -79,6 +79,7 @@ def test_float32_on_nvidia_has_no_tensor_cores(tmp_path):
     assert facts.instructions["fma"] >= 64 * 64 * 32 // 128  # one step of the tile, over 128 threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wide", "spills"), [({}, False), ({"BLOCK_M": 128, "BLOCK_N": 256}, True)])
 def test_registers_and_stack_are_those_of_the_binary(tmp_path, wide, spills):
     """What ptxas printed is what cuobjdump reads from the cubin, with and without spills."""

@@ -37,6 +37,7 @@ def test_questions_are_answered_as_on_the_target(hardware, capability, hip):
     assert (torch.cuda.is_available(), torch.version.hip) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -10,6 +10,7 @@ from pipeline.records.errors import ConfigError
 NAMES = {"kernel": "softmax", "workload": "awkward", "hardware": "cpu"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "words"),
     [

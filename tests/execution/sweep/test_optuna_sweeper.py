@@ -171,6 +171,7 @@ def test_yaml_of_the_published_plugin(tmp_path: Path) -> None:
     assert set(results) == {"name", "best_params", "best_value", "best_trial"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -210,6 +211,7 @@ def test_unknown_sampler_of_the_group(tmp_path: Path) -> None:
     assert "cmaes" in ended.stderr
 
 
+@pytest.mark.slow
 def test_optuna_is_not_installed(tmp_path: Path) -> None:
     """One line says how to get it; Hydra's other sweepers do not miss it."""
     (tmp_path / "optuna.py").write_text("raise ImportError('No module named optuna')")

@@ -54,6 +54,7 @@ def test_a_changed_source_comes_from_the_store(tmp_path: Path) -> None:
     assert texts(tmp_path).source(variant, None, "ce").text is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", ["llm", "candidates"])
 def test_without_a_licence_only_on_demand(tmp_path: Path, writer: str) -> None:
     """The row says why; --unlicensed gives the text, --declare a licence of whoever had it written."""

@@ -98,6 +98,7 @@ def test_trial_of_every_point_finds_as_many(trial: Trial) -> None:
     assert (whole.size, np.count_nonzero(whole)) == COUNTS[trial.__name__]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["convolution_milo_A100", "convolution_milo_MI250X", "dedispersion_milo_A100"]
 )

@@ -174,6 +174,7 @@ def test_written_and_read_again(tmp_path: Path) -> None:
     assert words == {"correct", "compile", "runtime", "timeout", "correctness", "constraints"}
 
 
+@pytest.mark.slow
 def test_the_public_results_are_written_as_they_were_read(tmp_path: Path) -> None:
     """Thousands of results of a GPU through our records and back."""
     space = read_recorded(recorded("convolution_milo_A100.json.gz"))

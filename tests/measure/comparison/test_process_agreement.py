@@ -82,6 +82,7 @@ def test_what_one_process_can_detect() -> None:
     assert detectable([least], [ratio(2, 2, 2)], SETTINGS) == pytest.approx(NEAR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_places_are_in_the_interval(count: int) -> None:
     """95 % intervals hold the truth where processes differ by 4 %; those of one process hold it seldom."""

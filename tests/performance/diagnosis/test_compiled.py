@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from pipeline.backends.triton import Triton
 from pipeline.performance.diagnosis import diagnose
@@ -49,6 +50,7 @@ def test_too_many_stages(tmp_path: Path) -> None:
     assert "occupancy_shared_memory" not in codes(few, "matmul")
 
 
+@pytest.mark.slow
 def test_a_tile_that_registers_cannot_hold(tmp_path: Path) -> None:
     """128 x 256 sums in four warps are 256 a thread, which has 255 registers."""
     made = compiled(tmp_path, "matmul", BLOCK_M=128, BLOCK_N=256, BLOCK_K=32, num_warps=4)

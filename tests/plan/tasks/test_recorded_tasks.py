@@ -86,6 +86,7 @@ def test_our_own_results_replay_on_their_kernel(tmp_path: Path) -> None:
     assert task.row.flops is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -13,6 +13,7 @@ from pipeline.report.machine_code.code_views import one, stored
 from tests.backends.triton.triton_jobs import TARGETS, written_job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", [*TARGETS, "cpu"])
 def test_every_number_is_what_its_command_prints(code_root, tmp_path, hardware):
     """Run as the report says: preparation, then one command for each number."""

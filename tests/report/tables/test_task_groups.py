@@ -115,6 +115,7 @@ def damage_one(root: Path, numbers: random.Random) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_equals_a_computation_from_nothing(seed, tmp_path):
     """Byte for byte, tables and page, after each of some random changes, with a damaged part or without."""
@@ -156,6 +157,7 @@ def test_only_what_changed_is_looked_at(tmp_path, made):
     assert len(made) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["record.json", "tables.msgpack", "seal.json"])
 def test_a_damaged_part_is_made_again(damage, name, tmp_path, made, capsys):

@@ -242,7 +242,8 @@ print(process_state.changes(before), process_state.changed_settings(before))
 """
 
 
-@pytest.mark.parametrize("mode", [pytest.param("compiler", marks=pytest.mark.slow), "interpreter"])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["compiler", "interpreter"])
 def test_no_false_alarms(mode: str) -> None:
     """Lazy imports, autograd, torch.compile and Triton's interpreter change nothing that counts."""
     command = [sys.executable, "-c", HONEST, mode]

@@ -98,6 +98,7 @@ def test_more_time(server: ForkServer, tmp_path: Path) -> None:
     assert grants == []
 
 
+@pytest.mark.slow
 def test_waiting_for_a_core_is_not_sleeping() -> None:
     """Processes that share a core wait for it about half of the time; one that sleeps does not wait."""
     command = "import os, time; os.sched_setaffinity(0, {0}); end = time.time() + 2"
@@ -191,6 +192,7 @@ def test_shared_descriptors(server: ForkServer, tmp_path: Path) -> None:
         assert child.receive(10) == "text"
 
 
+@pytest.mark.slow
 def test_too_many_processes(server: ForkServer, tmp_path: Path) -> None:
     """A child that starts processes without end is stopped with all of them, soon."""
     limits = Limits(seconds=20.0, processes=16)

@@ -111,6 +111,7 @@ def test_a_branch_that_cannot_import(worker: Worker, tmp_path: Path) -> None:
     assert worker.submit("compile", "--help")
 
 
+@pytest.mark.slow
 def test_preloading_imports_no_triton_and_no_tables() -> None:
     """Triton compiles or interprets from its import on; the tables' libraries serve one job of a run."""
     program = (

@@ -68,6 +68,7 @@ def test_maximize() -> None:
         assert explored.best()[0].point == ("shape=square", "y=0")
 
 
+@pytest.mark.slow
 def test_goes_on_where_it_was(tmp_path: Path) -> None:
     """Finished trials are kept, running ones fail and are asked for first, jobs are numbered on."""
     file = tmp_path / "optuna.db"

@@ -137,6 +137,7 @@ def test_numbers_and_points_are_one_to_one() -> None:
     assert len(np.unique(rows, axis=0)) == solutions.count == len(by_trial(made()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [constraint_solver.CELLS, 10])
 def test_every_valid_point_is_drawn_equally_often(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """Chi-square of 4,000 single draws over two implementations; with wide rules too."""

@@ -158,6 +158,7 @@ def test_champions_are_what_the_client_says(logged: MlflowStore) -> None:
         assert (champion.version, champion.run) == (str(version.version), version.run_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.9.1", "3.18.0", "4.0", "unknown"])
 def test_another_version_is_left_alone(
     logged: MlflowStore, version: str, monkeypatch: pytest.MonkeyPatch

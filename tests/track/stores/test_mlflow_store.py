@@ -31,6 +31,7 @@ def _open(root: Path) -> None:
     open_store(TRACKING, root).client.create_experiment(f"of {multiprocessing.current_process().name}")
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_make_one_database(tmp_path: Path) -> None:
     """Without the lock, the tables are made twice and the database is broken for good."""
     fork = multiprocessing.get_context("fork")

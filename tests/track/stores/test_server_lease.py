@@ -32,6 +32,7 @@ def test_it_is_gone_afterwards(store: MlflowStore) -> None:
     assert _locks(store) == []
 
 
+@pytest.mark.slow
 def test_one_holds_it_at_a_time(store: MlflowStore) -> None:
     """Longer than it would take to be thought dead: whoever lives keeps it."""
     assert _inside_at_once(store, (2.0, 0.1, 0.1, 0.1)) == [1, 1, 1, 1]

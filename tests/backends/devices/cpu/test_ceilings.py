@@ -61,6 +61,7 @@ def test_rounds(
     assert found.vector_flops == {"float32": max(taken)}
 
 
+@pytest.mark.slow
 def test_the_best_round_counts() -> None:
     """Whichever it was."""
     rates = itertools.chain([3e9, 9e9], itertools.repeat(1e9))

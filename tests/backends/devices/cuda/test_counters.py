@@ -170,6 +170,7 @@ def test_other_ends(ncu, tmp_path: Path, written: str, output: str, code: int, r
     assert found.reason.startswith(reason)
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs(ncu, tmp_path: Path):
     """It ends in time, with all that it has started."""
     before = (

@@ -112,6 +112,7 @@ class ModelNew(torch.nn.Module):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("blocks", "fits"), slow_unless(("64, 32", False).__eq__, [("64, 16", True), ("64, 32", False)])
 )
