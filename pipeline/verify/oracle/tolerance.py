@@ -18,6 +18,7 @@ import msgspec
 import torch
 
 from pipeline.records.record import Record
+from pipeline.verify.oracle.selection import Selection, select_the_same
 
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
 
@@ -51,6 +52,10 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """The root mean square of error / `spread` over all elements may not exceed it."""
     accepted: tuple[torch.Tensor, ...] = ()
     """Other right values of exact outputs, float64, same shape: any of them passes where it stands."""
+    selection: Selection | None = None
+    """What the output's indices were chosen from: those that choose the same values pass."""
+    unordered: bool = False
+    """Whether the elements may come in any order."""
 
 
 class Deviation(Record, frozen=True, kw_only=True):
@@ -123,9 +128,13 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     if reference.numel() == 0:
         return Deviation(share=0.0, error=0.0, wrong=0, total=0, where=None)
     got = torch.view_as_real(got) if got.is_complex() else got
+    if expected.unordered:
+        got = got.flatten().sort().values.reshape(got.shape)
     error = got.to(torch.float64).sub(reference).abs_()
     for other in expected.accepted:
         error = torch.minimum(error, (got - other).abs_())
+    if expected.selection is not None:
+        error[select_the_same(got, reference, expected.selection)] = 0.0
     shares = error / expected.bound
     if not expected.plain:
         shares = _with_special_values(got.to(torch.float64), expected, shares)

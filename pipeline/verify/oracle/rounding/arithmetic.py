@@ -29,10 +29,14 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     widen,
 )
 from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
+from pipeline.verify.oracle.selection import OPERATORS as SELECTING
+from pipeline.verify.oracle.selection import selection_of
 from pipeline.verify.torch_internals import TorchDispatchMode, operator_name, schema_of
 
 logger = logging.getLogger(__name__)
 
+SELECTION, UNORDERED = "_selection", "_unordered"
+"""Attributes of results: what indices were chosen from, whether elements have no order."""
 _ROUNDING = 0.6  # standard deviation of one rounding in units; uniform over a whole unit would be 0.58
 _INPUT_UNITS = 2.0  # perturbation of what goes into an operation that nothing is known of
 _HALF_STEP = 2.0**-25  # half the smallest subnormal of float16
@@ -128,6 +132,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._memory.work += sum(item.numel() for item in flat((values, result)) if is_inexact(item))
         self._memory.work += multiplications(Operation(function, values, named), result) / _AT_ONCE
         if name in EXACT:
+            note_selection(function, values, named, result)
             return self._exact(name, arguments, result, dtypes)
         call = Operation(function, values, named)
         deviations = self._deviations(call, result)
@@ -162,10 +167,13 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not is_inexact(item):
                 return item
             dtype = next(leaves)
+            unordered = getattr(item, UNORDERED, False)
             value = item.to(wide(dtype))
             if name in ("_to_copy", "convert_element_type", "copy"):
                 value = self._narrowed(value, arguments[-1 if name == "copy" else 0].dtype, dtype)
             made = Rounded(value, dtype, self)
+            if unordered:
+                setattr(made, UNORDERED, True)
             if name in _SAME_VALUES and isinstance(arguments[0], Rounded):
                 made.terms = arguments[0].terms
             return made
@@ -233,6 +241,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Integers stay integers; constants are what the user's code sees; integers become floats exactly."""
         integers = any(isinstance(item, torch.Tensor) for item in flat((arguments, keywords)))
         result = function(*arguments, **keywords)
+        note_selection(function, arguments, keywords, result)
         dtypes = [item.dtype for item in flat(result) if is_inexact(item)]
         if not dtypes:
             return result
@@ -295,6 +304,31 @@ def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[
             value = torch.as_tensor(widen(other), dtype=result.dtype)
             return [started(value, product.terms).expand(result.shape)]
     return []
+
+
+def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, result: Any) -> None:
+    """Let indices know what they were chosen from, also after they were reshaped or converted.
+
+    Elements of `unique` that nobody sorts have no order.
+    """
+    name = operator_name(function).rpartition("::")[2]
+    given = (
+        dict(zip((each.name for each in schema_of(function).arguments), arguments, strict=False)) | keywords
+    )
+    operand = given.get("self")
+    if not isinstance(operand, torch.Tensor):
+        return
+    if name == "_unique2" and not given.get("sorted", True) and not given.get("return_inverse", False):
+        setattr(result[0], UNORDERED, not given.get("return_counts", False))
+    elif name in SELECTING and not given.get("stable"):
+        axis = given.get("dim", None if name.startswith("arg") else -1)
+        for item in flat(result):
+            if isinstance(item, torch.Tensor) and item.dtype == torch.int64:
+                setattr(item, SELECTION, selection_of(operand, axis, item.shape))
+    elif name in _SAME_VALUES and isinstance(result, torch.Tensor) and not is_inexact(result):
+        kept = [size for size in operand.shape if size != 1] == [size for size in result.shape if size != 1]
+        if kept and getattr(operand, SELECTION, None) is not None:
+            setattr(result, SELECTION, getattr(operand, SELECTION))
 
 
 _POINTWISE = ELEMENTWISE | frozenset(UNITS) | {"where", "maximum", "minimum", "fmax", "fmin"}

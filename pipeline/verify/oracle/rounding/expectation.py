@@ -14,9 +14,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import torch
 
 from pipeline.records.errors import KernelmillError
+from pipeline.verify.oracle.rounding.arithmetic import SELECTION, UNORDERED
 from pipeline.verify.oracle.rounding.rounded_tensors import (
     Noise,
     OperationMemory,
@@ -26,6 +28,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     widen,
 )
 from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, whole_run
+from pipeline.verify.oracle.selection import Selection
 from pipeline.verify.oracle.tolerance import Expected, tiny
 
 logger = logging.getLogger(__name__)
@@ -85,6 +88,7 @@ def sampled(call: Any, *, samples: int, seed: int) -> tuple[Expected, ...]:
     with torch.random.fork_rng(devices=[]):
         memory = OperationMemory()
         nominal = call(memory, None)
+        selections = [getattr(item, SELECTION, None) for item in nominal]
         references = [_values(item) for item in nominal]
         work = memory.work
         again = [_values(item) for item in call(memory, None)]
@@ -92,11 +96,38 @@ def sampled(call: Any, *, samples: int, seed: int) -> tuple[Expected, ...]:
             raise RandomReference("two equal calls return different values: no answer is the right one")
         count = max(min(samples, int(_WORK * samples / max(work, 1.0))), min(samples, _FEWEST))
         noise = Noise(seed)
-        runs = [_departures(call(memory, noise), references) for _ in range(count)]
+        squares: list[torch.Tensor | None] = [None] * len(nominal)
+        runs = []
+        for _ in range(count):
+            found = call(memory, noise)
+            runs.append(_departures(found, references))
+            squares = [_selected_from(*each) for each in zip(squares, selections, found, strict=False)]
     return tuple(
-        _expected(tensor, reference, [item for run in runs if (item := run[number]) is not None])
+        msgspec.structs.replace(
+            _expected(tensor, reference, [item for run in runs if (item := run[number]) is not None]),
+            selection=_bounded(selections[number], squares[number], count),
+            unordered=bool(getattr(tensor, UNORDERED, False)),
+        )
         for number, (tensor, reference) in enumerate(zip(nominal, references, strict=True))
     )
+
+
+def _selected_from(
+    squares: torch.Tensor | None, nominal: Selection | None, found: torch.Tensor
+) -> torch.Tensor | None:
+    """Sum of squared departures of what indices were chosen from."""
+    other: Selection | None = getattr(found, SELECTION, None)
+    if nominal is None or other is None or other.values.shape != nominal.values.shape:
+        return squares
+    departure = (other.values - nominal.values).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0).square_()
+    return departure if squares is None else squares.add_(departure)
+
+
+def _bounded(selection: Selection | None, squares: torch.Tensor | None, count: int) -> Selection | None:
+    if selection is None or squares is None or not bool(squares.any()):
+        return selection
+    bound = squares.div_(max(count, 1)).sqrt_().mul_(_FACTOR)
+    return msgspec.structs.replace(selection, bound=bound)
 
 
 def declared(expected: Expected, *, rtol: float, atol: float, reason: str) -> Expected:

@@ -1,0 +1,57 @@
+"""Indices are right by what they select: of equal elements, any one is.
+
+In: the operand that an operator chose from (`argmax`, `topk`, `sort`, ...), how far rounding may lead away
+from each of its elements, and indices. Out: which indices select the same values as the expected ones.
+"""
+
+import torch
+
+from pipeline.records.record import Record
+
+OPERATORS = frozenset({"argmax", "argmin", "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian"})
+"""Return indices of which several may be right. Those of a stable sort are not among them."""
+
+
+class Selection(Record, frozen=True, kw_only=True, eq=False):
+    """What indices were chosen from."""
+
+    values: torch.Tensor
+    """float64, the operand."""
+    axis: int
+    """Of the operand that the indices count along."""
+    shape: tuple[int, ...]
+    """Of the indices, with as many axes as the operand."""
+    bound: torch.Tensor | None = None
+    """Largest error of each element by rounding; None for exact operands."""
+
+
+def selection_of(operand: torch.Tensor, axis: int | None, shape: torch.Size) -> Selection:
+    """Of indices that have the shape `shape`, with or without the axis that was reduced."""
+    values = operand.detach().to(torch.float64)
+    if axis is None or not values.dim():
+        return Selection(values=values.reshape(-1), axis=0, shape=(shape.numel(),))
+    axis %= values.dim()
+    whole = tuple(shape) if len(shape) == values.dim() else (*shape[:axis], 1, *shape[axis:])
+    return Selection(values=values, axis=axis, shape=whole)
+
+
+def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: Selection) -> torch.Tensor:
+    """Where indices select values that are equal within rounding, each only once along the axis."""
+    axis, size = selection.axis, selection.values.shape[selection.axis]
+    indices = got.to(torch.int64).reshape(selection.shape)
+    there = (indices >= 0) & (indices < size)
+    indices = indices.clamp(0, max(size - 1, 0))
+    wanted = expected.to(torch.int64).reshape(selection.shape)
+    mine, theirs = selection.values.gather(axis, indices), selection.values.gather(axis, wanted)
+    equal = (mine == theirs) | (mine.isnan() & theirs.isnan())
+    if selection.bound is not None:
+        bound = selection.bound.gather(axis, indices) + selection.bound.gather(axis, wanted)
+        equal |= (mine - theirs).abs() <= bound
+    if selection.shape[axis] > 1:
+        count = selection.shape[axis]
+        ordered, places = indices.sort(axis)
+        again = torch.zeros_like(equal)
+        later = ordered.narrow(axis, 1, count - 1)
+        again.narrow(axis, 1, count - 1).copy_(later == ordered.narrow(axis, 0, count - 1))
+        equal &= ~torch.zeros_like(again).scatter(axis, places, again)
+    return (equal & there).reshape(got.shape)

@@ -1,0 +1,74 @@
+"""Indices that select equal values are right, others are not."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from pipeline.verify.oracle.rounding.expectation import expectation
+from pipeline.verify.oracle.tolerance import deviation
+
+Function = Callable[[torch.Tensor], object]
+TIES = torch.randint(0, 5, (6, 40), generator=torch.Generator().manual_seed(1)).float()
+
+
+def passes(model: Function, candidate: Function, x: torch.Tensor = TIES) -> bool:
+    """Whether all outputs of a candidate are right for a model."""
+    found = candidate(x)
+    several = found if isinstance(found, tuple) else (found,)
+    pairs = zip(several, expectation(model, (x,)), strict=True)
+    return all(deviation(got, expected).passed for got, expected in pairs)
+
+
+def last(x: torch.Tensor) -> torch.Tensor:
+    """The last of the largest elements of each row."""
+    return x.shape[1] - 1 - x.flip(1).argmax(1)
+
+
+def sorted_backwards(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sorted, equal elements in the opposite order."""
+    values, indices = torch.sort(x.flip(1), dim=1, stable=True)
+    return values, x.shape[1] - 1 - indices
+
+
+RIGHT: dict[str, tuple[Function, Function]] = {
+    "argmax": (lambda x: x.argmax(1), last),
+    "max": (lambda x: tuple(x.max(1)), lambda x: (x.max(1).values, last(x))),
+    "sort": (lambda x: tuple(x.sort(1)), sorted_backwards),
+    "argsort": (lambda x: x.argsort(1).to(torch.int32), lambda x: sorted_backwards(x)[1].to(torch.int32)),
+    "topk": (
+        lambda x: tuple(x.topk(7, 1, largest=False)),
+        lambda x: tuple(each[:, :7] for each in sorted_backwards(x)),
+    ),
+    "of a computed operand": (lambda x: (x @ x.T).half().argmax(1), lambda x: (x @ x.T).argmax(1)),
+    "unique": (lambda x: torch.unique(x, sorted=False), lambda x: torch.unique(x).flip(0)),
+}
+WRONG: dict[str, tuple[Function, Function]] = {
+    "argmax": (lambda x: x.argmax(1), lambda x: x.argmin(1)),
+    "outside": (lambda x: x.argmax(1), lambda x: torch.full((len(x),), x.shape[1])),
+    "stable sort": (lambda x: tuple(x.sort(dim=1, stable=True)), sorted_backwards),
+    "one element twice": (
+        lambda x: tuple(x.topk(7, 1)),
+        lambda x: (x.topk(7, 1).values, x.argmax(1, keepdim=True).expand(-1, 7).contiguous()),
+    ),
+    "sorted unique": (torch.unique, lambda x: torch.unique(x).flip(0)),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right(name: str) -> None:
+    """Whatever the operator leaves open."""
+    assert passes(*RIGHT[name])
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong(name: str) -> None:
+    """Other values, no element, a documented order that is not kept."""
+    assert not passes(*WRONG[name])
+
+
+def test_near_ties_are_no_ties() -> None:
+    """Of exact operands: what is larger by one unit in the last place is the largest."""
+    x = torch.ones(1, 4)
+    x[0, 2] = 1.0 + 2.0**-23
+    assert not passes(lambda x: x.argmax(1), lambda x: torch.zeros(1, dtype=torch.int64), x)
