@@ -55,6 +55,14 @@ class Interpreter(Record, frozen=True, kw_only=True):
     """The entries of `Backend.toolchain` that an interpretation depends on: no assembler of any target."""
 
 
+class MemoryFault(Record, frozen=True, kw_only=True):
+    """What a kernel did to memory that an interpreter or emulator watches."""
+
+    kind: Literal["out_of_bounds", "race"]
+    text: str
+    """One line: kernel, programs, tensor, element."""
+
+
 class Backend(ABC):
     """One package and one line in `pipeline.backends.registry`; of another package, one entry point.
 
@@ -108,6 +116,10 @@ class Backend(ABC):
         None if the caller launches the kernel itself, so that there is nothing to count.
         """
         return None
+
+    def take_memory_faults(self) -> tuple[MemoryFault, ...]:
+        """What its interpreter or emulator found in this process since the last call of this."""
+        return ()
 
     def signature(self, entry: str, problem: Problem) -> str | None:  # noqa: ARG002
         """Declaration of the entry point; None if only the declared source shows it."""

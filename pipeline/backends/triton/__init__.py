@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import Backend, CompileJob, Interpreter
+from pipeline.backends.backend import Backend, CompileJob, Interpreter, MemoryFault
 from pipeline.backends.language import TRITON
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.kernel import Implementation
@@ -70,3 +70,13 @@ class Triton(Backend):
         from pipeline.backends.triton.launch_counter import count_launches
 
         return count_launches()
+
+    def take_memory_faults(self) -> tuple[MemoryFault, ...]:
+        """Of the interpreter; none on a device."""
+        from pipeline.backends.triton.execution_mode import interpreting
+
+        if not interpreting():
+            return ()
+        from pipeline.backends.triton.sanitizer import SANITIZER
+
+        return SANITIZER.take()

@@ -1,6 +1,11 @@
 """One line for a table, from whatever a failing compile raised and printed."""
 
 import re
+import sysconfig
+import traceback
+from pathlib import Path
+
+import numpy as np
 
 _LONGEST = 300  # characters; the whole story stands in the log
 _ASSEMBLER = re.compile(r"^ptxas.*?(?:error|fatal)\s*:\s*(.*)$", re.MULTILINE)
@@ -33,3 +38,21 @@ def _message(error: BaseException) -> str:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def is_interpreters_limit(error: BaseException) -> bool:
+    """Whether the interpreter itself failed, in carrying out an operation that the language allows.
+
+    What the language does not allow is refused before the interpreter's builder is asked.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = [frame.f_code.co_filename for frame in frames]
+    inner = max((at for at, name in enumerate(names) if name.endswith(_INTERPRETER)), default=-1)
+    if inner < 0 or any(not name.startswith(_LIBRARIES) for name in names[inner + 1 :]):
+        return False
+    return type(frames[inner].f_locals.get("self")).__name__ in _OPERATIONS
+
+
+_INTERPRETER = "triton/runtime/interpreter.py"
+_OPERATIONS = ("InterpreterBuilder", "ReduceOps", "ScanOps")
+_LIBRARIES = (str(Path(np.__file__).parent), sysconfig.get_path("stdlib"))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from pipeline.backends.triton import libdevice, triton_internals
+from pipeline.backends.triton import interpreted_syntax, libdevice, sanitizer, triton_internals
 
 interpreter = triton_internals.interpreter()
 
@@ -53,6 +53,8 @@ def mend() -> None:
     for name in _OPERATORS:
         setattr(tl.constexpr, name, _with_tensor(getattr(tl.constexpr, name), getattr(operator, name)))
     libdevice.mend(_widened, _narrowed)
+    sanitizer.install()
+    interpreted_syntax.install()
     setattr(builder, _MENDED, True)
 
 

@@ -5,6 +5,7 @@ that is used of Triton is looked up here.
 """
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -16,12 +17,14 @@ from pipeline.records.library_internals import internal, lookup
 INTERPRETER = "triton.runtime.interpreter"
 PARTS = (
     "InterpreterBuilder", "TensorHandle", "ReduceOps.sum", "ReduceOps.generic_reduce", "_patch_attr",
-    "_patch_lang_tensor", "_patch_builtin", "_implicit_cvt",
+    "_patch_lang_tensor", "_patch_builtin", "_implicit_cvt", "_interpreter", "GridExecutor", "ASTTransformer",
+    "FunctionRewriter.ast_transformer", "_patch_lang_core", "InterpreterError", "interpreter_semantic",
 )  # fmt: skip
 """Of the interpreter: what `pipeline.backends.triton.interpreter` corrects."""
 COMPILERS = ("triton.backends.nvidia.compiler", "triton.backends.amd.compiler")
 
 
+@functools.cache
 def interpreter() -> Any:
     """Triton's interpreter, with every part that is corrected.
 
@@ -38,6 +41,12 @@ def interpreter() -> Any:
 def interpreter_class(name: str) -> Any:
     """`GridExecutor` or `InterpretedFunction`: a launch, and a kernel, in the interpreter."""
     return internal(f"{INTERPRETER}:{name}")
+
+
+def static_assertion() -> type[Exception]:
+    """What the compiler raises where a `tl.static_assert` fails."""
+    found: type[Exception] = internal("triton.compiler.errors:CompileTimeAssertionFailure")
+    return found
 
 
 def gpu_target(kind: str, architecture: int | str, warp_size: int) -> Any:

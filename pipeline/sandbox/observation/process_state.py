@@ -124,7 +124,8 @@ _HOLDERS = (types.FunctionType, property, staticmethod, classmethod)
 """What may have a function's code in it."""
 _ABSENT = object()
 _DESCRIPTORS = (staticmethod, classmethod, property, types.ModuleType)
-_INTERPRETER = "triton/runtime/interpreter.py"  # puts its own functions into triton.language while it runs
+# Put functions of their own into triton.language while a kernel is interpreted.
+_INTERPRETER = ("triton/runtime/interpreter.py", "pipeline/backends/triton/interpreted_syntax.py")
 _WRAPPERS = ("torch/_compile.py", "torch/_dynamo/mutation_guard.py")  # wrap some functions when first needed
 # Dispatch keys under which an operator computes for a caller; PyTorch's own modules register others.
 _COMPUTING_KEYS = ("CPU", "CUDA", "Autograd", "Composite")

@@ -5,6 +5,7 @@ from typing import Literal
 
 import torch
 
+from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Arena, Layout, Patterns
@@ -51,6 +52,8 @@ class CallProcessState(Record, frozen=True, kw_only=True):
     """Threads that run now and did not before it was loaded, those of a thread pool left out."""
     children: int = 0
     """The same for processes."""
+    memory_faults: tuple[MemoryFault, ...] = ()
+    """What an interpreter or emulator saw."""
 
 
 class CallObservation(Record, frozen=True, kw_only=True, eq=False):

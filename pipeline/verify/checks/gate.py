@@ -16,6 +16,7 @@ from pipeline.verify.checks.determinism import check_determinism
 from pipeline.verify.checks.guards import check_guards
 from pipeline.verify.checks.input_mutation import check_input_mutation
 from pipeline.verify.checks.late_writes import check_late_writes
+from pipeline.verify.checks.memory import check_memory
 from pipeline.verify.checks.metadata import check_metadata
 from pipeline.verify.checks.own_work import check_own_work
 from pipeline.verify.checks.tampering import check_tampering
@@ -25,6 +26,7 @@ from pipeline.verify.checks.value import check_value
 CHECKS: dict[str, Check] = {
     "tampering": check_tampering,
     "metadata": check_metadata,
+    "memory": check_memory,
     "guards": check_guards,
     "mutation": check_input_mutation,
     "completion": check_late_writes,

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import torch
 
+from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure
 from pipeline.verify.checks.call_observation import (
     CallObservation,
@@ -68,6 +69,13 @@ WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
         "far past the end": ("out_of_bounds", lambda s: s.observe(after(lambda t: write_past(s, "y", 9999)))),
         "before the start": ("out_of_bounds", lambda s: s.observe(after(lambda t: write_before(s, "x", 1)))),
         "padding": ("out_of_bounds", lambda s: s.observe(after(lambda t: beyond(t["x"], 29).fill_(1)))),
+    },
+    "memory": {
+        "out of bounds": (
+            "out_of_bounds",
+            noticing(memory_faults=(MemoryFault(kind="out_of_bounds", text="load of 4 elements"),)),
+        ),
+        "race": ("nondeterministic", noticing(memory_faults=(MemoryFault(kind="race", text="data race"),))),
     },
     "mutation": {
         "one element": ("input_mutated", lambda s: s.observe(after(lambda t: t["x"][12, 28].add_(1)))),
@@ -152,7 +160,7 @@ def test_wrong_calls_fail(name: str, example: str) -> None:
     assert isinstance(judgement, Failure)
     assert judgement.outcome == outcome, judgement.reason
     assert "rows=13 cols=29 padded, normal, seed 7" in judgement.reason
-    if name not in ("tampering", "work"):
+    if name not in ("tampering", "work", "memory"):
         assert judgement.reason.startswith(("y", "x"))
     assert "\n" not in judgement.reason
 

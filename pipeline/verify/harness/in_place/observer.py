@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pipeline.backends.backend import MemoryFault
 from pipeline.sandbox.observation.module_copy import module_copy
 from pipeline.verify.checks.call_observation import CallProcessState
 from pipeline.verify.harness.thread_pools import fill_pools
@@ -38,7 +39,9 @@ class Observer:
         self._operations = recorder.operations
         self._launched = 0 if self._launches is None else self._launches() - before
 
-    def noticed(self, *, inspect: bool, native: bool) -> CallProcessState:
+    def noticed(
+        self, *, inspect: bool, native: bool, faults: tuple[MemoryFault, ...] = ()
+    ) -> CallProcessState:
         """About the last call; `native`: threads of the system count as well as Python's."""
         left = self._processes.left_running(self._running)
         return CallProcessState(
@@ -47,6 +50,7 @@ class Observer:
             tampering=self._tampering() if inspect else None,
             threads=max(left.threads, left.native) if native else left.threads,
             children=left.children,
+            memory_faults=faults,
         )
 
     def _tampering(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def serve(channel: Channel) -> None:
         except Exception as error:
             channel.send(refusal_of(error))
             return
-        noticed = watch.noticed(inspect=call.inspect, native=own.is_host)
+        noticed = watch.noticed(inspect=call.inspect, native=own.is_host, faults=member.take_memory_faults())
         channel.send(CallReply(outputs=seen, noticed=noticed))
 
 

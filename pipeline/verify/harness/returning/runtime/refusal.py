@@ -3,7 +3,7 @@
 import traceback
 from typing import Literal
 
-from pipeline.backends.triton.error_summary import reason_of
+from pipeline.backends.triton.error_summary import is_interpreters_limit, reason_of
 from pipeline.verify.harness.returning.messages import RefusedReply
 
 Stage = Literal["import", "build", "construct", "call", "backward"]
@@ -42,7 +42,7 @@ def refuse(error: BaseException, stage: Stage, nonce: str = "") -> RefusedReply:
     traceback.print_exception(error)
     text = " ".join(str(each) for each in _chain(error))
     name = type(error).__name__
-    if any(word in text for word in _NO_DEVICE):
+    if any(word in text for word in _NO_DEVICE) or is_interpreters_limit(_chain(error)[-1]):
         name = DeviceUnavailable.__name__
     elif _is_build(error, text):
         stage = "build"
