@@ -38,6 +38,8 @@ class Slot(Record, frozen=True, kw_only=True):
     """Elements in each guard."""
     span: int
     """Elements from the first to the last, slack included."""
+    lead: int = 0
+    """Elements of the tensor's storage before its first one: its storage offset."""
 
     @property
     def itemsize(self) -> int:
@@ -203,12 +205,15 @@ def _slack(span: torch.Tensor, slot: Slot) -> torch.Tensor | None:
 
 
 def view(memory: mmap.mmap, slot: Slot) -> torch.Tensor:
-    """A slot of mapped memory as the tensor that it declares; its storage begins at its first element."""
+    """A slot of mapped memory as the tensor that it declares, with a storage of its own."""
     # An empty tensor borrows a guard element, because a buffer of no elements has no address.
     flat = torch.frombuffer(
-        memory, dtype=getattr(torch, slot.dtype), count=max(slot.span, 1), offset=slot.offset
+        memory,
+        dtype=getattr(torch, slot.dtype),
+        count=slot.lead + max(slot.span, 1),
+        offset=slot.offset - slot.lead * slot.itemsize,
     )
-    return flat.as_strided(slot.shape, slot.strides)
+    return flat.as_strided(slot.shape, slot.strides, slot.lead)
 
 
 def words(slot: Slot, patterns: Patterns) -> tuple[int, int]:

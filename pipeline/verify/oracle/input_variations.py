@@ -11,6 +11,7 @@ import torch
 
 from pipeline.records.record import Record
 
+_FLOAT32 = 4  # bytes; narrower types cannot hold what is nearer than they can tell
 FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
@@ -55,6 +56,8 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
             continue
         # The same state for all: what two inputs of one shape have in common is kept.
         generator = torch.Generator().manual_seed(seed)
+        few_digits = variation == "near ties" and tensor.element_size() < _FLOAT32
+        variation = "permuted" if few_digits else variation
         values = VARIATIONS[variation](tensor.to(torch.float32), free[name], generator)
         kept = values.clamp_(free[name].low, free[name].high).to(tensor.dtype)
         varied[name] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(kept)
@@ -63,7 +66,7 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
 
 def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool:
     """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
-    if variation == "constant rows" and not ties:
+    if variation in ("constant rows", "ends of the range") and not ties:
         return False
     if variation in ("one sign", "negative"):
         return any(each.signed for each in free.values())
@@ -171,10 +174,29 @@ def _constant_rows(values: torch.Tensor, _range: Range, _generator: torch.Genera
     return rows[:, :1].expand(rows.shape).reshape(values.shape).clone()
 
 
+def _near_ties(values: torch.Tensor, _range: Range, generator: torch.Generator) -> torch.Tensor:
+    """Neighbours in a row are nearer to each other than float16, bfloat16 or tf32 can tell."""
+    rows = values.reshape(-1, values.shape[-1] if values.dim() else 1)
+    count = max(rows.shape[1], 1)
+    steps = torch.where(torch.rand(len(rows), 1, generator=generator) < 0.5, 2.0**-9, 2.0**-12)
+    order = torch.rand(rows.shape, generator=generator).argsort(1)
+    return (rows[:, :1] * (1.0 - order * steps.clamp(max=0.5 / count))).reshape(values.shape)
+
+
+def _ends_of_range(values: torch.Tensor, range_: Range, generator: torch.Generator) -> torch.Tensor:
+    """The smallest and the largest values that were shown, among tiny ones where zero is between them."""
+    chosen = torch.rand(values.shape, generator=generator)
+    inner = values * 2.0**-12 if range_.low <= 0.0 <= range_.high else values
+    ends = torch.where(chosen < 0.25, range_.low, range_.high)
+    return torch.where(chosen < 0.5, ends.to(values.dtype), inner)
+
+
 VARIATIONS: dict[str, Variation] = {
     "permuted": _permuted,
     "one sign": _one_sign,
     "smaller scales": _scaled,
     "negative": _negative,
     "constant rows": _constant_rows,
+    "near ties": _near_ties,
+    "ends of the range": _ends_of_range,
 }

@@ -115,21 +115,24 @@ def span_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 
 def place(
-    tensors: Mapping[str, torch.Tensor], start: int, *, flush: bool = False
+    tensors: Mapping[str, torch.Tensor], start: int, *, flush: bool = False, lead: int = 0
 ) -> tuple[tuple[Slot, ...], int]:
     """Slots with guard bands from a byte offset on, and the offset after them.
 
-    `flush`: each tensor ends where a page does, as nearly as its alignment allows.
+    A tensor keeps its storage offset, or has that of `lead` elements. `flush`: each tensor ends where a page
+    does, as nearly as its alignment allows, and begins with its storage.
     """
-    slots = tuple(_slots(tensors, start, flush=flush))
+    slots = tuple(_slots(tensors, start, flush=flush, lead=lead))
     return slots, -(-max([start, *(slot.end for slot in slots)]) // PAGE) * PAGE
 
 
-def _slots(tensors: Mapping[str, torch.Tensor], position: int, *, flush: bool) -> Iterator[Slot]:
+def _slots(tensors: Mapping[str, torch.Tensor], position: int, *, flush: bool, lead: int) -> Iterator[Slot]:
     for name, tensor in tensors.items():
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-        # The first element is aligned as an allocator of a GPU would align it.
+        before = 0 if flush else lead or _lead(tensor)
+        # The storage is aligned as an allocator of a GPU would align it.
         begin = -(-(position + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT - GUARD_BYTES
+        begin += before * tensor.element_size()
         if flush:
             size = -(-span_of(shape, strides) * tensor.element_size() // _LINE) * _LINE
             begin = -(-(position + GUARD_BYTES + size) // PAGE) * PAGE - size - GUARD_BYTES
@@ -142,6 +145,13 @@ def _slots(tensors: Mapping[str, torch.Tensor], position: int, *, flush: bool) -
             start=begin,
             guard=GUARD_BYTES // tensor.element_size(),
             span=span_of(shape, strides),
+            lead=before,
         )
         position = slot.end
         yield slot
+
+
+def _lead(tensor: torch.Tensor) -> int:
+    """The storage offset; a large one becomes one of the same alignment that fits into the guard."""
+    offset, most = int(tensor.storage_offset()), GUARD_BYTES // tensor.element_size() // 2
+    return offset if offset <= most else most - ALIGNMENT + offset % ALIGNMENT

@@ -71,8 +71,6 @@ def _work(calls: JudgedCalls, notes: list[str]) -> None:
         if seen.case.condition.kind != "sizes":
             raise CandidateFailed(Failure(outcome=failure.outcome, reason=f"{failure.reason} ({label})"))
         fallback[label.partition(", seed")[0]] = None
-    if any(seen.done.overwrites for seen in calls.seen):
-        notes.append("returns the memory of an earlier result, which changes with it")
     if fallback:
         notes.append(f"leaves it to PyTorch: {'; '.join(fallback)}")
 

@@ -9,12 +9,13 @@ import re
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.harness.returning.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.returning.judgement import CHECKS, ObservedCall, Share, judge, tampered
-from pipeline.verify.harness.returning.messages import ReadyReply, RefusedReply
+from pipeline.verify.harness.returning.messages import ReadyReply, RefusedReply, WeightUpdate
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan
 from pipeline.verify.harness.returning.proxy import CallOptions, CandidateProxy, differing
 
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left
 _LOOKS = 2  # more calls, to see whether a wrong result changes
+_PLAINLY = CallOptions()
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
 
 
@@ -41,6 +42,8 @@ class JudgedCalls:
         """Parameters that the candidate seems to hold in another form: they cannot be given other values."""
         self.quickest: dict[int, tuple[float, CasePlan]] = {}
         """By identity of the plan: seconds of its shortest call."""
+        self.unaligned: RefusedReply | None = None
+        """Where it refuses inputs that begin inside of their storage."""
         self.pace = 0.0
         """Seconds for each unit of work, in the latest call on the base sizes."""
 
@@ -59,11 +62,11 @@ class JudgedCalls:
             return None
         seen = self.call(case, options)
         if isinstance(seen, RefusedReply):
-            self._refuse(plan, seen)
+            self._refuse(plan, seen, options)
             return None
         verdict = judge(seen)
         if isinstance(verdict, Failure):
-            raise CandidateFailed(self._looked_at_again(seen, verdict, options))
+            raise CandidateFailed(_explained(self._looked_at_again(seen, verdict, options), options))
         self.share = max(self.share or 0.0, verdict.share)
         self.seen.append(seen)
         return seen
@@ -102,9 +105,29 @@ class JudgedCalls:
         if ready.tampering:
             raise CandidateFailed(tampered(ready.tampering))
 
-    def _refuse(self, plan: CasePlan, answer: RefusedReply) -> None:
-        """Sizes that the problem does not declare may be refused, by an exception that says so."""
+    def changed(self, plan: CasePlan, how: WeightUpdate) -> ObservedCall | None:
+        """One call after the present instance got the weights of a plan; None where it cannot get them."""
+        refused = self.attempt.update(plan, how)
+        if refused is not None:
+            raise CandidateFailed(refusal(refused, f"weights changed {how}"))
+        self._innocent(self.attempt.state)
+        if self.attempt.state.missing:
+            return None
+        try:
+            return self.judged(plan, CallOptions())
+        except CandidateFailed as failed:
+            reason = f"{failed.failure.reason}; the weights had been changed since its last call ({how})"
+            raise CandidateFailed(Failure(outcome=failed.failure.outcome, reason=reason)) from None
+
+    def _refuse(self, plan: CasePlan, answer: RefusedReply, options: CallOptions = _PLAINLY) -> None:
+        """Sizes that the problem does not declare may be refused, by an exception that says so.
+
+        So may addresses that allocators do not give, for which some hardware has no instruction.
+        """
         failure = refusal(answer, plan.condition.label)
+        if options.lead and answer.error not in ENDING and failure.outcome not in _NEVER:
+            self.unaligned = answer
+            return
         if not plan.condition.refusable or answer.error in ENDING or failure.outcome in _NEVER:
             raise CandidateFailed(failure)
         self.refused[id(plan)] = answer
@@ -134,7 +157,8 @@ class JudgedCalls:
         changed = rights = 0
         for _ in range(_LOOKS):
             again = self.attempt.call(
-                seen.case, CallOptions(threads=options.threads, same_objects=options.same_objects)
+                seen.case,
+                CallOptions(threads=options.threads, same_objects=options.same_objects, lead=options.lead),
             )
             if isinstance(again, RefusedReply):
                 return None
@@ -154,6 +178,13 @@ class JudgedCalls:
             return failure
         reason = f"{failure.reason}; it has no counterpart of Model's parameter {missing[0]}"
         return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+
+
+def _explained(failure: Failure, options: CallOptions) -> Failure:
+    if not options.lead:
+        return failure
+    reason = f"{failure.reason}; the inputs begin at element {options.lead} of their storages"
+    return Failure(outcome=failure.outcome, reason=reason)
 
 
 def refusal(answer: RefusedReply, label: str) -> Failure:

@@ -10,6 +10,7 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.verify.checks.memory import memory_failure
 from pipeline.verify.harness.returning.case_set import TrialCase
 from pipeline.verify.harness.returning.messages import CallReply, Observed, ReturnedTensor
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, ReferenceOutput
@@ -20,6 +21,7 @@ CHECKS = (
     "metadata",
     "aliasing",
     "mutation",
+    "memory",
     "guards",
     "completion",
     "written",
@@ -54,8 +56,10 @@ def judge(seen: ObservedCall) -> Share | Failure:
         or wrong_form(seen.done, seen.case.plan)
         or _aliasing(seen)
         or _mutation(seen)
+        or memory_failure(seen.done.observed.memory_faults)
         or _guards(seen)
         or _completion(seen.done)
+        or _earlier_result(seen.done)
         or _written(seen.done)
     )
     if failure is not None:
@@ -130,6 +134,14 @@ def _completion(done: CallReply) -> Failure | None:
             reason = f"{output.name} changed after forward had returned"
             return Failure(outcome=Outcome.TAMPERED, reason=reason)
     return None
+
+
+def _earlier_result(done: CallReply) -> Failure | None:
+    """A caller may keep what it got."""
+    if not done.overwrites:
+        return None
+    reason = "a result changes with the next call: it is returned in memory that each call writes again"
+    return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
 
 
 def _written(done: CallReply) -> Failure | None:

@@ -7,6 +7,7 @@ where its inputs lie and where copies of the outputs go.
 
 from typing import Any, Literal
 
+from pipeline.backends.backend import MemoryFault
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure
 from pipeline.records.record import Record
@@ -36,6 +37,9 @@ class LoadRequest(Record, frozen=True, kw_only=True):
     """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
 
 
+WeightUpdate = Literal["in place", "load_state_dict"]
+
+
 class ConstructRequest(Record, frozen=True, kw_only=True, tag="construct"):
     """Make a new `ModelNew(*arguments)` under a seed; sent once for each set of init arguments."""
 
@@ -45,6 +49,8 @@ class ConstructRequest(Record, frozen=True, kw_only=True, tag="construct"):
     """Tensors among the arguments; already in shared memory."""
     state: tuple[Slot, ...] = ()
     """Parameters and buffers of the reference, by name, in its order; already in shared memory."""
+    update: WeightUpdate | None = None
+    """Make no new one: give the present one these weights."""
 
 
 class CallRequest(Record, frozen=True, kw_only=True, tag="call"):
@@ -145,6 +151,8 @@ class Observed(Record, frozen=True, kw_only=True):
     children: int = 0
     out_of_bounds: tuple[str, ...] = ()
     """Writes outside of tensors that it allocated itself."""
+    memory_faults: tuple[MemoryFault, ...] = ()
+    """What an interpreter saw."""
 
 
 class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
@@ -154,6 +162,8 @@ class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
     """After `ConstructRequest`: how parameters were matched: `by name`, `by shape`, `none`, `equal`."""
     missing: tuple[str, ...] = ()
     """After `ConstructRequest`: parameters of the reference that have no counterpart."""
+    same_names: bool = False
+    """After `ConstructRequest`: each of them has a counterpart of its own name, so that it can be changed."""
     spare: int = 0
     """After `ConstructRequest`: elements of the candidate's own floating tensors (parameters, buffers,
     attributes of its modules) that took over nothing: they may hold a missing parameter in another form."""
@@ -175,7 +185,7 @@ class CallReply(Record, frozen=True, kw_only=True, tag="done"):
     reshaped: tuple[str, ...] = ()
     """Inputs whose shape, strides, type or place are not what was given, one line each."""
     overwrites: bool = False
-    """Whether an output reuses the memory of one of the previous call."""
+    """Whether an output of the call before has changed since."""
     observed: Observed
     seconds: float
 

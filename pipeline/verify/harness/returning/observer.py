@@ -11,16 +11,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.sandbox.observation.background_activity import BackgroundActivity
 from pipeline.sandbox.observation.module_copy import module_copy
 from pipeline.verify.harness.returning.messages import Observed, TorchOperation, Where
 from pipeline.verify.harness.returning.observers import native_code, tensor_access
 from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.returning.observers.data_flow import DataFlow
+from pipeline.verify.harness.returning.observers.file_access import FileAccess
 from pipeline.verify.harness.returning.observers.host_arrays import watch_arrays
 from pipeline.verify.harness.returning.observers.kernel_launches import (
     LaunchLog,
@@ -40,7 +43,9 @@ _manual_seed = torch.manual_seed
 class Observer:
     """Made and installed before the candidate is imported."""
 
-    def __init__(self, where: Where, device_context: Callable[[], AbstractContextManager[Any]]) -> None:
+    def __init__(
+        self, where: Where, device_context: Callable[[], AbstractContextManager[Any]], source: Path
+    ) -> None:
         self.allocations = GuardedAllocations()
         self._data_flow = DataFlow()
         self._log = LaunchLog(self._data_flow, self.allocations)
@@ -49,10 +54,12 @@ class Observer:
         self._device_context = device_context
         self._local = threading.local()
         self._forks: list[str] = []
+        self._files = FileAccess(str(source))
         self._symbol_lookups = SymbolLookups()
         self._direct: dict[str, tuple[str, ...]] = {}
         self._profile = OperatorProfile()
         self._unfilled = where == "interpreter"
+        self._interpreted = [backend(name) for name in candidate_backends()] if self._unfilled else []
         self._install(where)
         self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
         self._processes = module_copy("pipeline.sandbox.observation.background_activity")
@@ -64,6 +71,7 @@ class Observer:
         watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
         watch_extensions(self._log, self._symbol_lookups)
         watch_threads(self.watching)
+        self._files.watch_saving(self._is_watching)
         watch_arrays(
             self._data_flow.computed_on_host,
             lambda tensor: self._is_watching() and self._data_flow.of_the_call(tensor),
@@ -118,13 +126,15 @@ class Observer:
             threads=max(left.threads, left.native),
             children=left.children,
             out_of_bounds=self.allocations.trespasses(),
+            memory_faults=tuple(fault for each in self._interpreted for fault in each.take_memory_faults()),
         )
 
     def tampering(self) -> tuple[str, ...]:
         """What was changed outside of the candidate since before it was imported."""
         changed = self._surroundings.changed_settings(self._before)
         settings = (name for name in changed if name not in self._surroundings.HARMLESS)
-        return (*self._surroundings.changes(self._before), *(f"{name} was changed" for name in settings))
+        changes = self._surroundings.changes(self._before)
+        return (*changes, *(f"{name} was changed" for name in settings), *self._files.take())
 
     def settle_pools(self, threads: int) -> None:
         """Starts the thread pools of libraries, so that they do not count as the candidate's threads."""
@@ -156,7 +166,9 @@ class Observer:
             for name in names if launched else ():
                 yield TorchOperation(name=name, count=1, elements=elements, from_own=False, is_output=False)
 
-    def _audit(self, event: str, _arguments: Any) -> None:
+    def _audit(self, event: str, arguments: Any) -> None:
+        if getattr(self._local, "watch", None) is not None:
+            self._files.audit(event, arguments)
         if event in ("os.fork", "os.forkpty"):
             self._forks.append("a process was forked")
 

@@ -35,7 +35,7 @@ from pipeline.verify.harness.returning.messages import (
 )
 from pipeline.verify.harness.returning.observer import Observer
 from pipeline.verify.harness.returning.runtime.caller import Caller
-from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
+from pipeline.verify.harness.returning.runtime.candidate_import import copy_of, import_candidate
 from pipeline.verify.harness.returning.runtime.decoding import decode, views
 from pipeline.verify.harness.returning.runtime.extension_builds import ExtensionBuilds, stand_in_for_builds
 from pipeline.verify.harness.returning.runtime.fake_device import fake_device
@@ -78,7 +78,7 @@ class _Session:
         self._memory = memory
         self._device = "cuda" if load.where == "cuda" else "cpu"
         prepared = prepare(load, time.perf_counter)
-        self._observer = Observer(load.where, prepared.device_context)
+        self._observer = Observer(load.where, prepared.device_context, copy_of(Path.cwd()))
         self._caller = Caller(memory, self._device, self._observer, prepared.builds, time.sleep)
         self._module: ModuleType | None = None
 
@@ -104,11 +104,14 @@ class _Session:
         # The judge's memory holds something else soon: what the model keeps must be its own.
         given = {name: tensor.clone(memory_format=torch.preserve_format) for name, tensor in given.items()}
         state = {slot.name: given[slot.name] for slot in message.state}
-        self._caller.model = None
+        model, self._caller.model = self._caller.model, None
         try:
             with self._observer.watching():
-                arguments = [decode(value, given) for value in message.arguments]
-                model = self._made(message.seed, arguments)
+                if message.update is None:
+                    arguments = [decode(value, given) for value in message.arguments]
+                    model = self._made(message.seed, arguments)
+                elif message.update == "load_state_dict":
+                    model.load_state_dict(state, strict=False)
             transfer = transfer_weights(model, state)
         except BaseException as error:
             return refuse(error, "construct")
@@ -116,6 +119,7 @@ class _Session:
         return ReadyReply(
             state=transfer.state,
             missing=transfer.missing,
+            same_names=not transfer.missing and all(own == name for own, name in transfer.names.items()),
             spare=transfer.spare,
             tampering=self._observer.tampering(),
         )

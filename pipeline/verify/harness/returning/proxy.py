@@ -23,6 +23,7 @@ from pipeline.verify.harness.returning.messages import (
     ReadyReply,
     RefusedReply,
     ReturnedTensor,
+    WeightUpdate,
 )
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.returning.session import Session
@@ -90,6 +91,7 @@ class CandidateMemory(Arena):
 
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a call elsewhere
+ALIGNED_LEAD = 64  # elements, at least 64 bytes: an offset in the storage that is as well aligned
 _SLACK = 1 << 16  # bytes of layout for outputs that are larger than they should be
 
 
@@ -98,6 +100,8 @@ class CallOptions(Record, frozen=True, kw_only=True):
 
     shift: int = 0
     """Bytes by which all addresses differ from the usual ones."""
+    lead: int = 0
+    """Elements of their storages before the inputs' first ones; 0: as the problem gives them."""
     threads: int = 1
     protected: bool = False
     """Whether the inputs are read-only."""
@@ -134,7 +138,9 @@ def layout_for(plans: Iterable[CasePlan], *, gradients: bool) -> SharedLayout:
         if gradients:
             given |= output_gradients(plan)
             back += [*given.values(), *plan.state.values()]
-        sizes = max(sizes, place(given, 0, flush=True)[1], place(given, 0)[1])
+        sizes = max(
+            sizes, place(given, 0, flush=True)[1], place(given, 0)[1], place(given, 0, lead=ALIGNED_LEAD)[1]
+        )
         # Twice 8 bytes for each element: what has a wrong type or shape is read as well, and then named.
         outputs = max(outputs, sum(16 * tensor.numel() + ALIGNMENT for tensor in back))
     start = _page(inputs + sizes + SHIFT)
@@ -188,14 +194,27 @@ class CandidateProxy:
         self._constructed, self.state = plan.identity, answer
         return None
 
+    def update(self, plan: CasePlan, how: WeightUpdate) -> RefusedReply | None:
+        """Give the present instance the weights of another plan, as its user would."""
+        slots, _ = place(plan.state, 0)
+        self._memory.put(slots, plan.state)
+        message = ConstructRequest(
+            seed=plan.condition.weights, arguments=[], inputs=(), state=slots, update=how
+        )
+        answer = self.session.construct(message, f"while its weights were changed ({how})")
+        if isinstance(answer, RefusedReply):
+            self._constructed = ""
+            return answer
+        self._constructed, self.state = plan.identity, answer
+        return None
+
     def _exchange(
         self, case: TrialCase, options: CallOptions, gradients: Mapping[str, torch.Tensor]
     ) -> CallReply | RefusedReply:
         layout, encoded = self._layout, case.plan.encoded
-        slots, _ = place(
-            {**encoded.tensors, **gradients}, layout.inputs + options.shift, flush=options.fenced
-        )
-        self._memory.put(slots, {**encoded.tensors, **gradients})
+        tensors = {**encoded.tensors, **gradients}
+        slots, _ = place(tensors, layout.inputs + options.shift, flush=options.fenced, lead=options.lead)
+        self._memory.put(slots, tensors)
         self._memory.poison(layout.outputs, layout.output_bytes)
         message = CallRequest(
             nonce=os.urandom(16).hex(),

@@ -17,8 +17,10 @@ from pipeline.verify.harness.returning.case_set import CaseSet
 from pipeline.verify.harness.returning.delegated_work import computed_by_torch
 from pipeline.verify.harness.returning.final_checks import final_checks
 from pipeline.verify.harness.returning.judged_calls import CandidateFailed, JudgedCalls, refusal
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan
+from pipeline.verify.harness.returning.messages import WeightUpdate
+from pipeline.verify.harness.returning.planning.case_plans import CasePlan, differ_by_weights
 from pipeline.verify.harness.returning.proxy import (
+    ALIGNED_LEAD,
     SHIFT,
     CallOptions,
     CandidateMemory,
@@ -129,7 +131,25 @@ class _Trial:
         for plan in declared[: 1 if first is not None else None]:
             self._in_time(plan, CallOptions())
         self._in_time(base[0], CallOptions(shift=SHIFT, threads=2))
+        for lead in (1, ALIGNED_LEAD):  # who refuses the first, whose addresses are odd, must take the other
+            self.calls.unaligned = None
+            self._in_time(base[0], CallOptions(lead=lead))
+            if self.calls.unaligned is None:
+                break
+        self._change_weights(base[0])
         self._endure(base)
+
+    def _change_weights(self, base: CasePlan) -> None:
+        """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow."""
+        other = next((plan for plan in self._case_set.plans if plan.condition.kind == "weights"), None)
+        if other is None or id(other) in self.calls.refused or not differ_by_weights(base, other):
+            return
+        self._in_time(base, CallOptions())
+        changes: tuple[tuple[CasePlan, WeightUpdate], ...] = ((other, "in place"), (base, "load_state_dict"))
+        for plan, how in changes:
+            slow = self.calls.pace * plan.work > _RESERVE * self.calls.attempt.session.left
+            if slow or not self.calls.attempt.state.same_names or self.calls.changed(plan, how) is None:
+                return
 
     def _endure(self, base: Sequence[CasePlan]) -> None:
         """Many more calls, of the shortest: a candidate that counts its calls does not know when they end."""
@@ -170,6 +190,8 @@ class _Trial:
         if self._skipped:
             labelled = "; ".join(dict.fromkeys(plan.condition.label for plan in self._skipped))
             found.append(f"not tried, too slow here: {labelled}")
+        if calls.unaligned is not None:
+            found.append(f"refuses inputs that begin inside of their storage: {calls.unaligned.reason}")
         if calls.kept_elsewhere:
             names = ", ".join(calls.kept_elsewhere)
             found.append(f"holds {names} in a form of its own: not tried with other values")

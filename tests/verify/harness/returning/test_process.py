@@ -154,14 +154,23 @@ def test_launches_are_left_out_on_request(shared: CandidateProcess) -> None:
 @pytest.mark.parametrize(
     ("forward", "where"),
     [
-        ("y = torch.empty(101, device=x.device)\nlaunch(copy, torch.zeros(128), y[:100])", "past its end"),
+        ("y = torch.empty(101, device=x.device)\nlaunch(copy, torch.zeros(128), y[:100])", "past the end"),
         ("y = torch.empty(101, device=x.device)\nlaunch(copy, torch.zeros(64), y)", "nothing"),
     ],
 )
 def test_writes_beside_own_tensors(tmp_path: Path, forward: str, where: str) -> None:
-    """Guards around what a candidate allocates; other sizes than its own are what `launch` writes."""
+    """The interpreter knows the tensors of a launch; other sizes than its own are what `launch` writes."""
     done = run(tmp_path, f"{forward}\nreturn launch(double, x)")
-    assert [where in each for each in done.observed.out_of_bounds] == ([True] if where != "nothing" else [])
+    found = [where in each.text for each in done.observed.memory_faults]
+    assert found == ([True] if where != "nothing" else [])
+
+
+def test_native_writes_beside_own_tensors(tmp_path: Path) -> None:
+    """Guards around what a candidate allocates."""
+    head = "import ctypes"
+    forward = "y = torch.empty(101)\nctypes.memset(y.data_ptr() + 404, 0, 8)\nreturn launch(double, x)"
+    done = run(tmp_path, forward, head=head)
+    assert ["past its end" in each for each in done.observed.out_of_bounds] == [True]
 
 
 def test_writes_before_own_tensors(tmp_path: Path) -> None:
@@ -172,7 +181,7 @@ def before(y):
     tl.store(y - 3, 1.0)
 """
     done = run(tmp_path, "before[(1,)](torch.ones(8, device='cuda'))\nreturn launch(double, x)", head=head)
-    assert "before its start" in done.observed.out_of_bounds[0]
+    assert "before the start of y" in done.observed.memory_faults[0].text
 
 
 def test_unwritten_elements_are_counted(shared: CandidateProcess) -> None:

@@ -200,6 +200,24 @@ def _state(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*model.named_parameters(), *model.named_buffers()]
 
 
+def differ_by_weights(one: CasePlan, other: CasePlan) -> bool:
+    """Whether an instance made for one plan is right for the other once it has that one's weights."""
+    if not one.state or one.initial.tensors or one.initial.values != other.initial.values:
+        return False
+    pairs = zip(_attributes(one.model), _attributes(other.model), strict=False)
+    return all(torch.equal(first, second) for first, second in pairs)
+
+
+def _attributes(model: torch.nn.Module) -> list[torch.Tensor]:
+    """Tensors that modules hold apart from parameters and buffers."""
+    return [
+        value
+        for module in model.modules()
+        for value in vars(module).values()
+        if isinstance(value, torch.Tensor)
+    ]
+
+
 def _randomise(model: torch.nn.Module, seed: int) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 

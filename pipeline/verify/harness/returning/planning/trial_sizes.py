@@ -1,7 +1,8 @@
 """Chooses the sizes a problem is tried on: at most the declared ones, and small enough for the machine.
 
 In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
-much), and other sizes around them: 2^k + 1, primes, odd ones, 1, each name alone and all together.
+much), and other sizes around them: primes and odd numbers just
+below, 2^k + 1, 1, each name alone and all together.
 """
 
 import contextlib
@@ -100,17 +101,21 @@ class TrialSizes:
         now = {name: self.base.get(name, self._values[name]) for name in self._names}
         if not now:
             return
-        primes = _distinct_primes(now)
-        yield primes
-        equal = dict(zip(now.values(), primes.values(), strict=True))
-        yield {name: min(value, equal[value]) for name, value in now.items()}
+        below = _distinct_primes(now, near=1.0)
+        yield below
+        yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
         for name, value in now.items():
-            yield {name: _above_power_of_two(value)}
+            yield {name: _odd_below(value)}
         if self.reduced:
             yield from (self._longest(name, now) for name in now)
-        yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
+        for name, value in now.items():
+            yield {name: _above_power_of_two(value)}
         for name in now:
             yield {name: 1}
+        equal = dict(zip(now.values(), below.values(), strict=True))
+        yield {name: min(value, equal[value]) for name, value in now.items()}
+        primes = _distinct_primes(now, near=0.75)
+        yield primes
         for name in now:
             yield {name: primes[name]}
         yield dict.fromkeys(now, 1)
@@ -120,7 +125,7 @@ class TrialSizes:
     def _longest(self, name: str, now: Sizes) -> Sizes:
         """One name as large as the budget lets it be, the others small."""
         sizes = {each: min(value, SMALL) for each, value in now.items()}
-        sizes[name] = self._values[name]
+        sizes[name] = _odd_below(self._values[name])
         while sizes[name] > now[name]:
             found = self.extent({**self.base, **sizes})
             if found is not None and self._budget.fits(found):
@@ -176,12 +181,17 @@ def _above_power_of_two(value: int) -> int:
     return power + 1 if power > 1 and power + 1 <= value else 1
 
 
-def _distinct_primes(sizes: Sizes) -> Sizes:
-    """For each name a prime near three quarters of its size, no two alike where that can be."""
+def _odd_below(value: int) -> int:
+    """The largest odd number that is less, at least 1."""
+    return max(value - 1 if value % 2 == 0 else value - 2, 1)
+
+
+def _distinct_primes(sizes: Sizes, *, near: float) -> Sizes:
+    """For each name a prime below some share of its size, no two alike where that can be."""
     taken: set[int] = set()
     primes: Sizes = {}
     for name, value in sizes.items():
-        start = max(3 * value // 4, 2)
+        start = max(int(near * value) - 1, 2)
         prime = next((n for n in range(start, 1, -1) if _is_prime(n) and n not in taken), None)
         primes[name] = min(value, prime or value)
         taken.add(primes[name])

@@ -7,7 +7,7 @@ late.
 import mmap
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -64,7 +64,7 @@ class Caller:
         self._builds = builds
         self._pause = pause
         self._kept: dict[Slot, torch.Tensor] = {}
-        self._earlier: list[torch.Tensor] = []
+        self._earlier: list[tuple[torch.Tensor, tuple[int, int]]] = []
         self.model: Any = None
         self.names: Mapping[str, str] = {}
         """Of its tensors -> of the reference's."""
@@ -100,7 +100,7 @@ class Caller:
             gradients=returned,
             structure=result.structure,
             reshaped=reshaped,
-            overwrites=self._overwrites(result.values),
+            overwrites=self._overwrites(result.values, (*inputs.values(), *self._weights().values())),
             observed=observed,
             seconds=result.seconds,
         )
@@ -177,12 +177,17 @@ class Caller:
             found[f"gradient of {self.names.get(name, name)}"] = parameter.grad
         return {name: gradient for name, gradient in found.items() if gradient is not None}
 
-    def _overwrites(self, values: Sequence[Any]) -> bool:
-        """Whether a result reuses the memory of an earlier one, which the caller may still hold."""
+    def _overwrites(self, values: Sequence[Any], known: Iterable[torch.Tensor]) -> bool:
+        """Whether the result of the call before, which its caller may hold, has changed since.
+
+        Results in the memory of inputs and weights change with those.
+        """
+        changed = any(tensor_access.digest(value) != before for value, before in self._earlier)
+        places = {tensor_access.region(tensor)[0] for tensor in known}
         results = [value for value in values if tensor_access.is_plain(value) and tensor_access.numel(value)]
-        earlier = {tensor_access.region(value)[0] for value in self._earlier}
-        self._earlier = results
-        return any(tensor_access.region(value)[0] in earlier for value in results)
+        own = [value for value in results if tensor_access.region(value)[0] not in places]
+        self._earlier = [(value, tensor_access.digest(value)) for value in own]
+        return changed
 
     def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[ReturnedTensor]:
         known = {**inputs, **self._weights()}

@@ -9,6 +9,11 @@ _NAME = "candidate_module"
 _CLASS = "ModelNew"
 
 
+def copy_of(scratch: Path) -> Path:
+    """Where the file is imported from."""
+    return scratch / f"{_NAME}.py"
+
+
 def import_candidate(source: Path, scratch: Path) -> ModuleType:
     """Import a copy of the file, so that it finds only its own files next to it.
 
@@ -17,7 +22,7 @@ def import_candidate(source: Path, scratch: Path) -> ModuleType:
     AttributeError
         It has no `ModelNew`.
     """
-    copy = scratch / f"{_NAME}.py"
+    copy = copy_of(scratch)
     copy.write_bytes(source.read_bytes())
     specification = importlib.util.spec_from_file_location(_NAME, copy)
     assert specification is not None
