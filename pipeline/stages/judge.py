@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -154,13 +155,13 @@ def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:
     return ForkServer(preload=PRELOAD)
 
 
-def _interpreters(text: str | None = None) -> dict[str, Interpreter]:
-    """Backend -> its interpreter, for all that candidates use, or those whose module a candidate names."""
+def _interpreters(languages: Collection[str] | None = None) -> dict[str, Interpreter]:
+    """Backend -> its interpreter, for all that candidates use, or for some."""
     found = {name: backend(name) for name in candidate_backends()}
     return {
         name: each.interpreter
         for name, each in found.items()
-        if each.interpreter is not None and (text is None or (each.language.module or name) in text)
+        if each.interpreter is not None and (languages is None or name in languages)
     }
 
 
@@ -233,7 +234,7 @@ class _Judge:
             ):  # only what happens twice is the candidate's
                 machine_resources.require(folder)
                 tried = try_candidate(self._server, subject, self._case_set, folder)
-            assembled = self._assembled(subject, tried, folder)
+            assembled = self._assembled(candidate, subject, tried, folder)
             verdict = self._row(candidate, tried, subject, assembled)
             verdict = msgspec.structs.replace(verdict, seconds=round(time.monotonic() - started, 3))
             record = JudgeRecord(
@@ -250,7 +251,7 @@ class _Judge:
         from pipeline.verify.harness.returning.session import TrialSubject
 
         text = Path(candidate.path).read_text(errors="replace")
-        where: JudgedWhere = "interpreter" if _interpreters(text) else "host"
+        where: JudgedWhere = "interpreter" if _interpreters(candidate.languages) else "host"
         limits = {} if executes_on_host(self._spec.target.kind) else self._spec.target.limits
         return TrialSubject(
             source=str(Path(candidate.path).absolute()),
@@ -293,13 +294,17 @@ class _Judge:
             notes=tuple(notes),
         )
 
-    def _assembled(self, subject: "TrialSubject", tried: "TrialResult", folder: Path) -> "CompileReply":
+    def _assembled(
+        self, candidate: CandidateFile, subject: "TrialSubject", tried: "TrialResult", folder: Path
+    ) -> "CompileReply":
         """What is right in the interpreter is compiled for the target that is absent."""
         from pipeline.verify.harness.returning.cross_compilation import cross_compile
         from pipeline.verify.harness.returning.messages import CompileReply
 
-        if self._compilers is None or tried.failure is not None or not _interpreters(subject.text):
+        absent = self._compilers is None or not _interpreters(candidate.languages)
+        if absent or tried.failure is not None:
             return CompileReply()
+        assert self._compilers is not None
         return cross_compile(self._compilers, subject, self._case_set.largest, self._spec.target, folder)
 
 

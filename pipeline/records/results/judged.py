@@ -18,6 +18,9 @@ class CandidateFile(Record, frozen=True, kw_only=True):
     name: str
     path: str
     digest: str
+    """Of the file and of the packages that it imports."""
+    languages: tuple[str, ...] = ()
+    """Backends whose language it names, or a package that it imports."""
     failure: Failure | None = None
     """Why it is not even tried."""
 

@@ -8,10 +8,12 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest_bytes, digest_parts
 from pipeline.records.results.judged import CandidateFile, ProblemFolder
+from pipeline.verify.candidates.imported_packages import imported_packages, names_module, package_digests
 
 PROBLEM = "problem.py"
 SOLUTIONS = "solutions"
@@ -78,12 +80,36 @@ def _digest(file: Path) -> str:
 
 
 def _candidate(path: Path) -> CandidateFile:
+    packages = _imports(path)
+    imported = {key: value for name in packages for key, value in package_digests(name).items()}
     return CandidateFile(
         name=path.stem,
         path=str(path),
-        digest=_digest(path),
+        digest=digest_parts({**imported, "": _digest(path)}) if imported else _digest(path),
+        languages=_languages(path, packages),
         # Whether it has a ModelNew is seen when it is imported: it may make one in any way it likes.
         failure=_complaint(path, (), Outcome.COMPILE_ERROR),
+    )
+
+
+def _imports(path: Path) -> tuple[str, ...]:
+    try:
+        return imported_packages(ast.parse(path.read_bytes()))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+
+
+def _languages(path: Path, packages: tuple[str, ...]) -> tuple[str, ...]:
+    """Backends whose language the candidate, or a package that it imports, names."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return ()
+    words = {name: backend(name).language.module or name for name in candidate_backends()}
+    return tuple(
+        name
+        for name, word in words.items()
+        if word in text or any(names_module(package, word) for package in packages)
     )
 
 

@@ -35,6 +35,8 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
     tolerance: Tolerance
     gradient_of: GradientOf | None = None
     """The reference is that of a forward kernel, and what is expected are its gradients."""
+    mixed_precision: bool = True
+    """Of sampled bounds: see `expectation`."""
     terms: Callable[[Problem], float]
     """How many terms are accumulated into one output, on a problem's dimensions."""
 
@@ -93,7 +95,8 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
         """From the reference in the workload's types, operation by operation."""
         constants = {**problem.scalars, **problem.attributes}
         call = functools.partial(self.reference, **constants)
-        found = dict(zip(problem.names("output"), expectation(call, tuple(inputs.values())), strict=True))
+        sampled = expectation(call, tuple(inputs.values()), mixed_precision=self.mixed_precision)
+        found = dict(zip(problem.names("output"), sampled, strict=True))
         for name, expected in found.items():
             got, wanted = (expected.dtype, tuple(expected.reference.shape)), problem.shape(name)
             if got != (problem.tensors[name].dtype, wanted):

@@ -78,6 +78,7 @@ def case_set_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "CaseSet":
         magnitude=find_magnitude(spec.tolerance.magnitude),
         tolerance=spec.tolerance,
         gradient_of=spec.gradient_of,
+        mixed_precision=spec.settings.mixed_precision,
         terms=lambda problem: evaluate_number(spec.tolerance.reduction, _names(spec, problem.dimensions)),
     )
     promised = {"special": spec.special_values, "integers": spec.linear}

@@ -15,12 +15,16 @@ import torch
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
 from pipeline.verify.oracle.rounding.rounded_tensors import (
+    NO_SOURCES,
     Noise,
     OperationMemory,
     Rounded,
+    Sources,
     accumulation_unit,
     flat,
     is_inexact,
+    source_of,
+    sources_of,
     transform,
     twin_of,
     unit,
@@ -83,7 +87,9 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tensor.detach().clone()
         value = widen(tensor)
         value = value.clone() if value.dtype == tensor.dtype else value
-        return Rounded(value, tensor.dtype, self, requires_grad)
+        made = Rounded(value, tensor.dtype, self, requires_grad)
+        made.sources = source_of(tensor.dtype)
+        return made
 
     def rounded(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Wrap a fresh result with the error of its last rounding; integers stay as they are."""
@@ -115,7 +121,10 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _compute(self, name: str, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if torch.Tag.nondeterministic_seeded in function.tags or function is torch.ops.aten.view.dtype:
             return self._nominally(function, arguments, keywords)
-        values = transform(arguments, widen)
+        sources = sources_of(flat((arguments, keywords)))
+        values = tuple(
+            self._operand(name, number, item, transform(item, widen)) for number, item in enumerate(arguments)
+        )
         named = {key: wide_dtype(transform(item, widen)) for key, item in keywords.items()}
         known = name in EXACT or name in ELEMENTWISE or name in UNITS or name in SUMS
         if self._noise is not None and (not known or name in TIES):
@@ -133,15 +142,15 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._memory.work += multiplications(Operation(function, values, named), result) / _AT_ONCE
         if name in EXACT:
             note_selection(function, values, named, result)
-            return self._exact(name, arguments, result, dtypes)
+            return with_sources(self._exact(name, arguments, result, dtypes), sources)
         call = Operation(function, values, named)
         deviations = self._deviations(call, result)
         if name in PARTS and dtypes[0] in (torch.float16, torch.bfloat16):
-            parts = PARTS[name](call, result) * (unit(dtypes[0]) / unit(torch.float32))
+            parts = PARTS[name](call, result, dtypes[0]) * (unit(dtypes[0]) / unit(torch.float32))
             deviations = [torch.hypot(deviations[0], parts), *deviations[1:]]
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
-        finished = self._rounded(result, dtypes, deviations)
+        finished = with_sources(self._rounded(result, dtypes, deviations), sources)
         if isinstance(finished, Rounded):
             finished.terms = terms_of(call, result)
         return finished
@@ -246,14 +255,31 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not dtypes:
             return result
         if not integers or torch.Tag.nondeterministic_seeded in function.tags:
-            return transform(result, lambda item: self.wrap(item) if is_inexact(item) else item)
+            wrapped = transform(result, lambda item: self.wrap(item) if is_inexact(item) else item)
+            return with_sources(wrapped, NO_SOURCES)
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
             result = function(*arguments, **{key: wide_dtype(item) for key, item in keywords.items()})
         finally:
             torch.set_default_dtype(before)
-        return self._rounded(result, dtypes, [])
+        return with_sources(self._rounded(result, dtypes, []), NO_SOURCES)
+
+    def _operand(self, name: str, number: int, item: Any, value: Any) -> Any:
+        """An argument of a product, rounded to 16 bits where all that it comes from has them.
+
+        So do implementations for tensor cores, whatever the model says between its products; the sums stay in
+        float32.
+        """
+        places = PRODUCTS.get(name, ())
+        if self._noise is None or not self._memory.mixed_precision or number not in places:
+            return value
+        sources = item.sources if isinstance(item, Rounded) else NO_SOURCES
+        if not isinstance(sources, torch.dtype) or item.dtype == sources:
+            return value
+        fits = value == value.to(sources)
+        noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(sources)).add_(1.0)
+        return torch.where(fits, value, value * noise)
 
     def _in_place(self, name: str, function: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
         """Compute out of place, then write the result where it belongs."""
@@ -304,6 +330,21 @@ def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[
             value = torch.as_tensor(widen(other), dtype=result.dtype)
             return [started(value, product.terms).expand(result.shape)]
     return []
+
+
+PRODUCTS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("mm", "bmm", "mv", "dot", "vdot", "convolution"), (0, 1)),
+    **dict.fromkeys(("addmm", "baddbmm", "addmv"), (1, 2)),
+}
+"""Places of the operands that are multiplied."""
+
+
+def with_sources(result: Any, sources: Sources) -> Any:
+    """Note in fresh results what they come from."""
+    for item in flat(result):
+        if isinstance(item, Rounded):
+            item.sources = sources
+    return result
 
 
 def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, result: Any) -> None:

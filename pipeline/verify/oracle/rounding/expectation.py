@@ -48,11 +48,17 @@ class RandomReference(KernelmillError):
 
 
 def expectation(
-    function: Function, arguments: Sequence[Any], *, samples: int = SAMPLES, seed: int = 0
+    function: Function,
+    arguments: Sequence[Any],
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    mixed_precision: bool = True,
 ) -> tuple[Expected, ...]:
     """Expected values of every tensor that `function(*arguments)` returns, in order.
 
     Nested tuples, lists and dicts are flattened, numbers are tensors without axes, anything else is left out.
+    `mixed_precision`: where all that a product's operand comes from has 16 bits, it may be rounded to them.
 
     Raises
     ------
@@ -67,17 +73,17 @@ def expectation(
         return whole_run(function, arguments, memory, noise)
 
     try:
-        return sampled(on_wrappers, samples=samples, seed=seed)
+        return sampled(on_wrappers, samples=samples, seed=seed, mixed_precision=mixed_precision)
     except RandomReference:
         raise
     except Exception as error:
         # Whatever it was: if the function itself is at fault, it raises again.
         reason = str(error).partition("\n")[0]
         logger.info("analysed as a whole, not operation by operation: %s: %s", type(error).__name__, reason)
-        return sampled(as_a_whole, samples=samples, seed=seed)
+        return sampled(as_a_whole, samples=samples, seed=seed, mixed_precision=mixed_precision)
 
 
-def sampled(call: Any, *, samples: int, seed: int) -> tuple[Expected, ...]:
+def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True) -> tuple[Expected, ...]:
     """Expected values of the tensors that `call(memory, noise)` returns.
 
     Raises
@@ -87,6 +93,7 @@ def sampled(call: Any, *, samples: int, seed: int) -> tuple[Expected, ...]:
     """
     with torch.random.fork_rng(devices=[]):
         memory = OperationMemory()
+        memory.mixed_precision = mixed_precision
         nominal = call(memory, None)
         selections = [getattr(item, SELECTION, None) for item in nominal]
         references = [_values(item) for item in nominal]

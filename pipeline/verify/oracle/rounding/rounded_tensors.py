@@ -5,8 +5,8 @@ noise to add rounding errors to them, and what the runs of one function share (`
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -23,6 +23,12 @@ WIDE = {
 }
 """Nominal dtype -> the dtype it is computed in. Types of eight bits are only converted from and to."""
 
+Sources = torch.dtype | Literal["none", "wide"]
+"""What a value was computed from: tensors of one 16-bit type, constants alone, or anything wider."""
+NO_SOURCES: Sources = "none"
+WIDE_SOURCES: Sources = "wide"
+_NARROW = (torch.float16, torch.bfloat16)
+
 _POOL = 1 << 20  # random numbers that are drawn once and read from random places
 
 
@@ -34,6 +40,7 @@ class Rounded(torch.Tensor):
 
     value: torch.Tensor
     arithmetic: Any
+    sources: Sources = WIDE_SOURCES
     terms: float = 0.0
     """Of the product of matrices that it is the result of: what is added to it may have been in the sum."""
     __torch_function__: ClassVar[Any] = no_torch_function
@@ -73,6 +80,24 @@ class Rounded(torch.Tensor):
         """Outside of the mode, for example when it is printed: without rounding."""
         first = next(item for item in flat((arguments, keywords or {})) if isinstance(item, Rounded))
         return first.arithmetic.apply(function, arguments, keywords or {})
+
+
+def sources_of(items: Iterable[Any]) -> Sources:
+    """Of what is computed from some values together."""
+    found: Sources = NO_SOURCES
+    for item in items:
+        if not is_inexact(item) or (isinstance(item, Rounded) and item.sources == NO_SOURCES):
+            continue
+        own: Sources = item.sources if isinstance(item, Rounded) else source_of(item.dtype)
+        if own == WIDE_SOURCES or found not in (NO_SOURCES, own):
+            return WIDE_SOURCES
+        found = own
+    return found
+
+
+def source_of(dtype: torch.dtype) -> Sources:
+    """Of a tensor that is given."""
+    return dtype if dtype in _NARROW else WIDE_SOURCES
 
 
 def is_inexact(item: object) -> bool:
@@ -157,6 +182,8 @@ class OperationMemory:
         self.work = 0.0
         """Elements that were read and written, multiplications weighted."""
         self.unsupported: set[str] = set()
+        self.mixed_precision = True
+        """Whether operands of products may be rounded to the 16-bit type that all they come from has."""
 
 
 def twin_of(name: str, function: Any) -> Any:

@@ -112,7 +112,8 @@ def _drift_of_product(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
     columns = torch.linspace(0, right.shape[1] - 1, min(right.shape[1], _SAMPLED)).long()
     terms = left[rows].unsqueeze(1) * right[:, columns].t().unsqueeze(0)
     excess = _drift(terms) / deviation[rows][:, columns].clamp(min=1e-300)
-    return excess.square().mean().sqrt().clamp(min=1.0)
+    excess = excess[excess.isfinite()]  # rows with NaN say nothing about the others
+    return excess.square().mean().sqrt().clamp(min=1.0) if excess.numel() else torch.ones(())
 
 
 def multiplications(call: Operation, result: Any) -> float:
@@ -220,6 +221,53 @@ def _convolution_backward(call: Operation, result: Any) -> tuple[Tensor | None, 
     )
 
 
+def _scattered(call: Operation, result: Any) -> Tensor:
+    """As many equal terms may fall on one place: then rounding errors have one sign and do not cancel."""
+    return torch.hypot(_by_magnitude(call, result), _drift_of_scattered(call, result, torch.float32) / _UNIT)
+
+
+def _scattered_parts(call: Operation, result: Tensor, dtype: torch.dtype) -> Tensor:
+    """In 16 bits, as PyTorch and the atomic operations of a device add them."""
+    return _drift_of_scattered(call, result, dtype) / (float(torch.finfo(dtype).eps) / 2)
+
+
+def _drift_of_scattered(call: Operation, result: Any, dtype: torch.dtype) -> Tensor:
+    """Half of the error that a type makes of the sums, in the order of the terms or backwards."""
+    found = torch.zeros_like(result)
+    backwards = {number: call.arguments[number].flip(axis) for number, axis in _source_axes(call).items()}
+    for changed in ({}, backwards) if backwards else ({},):
+        given = (changed.get(number, item) for number, item in enumerate(call.arguments))
+        try:
+            narrow = call.function(*(_narrow(item, dtype) for item in given), **call.keywords)
+        except (RuntimeError, TypeError):
+            continue
+        found = torch.maximum(found, (narrow.to(torch.float64) - result).abs())
+    return found.nan_to_num_(nan=0.0, posinf=0.0).mul_(0.5)
+
+
+def _narrow(item: Any, dtype: torch.dtype) -> Any:
+    return item.to(dtype) if isinstance(item, Tensor) and item.is_floating_point() else item
+
+
+def _source_axes(call: Operation) -> dict[int, int]:
+    """Of the arguments that hold terms or their places: the axis along which the terms are added."""
+    if call.name == "bincount":
+        return {number: 0 for number, item in enumerate(call.arguments[:2]) if isinstance(item, Tensor)}
+    if call.name not in ("index_add", "index_reduce", "scatter_add", "scatter_reduce"):
+        return {}
+    places, terms = call.arguments[2:4]
+    if not (isinstance(terms, Tensor) and terms.dim() and places.dim()):
+        return {}
+    axis = int(call.arguments[1]) % terms.dim()
+    return {2: axis if call.name.startswith("scatter") else 0, 3: axis}
+
+
+_SCATTERED = (
+    "index_add", "scatter_add", "scatter_reduce", "index_reduce", "bincount", "index_put", "_index_put_impl",
+    "_unsafe_index_put", "embedding_dense_backward",
+)  # fmt: skip
+
+
 def _by_magnitude(call: Operation, _result: Any) -> Tensor:
     """Any other linear operation: on absolute values, for as many terms as inputs fall on an output."""
     positive = tuple(
@@ -238,15 +286,15 @@ _POOLS = """
     avg_pool2d_backward avg_pool3d_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
     upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d upsample_nearest1d
     upsample_nearest2d upsample_nearest3d upsample_nearest2d_backward upsample_bilinear2d_backward
-    _upsample_bilinear2d_aa upsample_nearest1d_backward upsample_nearest3d_backward index_add scatter_add
-    scatter_reduce index_put _index_put_impl _unsafe_index_put embedding_dense_backward _embedding_bag
+    _upsample_bilinear2d_aa upsample_nearest1d_backward upsample_nearest3d_backward _embedding_bag
     _embedding_bag_forward_only max_pool2d_with_indices_backward max_pool3d_with_indices_backward
     adaptive_max_pool2d_backward col2im unfold_backward trace as_strided_scatter reflection_pad2d_backward
-    reflection_pad1d_backward replication_pad2d_backward index_reduce
+    reflection_pad1d_backward replication_pad2d_backward
 """
 
 SUMS: dict[str, Deviations] = (
     dict.fromkeys(_POOLS.split(), _by_magnitude)
+    | dict.fromkeys(_SCATTERED, _scattered)
     | dict.fromkeys(("sum", "mean", "nansum"), _sum)
     | dict.fromkeys(("mm", "bmm", "mv", "dot", "vdot", "addmm", "baddbmm", "addmv"), _product)
     | {"cumsum": _cumulative, "convolution": _convolution, "convolution_backward": _convolution_backward}
@@ -278,13 +326,13 @@ def _rows_mean(rows: Tensor, count: int) -> Tensor:
     return _combine(count, rows.sum(-1), rows.square().sum(-1), rows.abs().sum(-1), path) / count
 
 
-def _factors(call: Operation, result: Tensor) -> Tensor:
+def _factors(call: Operation, result: Tensor, _dtype: torch.dtype | None = None) -> Tensor:
     """prod: every multiplication rounds."""
     count = call.arguments[0].numel() / max(result.numel(), 1)
     return result.abs() * (0.6 * math.sqrt(count))
 
 
-def _taps(call: Operation, result: Tensor) -> Tensor:
+def _taps(call: Operation, result: Tensor, _dtype: torch.dtype) -> Tensor:
     """A transposed convolution adds what each tap gives, from memory in which that was stored in 16 bits."""
     if not call.arguments[6]:
         return torch.zeros_like(result)
@@ -296,7 +344,11 @@ def _taps(call: Operation, result: Tensor) -> Tensor:
     return deviation
 
 
-PARTS: dict[str, Deviations] = {"prod": _factors, "convolution": _taps}
+PARTS: dict[str, Callable[[Operation, Tensor, torch.dtype], Tensor]] = {
+    "prod": _factors,
+    "convolution": _taps,
+    **dict.fromkeys(_SCATTERED, _scattered_parts),
+}
 """What rounds to the nominal type on the way, where that has 16 bits; in its units."""
 
 SUMS |= dict.fromkeys(("var", "std", "var_mean", "std_mean"), _spread) | {"prod": _factors}
