@@ -163,6 +163,7 @@ def outcomes() -> str:
 
 OUTCOMES = {
     "passed": "The stage succeeded.",
+    "passed_reduced": "A candidate is correct on reduced sizes; the declared ones could not be tried here.",
     "pruned": "Excluded by a constraint, or by `search.prune`.",
     "compile_error": "The compiler rejected the source.",
     "launch_error": "The kernel could not be started, or refused the call.",
@@ -174,9 +175,9 @@ OUTCOMES = {
     "wrong_dtype": "An output has another dtype.",
     "wrong_value": "An element is beyond its error bound.",
     "unwritten_output": "Elements of an output were never written.",
-    "out_of_bounds": "It wrote outside its tensors, or read past the end of one.",
+    "out_of_bounds": "It wrote or read outside its tensors.",
     "input_mutated": "It changed an input.",
-    "nondeterministic": "Equal inputs gave different results.",
+    "nondeterministic": "Equal inputs gave different results, or programs race for an element.",
     "tampered": "It changed the harness, or its own kernels did not do the work.",
     "unstable_timing": "The measurement was too disturbed to give a time.",
     "over_roofline": "The time is below what the measured ceilings allow.",

@@ -55,10 +55,13 @@ class Interpreter(Record, frozen=True, kw_only=True):
     """The entries of `Backend.toolchain` that an interpretation depends on: no assembler of any target."""
 
 
+FaultKind = Literal["out_of_bounds", "misaligned", "race"]
+
+
 class MemoryFault(Record, frozen=True, kw_only=True):
     """What a kernel did to memory that an interpreter or emulator watches."""
 
-    kind: Literal["out_of_bounds", "race"]
+    kind: FaultKind
     text: str
     """One line: kernel, programs, tensor, element."""
 

@@ -9,6 +9,8 @@ class Outcome(StrEnum):
     """The typed result of a stage; two causes that a user would fix differently never share one."""
 
     PASSED = "passed"
+    PASSED_REDUCED = "passed_reduced"
+    """A candidate is right on reduced sizes, and the declared ones could not be tried here."""
     PRUNED = "pruned"
     COMPILE_ERROR = "compile_error"
     LAUNCH_ERROR = "launch_error"

@@ -280,6 +280,8 @@ class _Judge:
         where = subject.where
         if where == "interpreter" and tried.launched and not _interpreters().keys() & set(tried.launched):
             where = "host"
+        if failure is None and tried.untried:
+            failure = Failure(outcome=Outcome.PASSED_REDUCED, reason=tried.untried)
         return Verdict(
             problem=self._spec.problem.name,
             solution=candidate.name,

@@ -15,6 +15,7 @@ from typing import Any
 
 import triton.language as tl
 
+from pipeline.backends.triton.sanitizer import SANITIZER
 from pipeline.backends.triton.triton_internals import interpreter, static_assertion
 
 _PREFIX = "_kernelmill_"
@@ -148,6 +149,7 @@ def install() -> None:
     def patched(language: Any, scope: Any) -> None:
         patch(language, scope)
         scope.set_attr(language, "static_assert", _static_assert)
+        scope.set_attr(language, "multiple_of", functools.partial(_multiple_of, language.multiple_of))
 
     def called(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
@@ -167,6 +169,16 @@ def install() -> None:
 def _static_assert(condition: Any, message: Any = "") -> None:
     if not operator.truth(value_of(condition)):
         raise static_assertion()(None, None, str(value_of(message)))
+
+
+def _multiple_of(promise: Callable[..., Any], values: Any, divisor: Any) -> Any:
+    """The promise of `tl.multiple_of`, which the compiler believes: looked at for the first element."""
+    number = value_of(divisor)
+    if isinstance(values, tl.tensor) and isinstance(number, int) and number > 1:
+        first = int(values.handle.data.reshape(-1)[0])
+        if first % number:
+            SANITIZER.misaligned(f"tl.multiple_of promises a multiple of {number}, and it is {first}")
+    return promise(values, divisor)
 
 
 def asserts(kernel: Any) -> bool:

@@ -19,11 +19,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipeline.backends.backend import MemoryFault
+from pipeline.backends.backend import FaultKind, MemoryFault
 from pipeline.backends.triton.triton_internals import interpreter
 
 _SEVERAL = -1
-_MOST_FAULTS = 8
+_MOST_FAULTS = 4  # of each kind
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _WAITS = 20_000  # times that a program repeats one access of one element: it waits for another program
 
@@ -33,7 +33,10 @@ class WaitsForProgram(RuntimeError):
 
 
 AccessKind = Literal["load", "store", "atomic"]
-Accessors = Literal["readers", "writers", "atomics"]
+Accessors = Literal["readers", "writers", "atomics", "lanes", "times"]
+
+
+_KEPT: tuple[Accessors, ...] = ("readers", "writers", "atomics", "lanes", "times")
 
 
 @dataclass(eq=False)
@@ -44,18 +47,21 @@ class Access:
     addresses: np.ndarray
     itemsize: int
     values: np.ndarray | None = None
+    lanes: np.ndarray | None = None
+    """Places of the elements in the block that is accessed; equal places are one thread's."""
 
     def flat(self) -> "Access":
         """In one dimension."""
         addresses, values = self.addresses.reshape(-1), self.values
         if values is not None:
             values = np.broadcast_to(values, self.addresses.shape).reshape(-1)
-        return Access(self.kind, addresses, self.itemsize, values)
+        return Access(self.kind, addresses, self.itemsize, values, np.arange(addresses.size, dtype=np.int32))
 
     def where(self, chosen: np.ndarray) -> "Access":
         """Some of the elements."""
         values = None if self.values is None else self.values[chosen]
-        return Access(self.kind, self.addresses[chosen], self.itemsize, values)
+        lanes = None if self.lanes is None else self.lanes[chosen]
+        return Access(self.kind, self.addresses[chosen], self.itemsize, values, lanes)
 
 
 @dataclass(eq=False)
@@ -72,6 +78,10 @@ class Region:
     readers: np.ndarray | None = None
     writers: np.ndarray | None = None
     atomics: np.ndarray | None = None
+    lanes: np.ndarray | None = None
+    """Where in its block the last store had each cell."""
+    times: np.ndarray | None = None
+    """How often the launch had synchronized threads by then."""
 
     def __post_init__(self) -> None:
         self.cell = self.itemsize
@@ -102,7 +112,7 @@ class Region:
     def _refine(self, itemsize: int) -> None:
         times, self.cell = self.cell // itemsize, itemsize
         count = -(-(self.end - self.start) // itemsize)
-        for kind in ("readers", "writers", "atomics"):
+        for kind in _KEPT:
             found = getattr(self, kind)
             if found is not None:
                 setattr(self, kind, np.repeat(found, times)[:count])
@@ -122,6 +132,8 @@ class _Launch:
     program: int = 0
     synchronized: np.ndarray = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     """By program: the tensors on which it used atomic operations, one bit each."""
+    time: int = 1
+    """How often threads were synchronized, in all programs together."""
     waiting: tuple[int, int] | None = None
     waits: int = 0
 
@@ -187,9 +199,22 @@ class Sanitizer:
             number = int(launch.order[launch.begun])
             place = tuple(int(each) for each in np.unravel_index(number, launch.grid))
         launch.begun += 1
+        launch.time += 1
         launch.program = int(np.ravel_multi_index(place, launch.grid)) + 1
         launch.waits = 0
         return place
+
+    def synchronizes(self) -> None:
+        """The threads of a program wait for each other: a barrier, or an operation that needs one."""
+        if self._launch is not None:
+            self._launch.time += 1
+
+    def misaligned(self, text: str) -> None:
+        """A kernel promises the compiler an alignment that is not there."""
+        launch = self._launch
+        if launch is not None:
+            name = launch.program_name(launch.program)
+            self._find("misaligned", f"kernel '{launch.name}', {name}: {text}")
 
     def makes_pointers(self) -> None:
         """The kernel makes a pointer from a number."""
@@ -245,8 +270,7 @@ class Sanitizer:
 
     def _enter(self, launch: _Launch, region: Region, access: Access) -> None:
         """Compare an access with those of other programs, and remember it."""
-        if len(launch.synchronized) > 2:  # several programs
-            _NOTED[access.kind](self, launch, region, access)
+        _NOTED[access.kind](self, launch, region, access)
         if access.kind == "atomic":
             launch.synchronized[launch.program] |= region.bit
 
@@ -258,10 +282,12 @@ class Sanitizer:
             if bool(((others != 0) & (others != me)).any()):
                 launch.synchronized[me] |= region.bit
         self._compare(launch, region, cells, ("reads", ("writers",)))
+        self._compare_threads(launch, region, cells, access)
         region.mark("readers", cells, me)
 
     def _stored(self, launch: _Launch, region: Region, access: Access) -> None:
         assert access.values is not None
+        assert access.lanes is not None
         bits = _BITS[access.itemsize]
         everywhere = np.ones(access.addresses.shape, dtype=bool)
         nothing = np.zeros(access.addresses.shape, dtype=bits)
@@ -274,6 +300,24 @@ class Sanitizer:
             cells = cells[region.atomics[cells] == 0]  # a lock that is let go, a counter that begins anew
         self._compare(launch, region, cells, ("writes", ("writers", "readers", "atomics")))
         region.programs("writers")[cells] = launch.program
+        region.programs("times")[cells] = launch.time
+        if len(cells) == np.count_nonzero(changed):
+            region.programs("lanes")[cells] = access.lanes[changed]
+
+    def _compare_threads(self, launch: _Launch, region: Region, cells: np.ndarray, access: Access) -> None:
+        """What another thread of the program stored is there once the threads have waited for each other."""
+        if region.times is None or region.lanes is None or len(cells) != access.addresses.size:
+            return
+        unsynchronized = (region.times[cells] == launch.time) & (region.lanes[cells] != access.lanes)
+        if not unsynchronized.any():
+            return
+        where = int(np.flatnonzero(unsynchronized)[0])
+        element = int(cells[where]) * region.cell // region.itemsize
+        self._find(
+            "race",
+            f"data race in kernel '{launch.name}', {launch.program_name(launch.program)}: a thread reads"
+            f" element {element} of {region.name} that another thread stored, and no barrier is between",
+        )
 
     def _updated(self, launch: _Launch, region: Region, access: Access) -> None:
         cells = region.cells(access.addresses, access.itemsize)
@@ -325,8 +369,8 @@ class Sanitizer:
             f" {access.addresses.size} elements outside of all tensors, the first one {near}",
         )
 
-    def _find(self, kind: Literal["out_of_bounds", "race"], text: str) -> None:
-        if len(self._faults) < _MOST_FAULTS:
+    def _find(self, kind: FaultKind, text: str) -> None:
+        if sum(fault.kind == kind for fault in self._faults.values()) < _MOST_FAULTS:
             self._faults[text] = MemoryFault(kind=kind, text=text)
 
 
@@ -350,9 +394,14 @@ def install() -> None:
         ("create_masked_store", _storing),
         ("create_atomic_rmw", _updating),
         ("create_atomic_cas", _exchanging),
-        ("create_int_to_ptr", _making_pointers),
+        ("create_int_to_ptr", _telling(SANITIZER.makes_pointers)),
+        ("create_barrier", _telling(SANITIZER.synchronizes)),
+        ("create_dot", _telling(SANITIZER.synchronizes)),
+        ("create_gather", _telling(SANITIZER.synchronizes)),
     ):
         setattr(builder, name, made(getattr(builder, name)))
+    combine = parts.ReduceScanOpInterface.apply  # reductions and scans exchange values between threads
+    parts.ReduceScanOpInterface.apply = _telling(SANITIZER.synchronizes)(combine)
     set_dimensions, set_index = builder.set_grid_dim, builder.set_grid_idx
 
     def dimensions(self: Any, *grid: int) -> None:
@@ -422,6 +471,7 @@ def _storing(method: Callable[..., Any]) -> Callable[..., Any]:
 def _updating(method: Callable[..., Any]) -> Callable[..., Any]:
     def update(self: Any, operation: Any, pointer: Any, value: Any, mask: Any, *rest: Any) -> Any:
         allowed = SANITIZER.allow(Access("atomic", pointer.data, value.data.dtype.itemsize), mask.data)
+        SANITIZER.synchronizes()
         return method(self, operation, pointer, value, _allowed(mask, allowed), *rest)
 
     return update
@@ -431,14 +481,18 @@ def _exchanging(method: Callable[..., Any]) -> Callable[..., Any]:
     def exchange(self: Any, pointer: Any, expected: Any, value: Any, *rest: Any) -> Any:
         everywhere = np.ones(pointer.data.shape, dtype=bool)
         SANITIZER.allow(Access("atomic", pointer.data, value.data.dtype.itemsize), everywhere)
+        SANITIZER.synchronizes()
         return method(self, pointer, expected, value, *rest)
 
     return exchange
 
 
-def _making_pointers(method: Callable[..., Any]) -> Callable[..., Any]:
-    def make(self: Any, *arguments: Any) -> Any:
-        SANITIZER.makes_pointers()
-        return method(self, *arguments)
+def _telling(tell: Callable[[], None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def made(method: Callable[..., Any]) -> Callable[..., Any]:
+        def told(self: Any, *arguments: Any, **named: Any) -> Any:
+            tell()
+            return method(self, *arguments, **named)
 
-    return make
+        return told
+
+    return made

@@ -19,6 +19,7 @@ PARTS = (
     "InterpreterBuilder", "TensorHandle", "ReduceOps.sum", "ReduceOps.generic_reduce", "_patch_attr",
     "_patch_lang_tensor", "_patch_builtin", "_implicit_cvt", "_interpreter", "GridExecutor", "ASTTransformer",
     "FunctionRewriter.ast_transformer", "_patch_lang_core", "InterpreterError", "interpreter_semantic",
+    "ReduceScanOpInterface.apply",
 )  # fmt: skip
 """Of the interpreter: what `pipeline.backends.triton.interpreter` corrects."""
 COMPILERS = ("triton.backends.nvidia.compiler", "triton.backends.amd.compiler")

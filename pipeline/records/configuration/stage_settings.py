@@ -56,9 +56,13 @@ class Verify(Record, frozen=True, kw_only=True):
     """Bytes that the candidate's process may use in addition to its parent's."""
     output_limit: int
     """Bytes that the process may print or write."""
+    declared_seconds: float = 60.0
+    """Of the time for a candidate's call on declared sizes that are too large for most calls (`judge`)."""
     mixed_precision: bool = True
-    """Whether operands of products may be rounded to 16 bits where all that they are computed from has 16 bits,
-    as kernels for tensor cores do, also where the reference computes in float32 between its products."""
+    """Whether operands of products may be rounded to 16 bits where all that they are computed from has those.
+
+    Kernels for tensor cores do so, also where the reference computes in float32 between its products.
+    """
 
     def __post_init__(self) -> None:
         """No preset may let everything pass: it must call each variant on some inputs, and end."""

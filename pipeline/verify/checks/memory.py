@@ -4,7 +4,11 @@ from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, Passed
 
-_OUTCOMES = {"out_of_bounds": Outcome.OUT_OF_BOUNDS, "race": Outcome.NONDETERMINISTIC}
+_OUTCOMES = {
+    "out_of_bounds": Outcome.OUT_OF_BOUNDS,
+    "misaligned": Outcome.LAUNCH_ERROR,
+    "race": Outcome.NONDETERMINISTIC,
+}
 
 
 def check_memory(observation: CallObservation) -> Judgement:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from types import FrameType
+from typing import Literal
 
 import torch
 
@@ -35,12 +36,15 @@ from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
-from pipeline.verify.oracle.tolerance import Expected, deviation, widened
+from pipeline.verify.oracle.tolerance import Expected, deviation, tiny, widened
 from pipeline.verify.oracle.trivial_answers import trivial_answers
 from pipeline.verify.torch_internals import TorchDispatchMode, operator_name
 
 NO_REASON = "no reason given"
 _GRACE_SECONDS = 30.0
+ROUGHLY = 2.0**-7  # of a value and of the root mean square of all
+_OPERATIONS_A_SECOND = 1e10  # that PyTorch does on one core, at least
+_ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
 ENOUGH = 0.5  # of the bound that PyTorch's own result may use
 TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
 
@@ -141,6 +145,9 @@ class ModelOracle:
 
     def case(self, plan: CasePlan) -> TrialCase:
         """Expected values and bounds; ProblemError where `Model` is random."""
+        if plan.condition.kind == "full":
+            coarse = tuple(roughly(value) for value in plan.values)
+            return TrialCase(plan=plan, expected=coarse, trivial=frozenset(), computing={})
         expected = self._expected(plan)
         trivial = trivial_answers(
             {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
@@ -192,6 +199,23 @@ class ModelOracle:
         return found
 
 
+def roughly(eager: torch.Tensor) -> Expected:
+    """PyTorch's own result, within a share of its size: on sizes on which nothing else can be computed.
+
+    How precise a candidate is shows on smaller sizes; whether it computes all of a large result shows here.
+    """
+    value = torch.view_as_real(eager) if eager.is_complex() else eager
+    dtype = eager.dtype.to_real() if eager.is_complex() else eager.dtype
+    reference = value.detach().to(torch.float64).contiguous()
+    bound, plain = torch.full_like(reference, 0.5), True
+    if dtype.is_floating_point:
+        size = torch.where(reference.isfinite(), reference.abs(), 0.0)
+        scale = float(size.square().mean().sqrt()) if size.numel() else 0.0
+        bound = (size + scale).mul_(max(ROUGHLY, 8 * float(torch.finfo(dtype).eps))).add_(tiny(dtype))
+        plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
+    return Expected(dtype=str(dtype).removeprefix("torch."), reference=reference, bound=bound, plain=plain)
+
+
 def lets_pass(expected: Expected, eager: torch.Tensor) -> Expected:
     """Widened where PyTorch's own result in the model's types would use more than half of the bound.
 
@@ -235,6 +259,10 @@ class CaseSet:
         self._settings = settings
         self._planner = CasePlanner(problem)
         self._oracle = ModelOracle(self._planner, problem.tolerance, mixed_precision=settings.mixed_precision)
+        self.reduced = ""
+        """The sizes that most calls are made on, where the declared ones are too large for that."""
+        self.growth = 1.0
+        """Operations on the declared sizes over those on the reduced ones."""
         self.notes: list[str] = []
         """What the problem does not allow to ask, and what is weak about it."""
         with time_limited(PROBLEM_SECONDS, "planning its conditions"):
@@ -259,7 +287,7 @@ class CaseSet:
     @property
     def largest(self) -> CasePlan:
         """The plan that is nearest to the problem as it is declared."""
-        declared = [plan for plan in self.plans if plan.condition.kind == "declared"]
+        declared = [plan for plan in self.plans if plan.condition.kind in ("declared", "full")]
         return (declared or list(self.plans))[0]
 
     def case(self, plan: CasePlan) -> TrialCase | None:
@@ -308,7 +336,7 @@ class CaseSet:
     def _case(self, plan: CasePlan) -> TrialCase | None:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
         case = self._oracle.case(plan)
-        own = plan.condition.kind in ("base", "declared", "group")
+        own = plan.condition.kind in ("base", "declared", "full", "group")
         return case if own or is_informative(case) else None
 
     def _plan(self) -> Iterator[CasePlan]:
@@ -324,12 +352,13 @@ class CaseSet:
             others=self._others(workloads),
             base=workloads.base,
             groups=min(len(groups or []), GROUPS_AT_MOST),
-            try_declared=self._declared_fits(workloads),
+            try_declared=self._try_declared(workloads),
             seeds=seeds,
         )
-        if workloads.reduced and not request.try_declared:
-            sizes = " ".join(f"{name}={value}" for name, value in workloads.base.items())
-            self.notes.append(f"declared sizes are too large to be tried; at most {sizes}")
+        self.reduced = "" if request.try_declared == "often" else _sizes_text(workloads.base)
+        base = workloads.extent(workloads.base)
+        if base is not None and base.operations:
+            self.growth = workloads.declared.operations / base.operations
         yield from self._planned(conditions(request))
 
     def _planned(self, planned: tuple[Condition, ...]) -> Iterator[CasePlan]:
@@ -341,7 +370,7 @@ class CaseSet:
         for condition in planned[1:]:
             if condition.variation is not None and condition.variation not in variations:
                 continue
-            if condition.kind in ("base", "group", "declared"):
+            if condition.kind in ("base", "group", "declared", "full"):
                 yield self._planner.make(condition)
                 continue
             with contextlib.suppress(ProblemError):
@@ -365,6 +394,14 @@ class CaseSet:
         by_weights = [base[0].values, *(self._planner.outputs_with(base[0], each) for each in others)]
         return degeneracies([plan.values for plan in base], by_weights if base[0].state else ())
 
-    def _declared_fits(self, workloads: TrialSizes) -> bool:
+    def _try_declared(self, workloads: TrialSizes) -> Literal["often", "once", "no"]:
         elements = DECLARED_TIMES * self._settings.elements_at_most
-        return SizeBudget(elements=elements, operations=1000 * elements).fits(workloads.declared)
+        if SizeBudget(elements=elements, operations=1000 * elements).fits(workloads.declared):
+            return "often"
+        operations = int(_OPERATIONS_A_SECOND * self._settings.declared_seconds)
+        once = SizeBudget(elements=_ELEMENTS_AT_MOST, operations=operations)
+        return "once" if once.fits(workloads.declared) else "no"
+
+
+def _sizes_text(sizes: Sizes) -> str:
+    return " ".join(f"{name}={value}" for name, value in sizes.items())

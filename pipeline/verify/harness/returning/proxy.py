@@ -134,17 +134,24 @@ def layout_for(plans: Iterable[CasePlan], *, gradients: bool) -> SharedLayout:
     for plan in plans:
         inputs = max(inputs, place({**plan.initial.tensors, **plan.state}, 0)[1])
         given = dict(plan.encoded.tensors)
-        back = list(plan.values)
         if gradients:
             given |= output_gradients(plan)
-            back += [*given.values(), *plan.state.values()]
         sizes = max(
             sizes, place(given, 0, flush=True)[1], place(given, 0)[1], place(given, 0, lead=ALIGNED_LEAD)[1]
         )
-        # Twice 8 bytes for each element: what has a wrong type or shape is read as well, and then named.
-        outputs = max(outputs, sum(16 * tensor.numel() + ALIGNMENT for tensor in back))
-    start = _page(inputs + sizes + SHIFT)
-    return SharedLayout(inputs=inputs, outputs=start, output_bytes=_page(outputs + _SLACK))
+        outputs = max(outputs, output_room(plan, gradients=gradients))
+    return SharedLayout(inputs=inputs, outputs=_page(inputs + sizes + SHIFT), output_bytes=outputs)
+
+
+def output_room(plan: CasePlan, *, gradients: bool) -> int:
+    """Bytes for what a call returns.
+
+    Twice 8 bytes for each element: what has a wrong type or shape is read as well, and then named.
+    """
+    back = list(plan.values)
+    if gradients:
+        back += [*plan.encoded.tensors.values(), *output_gradients(plan).values(), *plan.state.values()]
+    return _page(sum(16 * tensor.numel() + ALIGNMENT for tensor in back) + _SLACK)
 
 
 class CandidateProxy:
@@ -215,13 +222,14 @@ class CandidateProxy:
         tensors = {**encoded.tensors, **gradients}
         slots, _ = place(tensors, layout.inputs + options.shift, flush=options.fenced, lead=options.lead)
         self._memory.put(slots, tensors)
-        self._memory.poison(layout.outputs, layout.output_bytes)
+        room = output_room(case.plan, gradients=bool(gradients))
+        self._memory.poison(layout.outputs, room)
         message = CallRequest(
             nonce=os.urandom(16).hex(),
             arguments=encoded.values,
             inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
             output_offset=layout.outputs,
-            output_bytes=layout.output_bytes,
+            output_bytes=room,
             threads=options.threads,
             protected=options.protected,
             fenced=options.fenced,

@@ -130,6 +130,11 @@ class Session:
             raise _out_of_turn("an answer to another call", when)
         return answer
 
+    def allow(self, seconds: float) -> None:
+        """Let it take so many seconds from now on, in one call if need be."""
+        self._left = seconds
+        self._limit = _CALLS_AT_LEAST * seconds
+
     def excuse(self) -> None:
         """Ignore how the process ends: it was called in a way that may crash any candidate."""
         self._excused = True

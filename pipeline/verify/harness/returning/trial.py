@@ -32,7 +32,9 @@ from pipeline.verify.harness.returning.session import ProcessEnded, Session, Tri
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
+_PESSIMISM = 4.0  # by how much an estimate may be too high: few large blocks take less than many small ones
 _RESERVE = 0.4  # of the time that is left: what would take more is not tried
+_THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
 _ENDURANCE = 8  # calls for each repetition in the settings
 _SHUFFLE = random.SystemRandom()
 
@@ -49,6 +51,8 @@ class TrialResult(Record, frozen=True, kw_only=True, eq=False):
     isolation: tuple[str, ...]
     launched: tuple[str, ...]
     """Kinds of its own kernels that ran."""
+    untried: str = ""
+    """Why the declared sizes were not tried, and which ones were."""
 
 
 def try_candidate(server: ForkServer, subject: TrialSubject, case_set: CaseSet, folder: Path) -> TrialResult:
@@ -72,6 +76,7 @@ def try_candidate(server: ForkServer, subject: TrialSubject, case_set: CaseSet, 
         notes=tuple(trial.notes()),
         isolation=trial.isolation,
         launched=tuple(sorted(launches)),
+        untried=trial.untried,
     )
 
 
@@ -94,6 +99,8 @@ class _Trial:
         self._skipped: list[CasePlan] = []
         self._differing = 0
         self._closing_notes: list[str] = []
+        self.untried = ""
+        """Why the declared sizes were not tried."""
 
     def run(self) -> Failure | None:
         """Until the first failure; None where there was none."""
@@ -102,6 +109,7 @@ class _Trial:
             self._calls()
             self._require_enough()
             self.closed, self._closing_notes = final_checks(self.calls, self._case_set, self._settings)
+            self._try_full()
         except CandidateFailed as failed:
             return failed.failure
         except ProcessEnded as ended:
@@ -121,7 +129,7 @@ class _Trial:
             self.calls.judged(plan, CallOptions())
         for plan in base:
             self._in_time(plan, CallOptions(same_objects=True))
-        rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared")]
+        rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared", "full")]
         _SHUFFLE.shuffle(rest)
         rest.sort(key=lambda plan: plan.identity != base[0].identity)
         for plan in rest:
@@ -131,6 +139,9 @@ class _Trial:
         for plan in declared[: 1 if first is not None else None]:
             self._in_time(plan, CallOptions())
         self._in_time(base[0], CallOptions(shift=SHIFT, threads=2))
+        for _ in range(self._settings.repetitions):
+            for threads in _THREADS:
+                self._in_time(_SHUFFLE.choice(base), CallOptions(threads=threads))
         for lead in (1, ALIGNED_LEAD):  # who refuses the first, whose addresses are odd, must take the other
             self.calls.unaligned = None
             self._in_time(base[0], CallOptions(lead=lead))
@@ -150,6 +161,35 @@ class _Trial:
             slow = self.calls.pace * plan.work > _RESERVE * self.calls.attempt.session.left
             if slow or not self.calls.attempt.state.same_names or self.calls.changed(plan, how) is None:
                 return
+
+    def _try_full(self) -> None:
+        """The declared sizes once, last: what takes longer than it may is ended."""
+        budget, sizes = self._settings.declared_seconds, self._case_set.reduced
+        if not sizes:
+            return
+        full = next((plan for plan in self._case_set.plans if plan.condition.kind == "full"), None)
+        if full is None:
+            self.untried = f"right on {sizes} and smaller; the declared sizes are too large to be tried here"
+            return
+        base = self._case_set.plans[0]
+        seconds = self.calls.pace * base.work * max(full.work / base.work, self._case_set.growth)
+        if seconds > _PESSIMISM * budget:
+            self.untried = (
+                f"right on {sizes} and smaller; a call on the declared sizes would take about {seconds:.0f} s"
+                f" here, more than declared_seconds={budget:g}"
+            )
+            return
+        self.calls.attempt.session.allow(budget)
+        try:
+            self.calls.judged(full, CallOptions())
+        except ProcessEnded as ended:
+            if ended.failure.outcome is not Outcome.TIMEOUT:
+                raise
+            self.calls.attempt.session.excuse()
+            self.untried = (
+                f"right on {sizes} and smaller; a call on the declared sizes takes longer here than"
+                f" declared_seconds={budget:g}"
+            )
 
     def _endure(self, base: Sequence[CasePlan]) -> None:
         """Many more calls, of the shortest: a candidate that counts its calls does not know when they end."""

@@ -42,10 +42,11 @@ class _Tally:
 class _Region:
     """Memory that an argument refers to, and what was in it."""
 
-    def __init__(self, start: int, size: int) -> None:
+    def __init__(self, start: int, size: int, offsets: Iterable[int] = ()) -> None:
         self.start = start
         self.now = tensor_access.memory(start, size)
         self.before = self.now.copy()
+        self.offsets = tuple(offsets)
 
     @property
     def changed(self) -> bool:
@@ -55,7 +56,8 @@ class _Region:
 class _DeviceRegion:
     """The same on a device."""
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, offsets: Iterable[int] = ()) -> None:
+        self.offsets = tuple(offsets)
         self.start, _ = tensor_access.region(tensor)
         self._bytes = tensor_access.storage_bytes(tensor)
         self.before = tensor_access.content(self._bytes)
@@ -122,9 +124,11 @@ class LaunchLog:
         """Memory that the arguments point to, each once."""
         found: dict[int, int] = {}
         there: dict[int, torch.Tensor] = {}
+        offsets: dict[int, set[int]] = {}
         for tensor in tensor_access.tensors_in(arguments):
             start, size = tensor_access.region(tensor)
             found[start] = size
+            offsets.setdefault(start, set()).add(tensor_access.address(tensor) - start)
             if not tensor_access.on_host(tensor):
                 there[start] = tensor
         known = (*self._inputs, *self._allocations.spans())
@@ -134,7 +138,9 @@ class LaunchLog:
         if sum(found.values()) > _COMPARED:
             return []
         return [
-            _DeviceRegion(there[start]) if start in there else _Region(start, size)
+            _DeviceRegion(there[start], offsets[start])
+            if start in there
+            else _Region(start, size, offsets.get(start, ()))
             for start, size in found.items()
             if size
         ]
@@ -159,13 +165,21 @@ class LaunchLog:
             # It may have written again what it had written before, or nothing is known.
             return True if known or not regions else None
         return not all(
-            any(np.array_equal(content, other.before) for other in regions if other is not region)
+            any(_is_copy(content, other) for other in regions if other is not region)
             for content, region in made
         )
 
     def _stand_in(self, name: str, number: int) -> Any:
         """In place of the result of a launch that was left out: as large, and never written."""
         return _unwritten(self._results.get((name, number)))
+
+
+def _is_copy(content: np.ndarray, of: _Region | _DeviceRegion) -> bool:
+    """Of all of the memory, or of it from where an argument begins."""
+    before = of.before
+    return np.array_equal(content, before) or any(
+        np.array_equal(content, before[offset : offset + content.size]) for offset in of.offsets if offset
+    )
 
 
 class _Blank(Record, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from typing import Literal
 from pipeline.records.record import Record
 from pipeline.verify.harness.returning.planning.trial_sizes import Sizes
 
-Kind = Literal["base", "values", "sizes", "declared", "group", "weights"]
+Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
+"""`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
 
 
 class Condition(Record, frozen=True, kw_only=True):
@@ -55,8 +56,9 @@ class ConditionRequest(Record, frozen=True, kw_only=True):
     base: Sizes
     groups: int
     """How many groups of inputs the problem defines."""
-    try_declared: bool
-    """Whether the declared sizes, where they are not the base, are small enough to be tried at all."""
+    try_declared: Literal["often", "once", "no"]
+    """Whether the declared sizes, where they are not the base, are small enough to be tried as others are, or
+    once, or not at all."""
     seeds: Sequence[int]
     """Unknown to the candidate; more than there are conditions, or they are used again."""
 
@@ -96,5 +98,7 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
             seed=next(seeds),
             refusable=may_refuse,
         )
-    for _ in range(2 if base and request.try_declared else 0):
+    if base and request.try_declared == "once":
+        yield Condition(kind="full", sizes={}, weights=weights, seed=next(seeds), refusable=False)
+    for _ in range(2 if base and request.try_declared == "often" else 0):
         yield Condition(kind="declared", sizes={}, weights=weights, seed=next(seeds), refusable=False)

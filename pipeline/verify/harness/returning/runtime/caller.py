@@ -38,6 +38,9 @@ _enable_grad: Any = torch.enable_grad
 _no_grad: Any = torch.no_grad
 
 
+_KEPT_RESULTS = 4
+
+
 class _Result(Record, frozen=True, kw_only=True, eq=False):
     """What came out, already copied."""
 
@@ -178,15 +181,16 @@ class Caller:
         return {name: gradient for name, gradient in found.items() if gradient is not None}
 
     def _overwrites(self, values: Sequence[Any], known: Iterable[torch.Tensor]) -> bool:
-        """Whether the result of the call before, which its caller may hold, has changed since.
+        """Whether a result of one of the last calls, which its caller may hold, has changed since.
 
         Results in the memory of inputs and weights change with those.
         """
         changed = any(tensor_access.digest(value) != before for value, before in self._earlier)
+        self._earlier = self._earlier[-_KEPT_RESULTS:]
         places = {tensor_access.region(tensor)[0] for tensor in known}
         results = [value for value in values if tensor_access.is_plain(value) and tensor_access.numel(value)]
         own = [value for value in results if tensor_access.region(value)[0] not in places]
-        self._earlier = [(value, tensor_access.digest(value)) for value in own]
+        self._earlier += [(value, tensor_access.digest(value)) for value in own]
         return changed
 
     def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[ReturnedTensor]:
