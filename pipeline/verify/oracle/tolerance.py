@@ -20,6 +20,7 @@ import torch
 from pipeline.records.record import Record
 from pipeline.verify.oracle.selection import Selection, select_the_same
 
+_VARIED = 0.05  # standard deviation of a row's magnitudes over their mean
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
 
 
@@ -50,6 +51,8 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """Standard deviation of each element's rounding error, where it was sampled: positive, same shape."""
     limit: float = math.inf
     """The root mean square of error / `spread` over all elements may not exceed it."""
+    row_limit: torch.Tensor | None = None
+    """Of each row: by which factor all its elements may be off together, in units of 1."""
     accepted: tuple[torch.Tensor, ...] = ()
     """Other right values of exact outputs, float64, same shape: any of them passes where it stands."""
     selection: Selection | None = None
@@ -72,6 +75,8 @@ class Deviation(Record, frozen=True, kw_only=True):
     """Index of the worst element; None for an output without elements."""
     overall: float = 0.0
     """Root mean square of errors in units of their spread, as a share of its limit; part of `share`."""
+    row: float = 0.0
+    """Largest common factor by which a row is off, as a share of its limit; part of `share`."""
 
     @property
     def passed(self) -> bool:
@@ -107,7 +112,8 @@ def widened(expected: Expected, factor: float) -> Expected:
     bound = expected.bound * factor
     plain = bool((expected.reference.abs() + bound < torch.finfo(getattr(torch, expected.dtype)).max).all())
     spread = None if expected.spread is None else expected.spread * factor
-    return msgspec.structs.replace(expected, bound=bound, plain=plain, spread=spread)
+    rows = None if expected.row_limit is None else expected.row_limit * factor
+    return msgspec.structs.replace(expected, bound=bound, plain=plain, spread=spread, row_limit=rows)
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
@@ -140,18 +146,20 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
         shares = _with_special_values(got.to(torch.float64), expected, shares)
     worst = _not_nan(shares.max().item())
     overall = _overall(error, expected)
+    row = _by_rows(got, expected)
     if worst <= 1.0:
         largest = error.max().item() if expected.plain else _largest_finite(error)
         wrong = 0
     else:
         largest, wrong = _largest_finite(error), int((~(shares <= 1.0)).sum().item())
     return Deviation(
-        share=max(worst, overall),
+        share=max(worst, overall, row),
         error=largest,
         wrong=wrong,
         total=error.numel(),
         where=_index(shares),
         overall=overall,
+        row=row,
     )
 
 
@@ -163,6 +171,28 @@ def _overall(error: torch.Tensor, expected: Expected) -> float:
     if not expected.plain:
         squares = squares[squares.isfinite() & expected.reference.isfinite()]
     return math.sqrt(squares.mean().item()) / expected.limit if squares.numel() else 0.0
+
+
+def scale_errors(error: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """By which factor each row is off, in units of 1: the error's part along the row.
+
+    0 where a row repeats one value: then all its elements are rounded alike.
+    """
+    finite = torch.where(reference.isfinite() & error.isfinite(), reference, 0.0)
+    energy = finite.square().sum(-1)
+    found = (error.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0) * finite).sum(-1) / energy.clamp(min=1e-300)
+    size = finite.abs()
+    varied = size.std(-1) > _VARIED * size.mean(-1)
+    return torch.where(varied, found, torch.zeros_like(found))
+
+
+def _by_rows(got: torch.Tensor, expected: Expected) -> float:
+    """A row whose elements are all too large or too small by one factor: its sum, its scale is wrong."""
+    if expected.row_limit is None:
+        return 0.0
+    rounded = expected.reference.to(getattr(torch, expected.dtype)).to(torch.float64)
+    factors = scale_errors(got.to(torch.float64) - rounded, expected.reference).abs_()
+    return float((factors / expected.row_limit).max())
 
 
 def _with_special_values(got: torch.Tensor, expected: Expected, shares: torch.Tensor) -> torch.Tensor:

@@ -185,14 +185,19 @@ def _describe(name: str, got: torch.Tensor, expected: Expected) -> str:
     value, wanted = got[found.where].item(), expected.reference[found.where].item()
     bound = expected.bound[found.where].item()
     within = f" ± {bound:.2g}" if got.is_floating_point() else ""
+    if found.wrong == 0 and found.row > max(found.overall, 1.0):
+        return (
+            f"{name}: all elements of a row are off by one factor, {found.row:.3g} times what rounding"
+            f" explains; [{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g}"
+        )
     if found.wrong == 0:
         return (
             f"{name}: the errors of all {found.total} elements together are too large,"
-            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.6g},"
-            f" expected {wanted:.6g} ± {bound:.2g}"
+            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.8g},"
+            f" expected {wanted:.8g} ± {bound:.2g}"
         )
     return (
-        f"{name}[{where}]: got {value:.6g}, expected {wanted:.6g}{within};"
+        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
         f" {found.wrong} of {found.total} beyond their bound"
     )
 

@@ -29,7 +29,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 )
 from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, whole_run
 from pipeline.verify.oracle.selection import Selection
-from pipeline.verify.oracle.tolerance import Expected, tiny
+from pipeline.verify.oracle.tolerance import Expected, scale_errors, tiny
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,11 @@ _FACTOR = 8.0
 """Errors of mixed signs do not reach 8 standard deviations by chance."""
 _OVERALL = 2.5
 """How many standard deviations the root mean square over many independent elements may reach."""
+_FEW_OPERATIONS = 64  # that round more than their last digit
+_MOST_REORDERED = 128.0
+_SHORTEST_ROW = 16
+_ROW_UNITS = 8.0
+"""Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
 
 
@@ -97,7 +102,7 @@ def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True)
         nominal = call(memory, None)
         selections = [getattr(item, SELECTION, None) for item in nominal]
         references = [_values(item) for item in nominal]
-        work = memory.work
+        work, operations = memory.work, len(memory.deviations)
         again = [_values(item) for item in call(memory, None)]
         if not _equal(references, again):
             raise RandomReference("two equal calls return different values: no answer is the right one")
@@ -111,7 +116,9 @@ def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True)
             squares = [_selected_from(*each) for each in zip(squares, selections, found, strict=False)]
     return tuple(
         msgspec.structs.replace(
-            _expected(tensor, reference, [item for run in runs if (item := run[number]) is not None]),
+            _expected(
+                tensor, reference, [item for run in runs if (item := run[number]) is not None], operations
+            ),
             selection=_bounded(selections[number], squares[number], count),
             unordered=bool(getattr(tensor, UNORDERED, False)),
         )
@@ -199,12 +206,14 @@ def _departures(found: list[torch.Tensor], references: list[torch.Tensor]) -> li
     return departures
 
 
-def _expected(tensor: torch.Tensor, reference: torch.Tensor, deviations: list[torch.Tensor]) -> Expected:
+def _expected(
+    tensor: torch.Tensor, reference: torch.Tensor, deviations: list[torch.Tensor], operations: int
+) -> Expected:
     if not is_inexact(tensor):
         return _exactly(tensor.dtype, reference, deviations)
     dtype = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
     size = torch.where(reference.isfinite(), reference.abs(), 0.0)
-    floor = accumulation_unit(dtype) * _scale(size)
+    floor = accumulation_unit(dtype) * _reordered(operations) * _scale(size)
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())
@@ -219,7 +228,28 @@ def _expected(tensor: torch.Tensor, reference: torch.Tensor, deviations: list[to
         plain=plain,
         spread=spread,
         limit=_limit(deviations, spread),
+        row_limit=_row_limit(deviations, reference, dtype),
     )
+
+
+def _reordered(operations: int) -> float:
+    """How many roundings of a typical value forms that are equal in algebra may differ by.
+
+    The steps of a recurrence are done in chunks, by products of matrices and triangular solves, whose errors
+    follow none of the steps.
+    """
+    return min(max(operations / 4, 1.0), _MOST_REORDERED) if operations > _FEW_OPERATIONS else 1.0
+
+
+def _row_limit(
+    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype
+) -> torch.Tensor | None:
+    if not reference.dim() or reference.shape[-1] < _SHORTEST_ROW or len(deviations) < 2:
+        return None
+    factors = torch.stack([scale_errors(item.double(), reference) for item in deviations])
+    variance = factors.square().mean(0)
+    variance = torch.maximum(variance, variance.mean())
+    return variance.sqrt_().mul_(_FACTOR).add_(_ROW_UNITS * accumulation_unit(dtype))
 
 
 def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:

@@ -105,7 +105,7 @@ class TrialSizes:
         yield below
         yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
         for name, value in now.items():
-            yield {name: _odd_below(value)}
+            yield {name: _below(value)}
         if self.reduced:
             yield from (self._longest(name, now) for name in now)
         for name, value in now.items():
@@ -125,7 +125,7 @@ class TrialSizes:
     def _longest(self, name: str, now: Sizes) -> Sizes:
         """One name as large as the budget lets it be, the others small."""
         sizes = {each: min(value, SMALL) for each, value in now.items()}
-        sizes[name] = _odd_below(self._values[name])
+        sizes[name] = _below(self._values[name])
         while sizes[name] > now[name]:
             found = self.extent({**self.base, **sizes})
             if found is not None and self._budget.fits(found):
@@ -181,9 +181,9 @@ def _above_power_of_two(value: int) -> int:
     return power + 1 if power > 1 and power + 1 <= value else 1
 
 
-def _odd_below(value: int) -> int:
-    """The largest odd number that is less, at least 1."""
-    return max(value - 1 if value % 2 == 0 else value - 2, 1)
+def _below(value: int) -> int:
+    """The next smaller size: of the other parity, and aligned otherwise."""
+    return max(value - 1, 1)
 
 
 def _distinct_primes(sizes: Sizes, *, near: float) -> Sizes:
