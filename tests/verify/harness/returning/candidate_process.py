@@ -20,6 +20,7 @@ from pipeline.verify.harness.returning.messages import (
     LoadRequest,
     ReadyReply,
     ReturnedTensor,
+    WeightUpdate,
     Where,
 )
 from tests.lazy_fork_server import LazyForkServer
@@ -89,8 +90,13 @@ class CandidateProcess:
         self.child.kill()
         self.arena.__exit__(kind, error, trace)
 
-    def construct(self, *arguments: Any, state: Mapping[str, torch.Tensor] | None = None) -> Answer:
-        """Construct under seed 0."""
+    def construct(
+        self,
+        *arguments: Any,
+        state: Mapping[str, torch.Tensor] | None = None,
+        update: WeightUpdate | None = None,
+    ) -> Answer:
+        """Construct under seed 0, or change the weights of what was constructed."""
         encoded = encode(list(arguments), "init", "test")
         slots, _ = place({**encoded.tensors, **(state or {})}, 0)
         self._write(slots, {**encoded.tensors, **(state or {})})
@@ -100,6 +106,7 @@ class CandidateProcess:
                 arguments=encoded.values,
                 inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
                 state=tuple(slot for slot in slots if slot.name in (state or {})),
+                update=update,
             )
         )
 
@@ -107,7 +114,7 @@ class CandidateProcess:
         """Call with a nonce of its own; gradients where `output_gradients` are given."""
         encoded = encode(list(arguments), "input", "test")
         back = {f"output gradient {n}": g for n, g in enumerate(options.pop("output_gradients", ()))}
-        slots, _ = place({**encoded.tensors, **back}, 0)
+        slots, _ = place({**encoded.tensors, **back}, 0, lead=options.pop("lead", 0))
         self._write(slots, {**encoded.tensors, **back})
         message = CallRequest(
             nonce="a nonce",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pipeline.sandbox.processes.fork_server import ChildEnded
-from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply
+from pipeline.verify.harness.returning.messages import CallReply, ReadyReply, RefusedReply, WeightUpdate
 from tests.verify.harness.returning.candidate_process import RUNS_BODIES, CandidateProcess, body
 
 HEAD = """
@@ -371,3 +371,55 @@ def test_nothing_outside_the_scratch_folder_can_be_written(tmp_path: Path) -> No
     with CandidateProcess(f"open({str(outside)!r}, 'w')", tmp_path) as talk:
         assert isinstance(talk.loaded, RefusedReply)
     assert not outside.exists()
+
+
+def test_inputs_inside_of_their_storage(shared: CandidateProcess) -> None:
+    """At an address that is no multiple of 16."""
+    done = call(shared, "return torch.tensor([float(x.storage_offset()), x.data_ptr() % 16.0])", lead=1)
+    assert shared.value(done.outputs[0]).tolist() == [1.0, 4.0]
+    done = call(shared, "return launch(double, x)", lead=1)
+    assert torch.equal(shared.value(done.outputs[0]), 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("forward", "found"),
+    [
+        ("open('kept.bin', 'wb').close()", ["wrote ./kept.bin"]),
+        ("torch.save(x, 'kept.pt')", ["wrote ./kept.pt"]),
+        (
+            "import pathlib; pathlib.Path('/tmp/nowhere/of/all').unlink(missing_ok=True)",
+            ["deleted /tmp/nowhere/of/all"],
+        ),
+        ("import tempfile; tempfile.TemporaryDirectory().cleanup()", []),
+        ("open('source.cu', 'w').close()", []),
+        ("open('candidate_module.py').close()", []),
+    ],
+)
+def test_files(shared: CandidateProcess, forward: str, found: list[str]) -> None:
+    """Written and deleted by its own code; temporary folders and sources for a compiler do not count."""
+    done = call(shared, f"{forward}\nreturn launch(double, x)")
+    assert list(done.observed.tampering) == found
+
+
+WEIGHTED = """
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return self.weight * 1.0
+"""
+
+
+@pytest.mark.parametrize("how", ["in place", "load_state_dict"])
+def test_weights_of_an_instance_change(tmp_path: Path, how: WeightUpdate) -> None:
+    """The instance is the same, and says whether all names are."""
+    with CandidateProcess(f"import torch\n{WEIGHTED}", tmp_path) as talk:
+        ready = talk.construct(state={"weight": torch.full((3,), 2.0)})
+        assert isinstance(ready, ReadyReply)
+        assert ready.same_names
+        talk.construct(state={"weight": torch.full((3,), 5.0)}, update=how)
+        done = talk.call(X)
+        assert isinstance(done, CallReply)
+        assert talk.value(done.outputs[0]).tolist() == [5.0] * 3

@@ -47,7 +47,7 @@ _BUILDING = frozenset(
     }
 )
 _DEVICES = ("/dev/", "/proc/self/")
-_LIBRARIES = (sysconfig.get_path("stdlib"), str(Path(torch.__file__).parent), "<frozen ")
+_LIBRARIES = (sysconfig.get_path("stdlib"), str(Path(torch.__file__).parent), "<")
 _PROBE = "_get_default_tempdir"  # writes and deletes a file in order to see where it can
 _BUILDERS = ("cpp_extension.py", "subprocess.py")
 

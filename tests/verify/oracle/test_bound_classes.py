@@ -1,0 +1,142 @@
+"""What every implementation of the field does is within the bound; what it does not do is not."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from pipeline.verify.oracle.rounding.expectation import expectation
+from pipeline.verify.oracle.tolerance import deviation
+
+Function = Callable[..., torch.Tensor]
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Normal numbers, always the same."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+
+
+def share(model: Function, candidate: Function, *inputs: torch.Tensor, mixed_precision: bool = True) -> float:
+    """Of the bound that a candidate uses."""
+    (expected,) = expectation(model, inputs, mixed_precision=mixed_precision)
+    return deviation(candidate(*inputs), expected).share
+
+
+def split_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Four partial products, added."""
+    return torch.stack([a[:, at : at + 64] @ b[at : at + 64] for at in range(0, a.shape[1], 64)]).sum(0)
+
+
+def test_rows_with_nan_leave_the_others_their_bound() -> None:
+    """Also where they are among those that drift is looked for in."""
+    a, b = drawn(64, 256), drawn(256, 64)
+    a[0, 5] = float("nan")
+    assert share(torch.matmul, split_product, a, b) <= 0.5
+
+
+INDEX = torch.zeros(20000, dtype=torch.int64)
+SCATTERS: dict[str, Function] = {
+    "index_add": lambda i, w: torch.zeros(4, dtype=w.dtype).index_add(0, i, w),
+    "scatter_add": lambda i, w: torch.zeros(4, dtype=w.dtype).scatter_add(0, i, w),
+    "scatter_reduce": lambda i, w: torch.zeros(4, dtype=w.dtype).scatter_reduce(0, i, w, "sum"),
+    "index_put": lambda i, w: torch.zeros(4, dtype=w.dtype).index_put((i,), w, accumulate=True),
+    "bincount": lambda i, w: torch.bincount(i, w, minlength=4),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("name", SCATTERS)
+def test_sums_of_equal_terms(name: str, dtype: torch.dtype) -> None:
+    """PyTorch itself, in the order of the terms, and the exact sum."""
+    if name == "bincount" and dtype is torch.float16:
+        pytest.skip("PyTorch counts in float64 there")
+    count = 20000 if dtype is torch.float32 else 300
+    index, weights = INDEX[:count], torch.full((count,), 0.1, dtype=dtype)
+    eager = SCATTERS[name]
+    assert share(eager, eager, index, weights) <= 0.5
+    if name != "bincount":
+        assert share(eager, lambda i, w: eager(i, w.double()).to(dtype), index, weights) <= 0.5
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """In float32 between its products."""
+    scores = q.float() @ k.float().transpose(1, 2) / 8
+    return (torch.softmax(scores, -1) @ v.float()).to(q.dtype)
+
+
+def narrow_attention(dtype: torch.dtype) -> Function:
+    """With probabilities of a type."""
+    return lambda q, k, v: (
+        torch.softmax(q.float() @ k.float().transpose(1, 2) / 8, -1).to(dtype).float() @ v.float()
+    ).to(q.dtype)
+
+
+def test_operands_of_16_bits() -> None:
+    """Probabilities of the inputs' type are customary, those of a coarser one are not."""
+    q, k, v = (drawn(2, 64, 64 + 2 * number, dtype=torch.float16)[:, :, :64] for number in range(3))
+    own, coarse = narrow_attention(torch.float16), narrow_attention(torch.bfloat16)
+    assert share(attention, own, q, k, v) <= 0.5
+    assert share(attention, coarse, q, k, v) > 1.0
+    assert share(attention, own, q, k, v, mixed_precision=False) > 1.0
+
+
+def rms_norm(x: torch.Tensor) -> torch.Tensor:
+    """Squares and their mean in float32."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+def rms_norm_in_parts(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The sum of the squares added up in a type."""
+    parts = x.float().square().unflatten(-1, (-1, 32)).sum(-1).to(dtype)
+    total = torch.zeros(x.shape[0], dtype=dtype)
+    for part in parts.unbind(-1):
+        total = total + part
+    return (x.float() * torch.rsqrt(total.float()[:, None] / x.shape[1] + 1e-6)).to(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_row_that_is_off_by_a_factor(dtype: torch.dtype) -> None:
+    """Each element is within its own bound."""
+    x = drawn(20, 1024, dtype=dtype)
+    assert share(rms_norm, lambda x: rms_norm_in_parts(x, torch.float32), x) <= 0.5
+    assert share(rms_norm, lambda x: rms_norm_in_parts(x, torch.bfloat16), x) > 1.0
+
+
+def test_rows_of_one_value_are_rounded_alike() -> None:
+    """That is no factor."""
+    x = drawn(20, 1, dtype=torch.bfloat16).expand(20, 1024).contiguous()
+    assert share(rms_norm, lambda x: rms_norm_in_parts(x, torch.float32), x) <= 1.0
+
+
+def delta_rule(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    """Step by step."""
+    state, out = torch.zeros(q.shape[0], q.shape[2], v.shape[2]), []
+    for t in range(q.shape[1]):
+        error = beta[:, t, None] * (v[:, t] - (k[:, t, :, None] * state).sum(1))
+        state = state + k[:, t, :, None] * error[:, None]
+        out.append((q[:, t, :, None] * state).sum(1))
+    return torch.stack(out, 1)
+
+
+def chunked_delta_rule(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    """Chunks of 32 by a triangular solve, as everybody has it."""
+    state, out = torch.zeros(q.shape[0], q.shape[2], v.shape[2]), []
+    for at in range(0, q.shape[1], 32):
+        a, b, c, d = (each[:, at : at + 32] for each in (q, k, v, beta))
+        system = torch.eye(a.shape[1]) + ((b @ b.mT) * d[:, :, None]).tril(-1)
+        solved = torch.linalg.solve_triangular(system, d[:, :, None] * (c - b @ state), upper=False)
+        out.append(a @ state + (a @ b.mT).tril() @ solved)
+        state = state + b.mT @ solved
+    return torch.cat(out, 1)
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_recurrences_in_chunks(near: bool) -> None:
+    """Also where all keys are nearly the same, so that the chunks are badly conditioned."""
+    q, v, beta = drawn(2, 128, 16), drawn(2, 128, 17)[:, :, :16], drawn(2, 128).sigmoid()
+    k = drawn(2, 128, 18)[:, :, :16]
+    if near:
+        k = k[:, :1] * (1 + 2.0**-12 * drawn(2, 128, 19)[:, :, :16])
+    k = torch.nn.functional.normalize(k, dim=-1)
+    assert share(delta_rule, chunked_delta_rule, q, k, v, beta) <= 1.0
