@@ -20,7 +20,13 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from pipeline.backends.triton import interpreted_syntax, libdevice, sanitizer, triton_internals
+from pipeline.backends.triton import (
+    interpreted_syntax,
+    libdevice,
+    pointer_arguments,
+    sanitizer,
+    triton_internals,
+)
 
 interpreter = triton_internals.interpreter()
 
@@ -53,6 +59,7 @@ def mend() -> None:
     for name in _OPERATORS:
         setattr(tl.constexpr, name, _with_tensor(getattr(tl.constexpr, name), getattr(operator, name)))
     libdevice.mend(_widened, _narrowed)
+    pointer_arguments.install()
     sanitizer.install()
     interpreted_syntax.install()
     setattr(builder, _MENDED, True)
@@ -151,6 +158,8 @@ def _argument(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def converted(value: Any) -> Any:
         if isinstance(value, bool):
             return tl.tensor(interpreter.TensorHandle(np.array([value]), tl.int1), tl.int1)
+        if isinstance(value, pointer_arguments.Pointer):
+            return value.converted()
         if isinstance(value, float):
             handle = interpreter.TensorHandle(np.array([value], dtype=np.float32), tl.float32)
             return tl.tensor(handle, tl.float32)

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.backends.backend import FaultKind, MemoryFault
+from pipeline.backends.triton.pointer_arguments import Pointer
 from pipeline.backends.triton.triton_internals import interpreter
 
 _SEVERAL = -1
@@ -217,7 +218,7 @@ class Sanitizer:
             self._find("misaligned", f"kernel '{launch.name}', {name}: {text}")
 
     def makes_pointers(self) -> None:
-        """The kernel makes a pointer from a number."""
+        """The kernel makes a pointer from a number, or is given one to memory that is no tensor."""
         if self._launch is not None:
             self._launch.open = True
 
@@ -418,6 +419,8 @@ def install() -> None:
         found = initialize(self, arguments, keywords)
         given = [*zip(self.arg_names, found[0], strict=False), *found[1].items()]
         SANITIZER.begin(self.fn, self.fn.__name__, _storages(given))
+        if any(isinstance(value, Pointer) for _, value in given):
+            SANITIZER.makes_pointers()
         return found
 
     def called(self: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -50,6 +50,12 @@ def static_assertion() -> type[Exception]:
     return found
 
 
+def mangled_type(argument: Any) -> str:
+    """The name of an argument's type in a kernel's signature."""
+    name: str = internal("triton.runtime.jit:mangle_type")(argument)
+    return name
+
+
 def gpu_target(kind: str, architecture: int | str, warp_size: int) -> Any:
     """What the compiler compiles for."""
     return internal("triton.backends.compiler:GPUTarget")(kind, architecture, warp_size)

@@ -131,12 +131,42 @@ def chunked_delta_rule(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, beta: 
     return torch.cat(out, 1)
 
 
+def gated(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    """Gated linear attention, step by step."""
+    state, out = torch.zeros(q.shape[0], q.shape[2], v.shape[2]), []
+    for t in range(q.shape[1]):
+        state = state * gate[:, t, :, None] + k[:, t, :, None] * v[:, t, None, :]
+        out.append((q[:, t, :, None] * state).sum(1))
+    return torch.stack(out, 1)
+
+
+def chunked_gated(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+    """Chunks of 16, with sums of logarithms."""
+    state, out = torch.zeros(q.shape[0], q.shape[2], v.shape[2]), []
+    for at in range(0, q.shape[1], 16):
+        a, b, c, d = (each[:, at : at + 16] for each in (q, k, v, gate))
+        decay = d.log().cumsum(1)
+        inner = ((a * decay.exp()) @ (b * (-decay).exp()).mT).tril()
+        out.append(inner @ c + (a * decay.exp()) @ state)
+        kept = (b * (decay[:, -1:] - decay).exp()).mT
+        state = state * decay[:, -1].exp()[:, :, None] + kept @ c
+    return torch.cat(out, 1)
+
+
+def nearly(x: torch.Tensor) -> torch.Tensor:
+    """Rows whose elements are nearly the same."""
+    return x[..., :1] * (1 - torch.arange(x.shape[-1]) * 2.0**-12)
+
+
 @pytest.mark.parametrize("near", [False, True])
-def test_recurrences_in_chunks(near: bool) -> None:
-    """Also where all keys are nearly the same, so that the chunks are badly conditioned."""
-    q, v, beta = drawn(2, 128, 16), drawn(2, 128, 17)[:, :, :16], drawn(2, 128).sigmoid()
-    k = drawn(2, 128, 18)[:, :, :16]
+@pytest.mark.parametrize(
+    ("model", "candidate"), [(delta_rule, chunked_delta_rule), (gated, chunked_gated)], ids=["delta", "gated"]
+)
+def test_recurrences_in_chunks(model: Function, candidate: Function, near: bool) -> None:
+    """Also on inputs for which the chunks are badly conditioned."""
+    q, k, v, last = (drawn(2, 128, 16 + number)[:, :, :16] for number in range(4))
     if near:
-        k = k[:, :1] * (1 + 2.0**-12 * drawn(2, 128, 19)[:, :, :16])
+        q, k, v, last = (nearly(each) for each in (q, k, v, last))
     k = torch.nn.functional.normalize(k, dim=-1)
-    assert share(delta_rule, chunked_delta_rule, q, k, v, beta) <= 1.0
+    last = last.sigmoid()[:, :, 0] if model is delta_rule else last.sigmoid() * 0.5 + 0.5
+    assert share(model, candidate, q, k, v, last) <= 1.0

@@ -228,7 +228,7 @@ def _expected(
         plain=plain,
         spread=spread,
         limit=_limit(deviations, spread),
-        row_limit=_row_limit(deviations, reference, dtype),
+        row_limit=_row_limit(deviations, reference, _reordered(operations) * accumulation_unit(dtype)),
     )
 
 
@@ -242,14 +242,14 @@ def _reordered(operations: int) -> float:
 
 
 def _row_limit(
-    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype
+    deviations: list[torch.Tensor], reference: torch.Tensor, rounding: float
 ) -> torch.Tensor | None:
     if not reference.dim() or reference.shape[-1] < _SHORTEST_ROW or len(deviations) < 2:
         return None
     factors = torch.stack([scale_errors(item.double(), reference) for item in deviations])
     variance = factors.square().mean(0)
     variance = torch.maximum(variance, variance.mean())
-    return variance.sqrt_().mul_(_FACTOR).add_(_ROW_UNITS * accumulation_unit(dtype))
+    return variance.sqrt_().mul_(_FACTOR).add_(_ROW_UNITS * rounding)
 
 
 def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:

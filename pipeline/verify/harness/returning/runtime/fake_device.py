@@ -6,8 +6,9 @@ which times nothing, so that an autotuner takes its first configuration. No comp
 """
 
 import functools
+import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -228,13 +229,23 @@ class _Driver:
         return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        return lambda _call, *, quantiles, **_: [1.0 for _ in quantiles]
+        return _benchmark
 
     def get_empty_cache_for_benchmark(self) -> Any:
         return torch.empty(1)
 
     def clear_cache(self, _cache: Any) -> None:
         pass
+
+
+def _benchmark(call: Callable[[], Any], *, quantiles: Sequence[float], **_: Any) -> list[float]:
+    """Of one configuration of an autotuner: called only where the kernel may refuse it."""
+    from pipeline.backends.triton.interpreted_syntax import asserts
+
+    tuner = inspect.getclosurevars(call).nonlocals.get("self") if inspect.isfunction(call) else None
+    if asserts(getattr(tuner, "base_fn", None)):
+        call()
+    return [1.0 for _ in quantiles]
 
 
 def _do_bench(call: Callable[[], Any], *_arguments: Any, quantiles: Any = None, **_keywords: Any) -> Any:
