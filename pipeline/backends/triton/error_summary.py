@@ -26,13 +26,22 @@ def _message(error: BaseException) -> str:
     """Triton's front end puts an excerpt of the source, with a caret, before the message."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
-        return "no message"
+        return _place(error)
     if lines[0].startswith("at "):
         place = lines[0].rstrip(":").removeprefix("at ")
         last = lines[-1].strip()
         cause = str(error.__cause__ or error.__context__ or "").strip()
         return f"{cause or last.lstrip('^')} (line {place} of the kernel)"
     return lines[0]
+
+
+def _place(error: BaseException) -> str:
+    """Of what says nothing: the line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "no message"
+    last = frames[-1]
+    return f"no message ({Path(last.filename).name} line {last.lineno}: {last.line or ''})"
 
 
 def _one_line(text: str) -> str:
