@@ -1,0 +1,24 @@
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * cols + offs, mask=offs < cols, other=-float("inf"))
+    m = tl.max(x, axis=0)
+    m0 = tl.where(m == -float("inf"), 0.0, m)
+    y = m0 + tl.log(tl.sum(tl.exp(x - m0), axis=0))
+    tl.store(out_ptr + row, y)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        rows, cols = x.shape
+        out = torch.empty(rows, dtype=x.dtype, device=x.device)
+        kernel[(rows,)](x, out, cols, BLOCK=triton.next_power_of_2(cols))
+        return out
