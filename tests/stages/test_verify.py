@@ -357,6 +357,9 @@ def test_runs_alone(tmp_path: Path) -> None:
         {"time_limit": 0.0},
         {"memory_limit": 0},
         {"output_limit": 0},
+        {"declared_seconds": 0.0},
+        {"mixed_precision": "perhaps"},
+        {"strict_strides": "perhaps"},
     ],
     ids=str,
 )

@@ -30,7 +30,7 @@ class Triton(Backend):
     interpreter = Interpreter(
         where="interpreter",
         environment={"TRITON_INTERPRET": "1"},
-        preload=("pipeline.backends.triton.loading", "pipeline.backends.triton.interpreter"),
+        preload=("pipeline.backends.triton.loading", "pipeline.backends.triton.interpretation.interpreter"),
         toolchain=("triton", "torch", "numpy"),
     )
     calls_packages = True
@@ -77,6 +77,6 @@ class Triton(Backend):
 
         if not interpreting():
             return ()
-        from pipeline.backends.triton.sanitizer import SANITIZER
+        from pipeline.backends.triton.interpretation.sanitizer import SANITIZER
 
         return SANITIZER.take()

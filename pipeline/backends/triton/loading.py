@@ -34,7 +34,7 @@ def load(job: CompileJob, compiled: Compiled, root: Path, folder: Path) -> "Laun
         There is no device of the target's kind.
     """
     if interpreting():
-        from pipeline.backends.triton.interpreter import mend
+        from pipeline.backends.triton.interpretation.interpreter import mend
 
         mend()
         return _plain(load_entry(job, root), constants(job))

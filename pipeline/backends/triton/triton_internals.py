@@ -21,7 +21,7 @@ PARTS = (
     "FunctionRewriter.ast_transformer", "_patch_lang_core", "InterpreterError", "interpreter_semantic",
     "ReduceScanOpInterface.apply",
 )  # fmt: skip
-"""Of the interpreter: what `pipeline.backends.triton.interpreter` corrects."""
+"""Of the interpreter: what `pipeline.backends.triton.interpretation.interpreter` corrects."""
 COMPILERS = ("triton.backends.nvidia.compiler", "triton.backends.amd.compiler")
 
 

@@ -58,6 +58,8 @@ class Verify(Record, frozen=True, kw_only=True):
     """Bytes that the process may print or write."""
     declared_seconds: float = 60.0
     """Of the time for a candidate's call on declared sizes that are too large for most calls (`judge`)."""
+    strict_strides: bool = False
+    """Whether a candidate's outputs must have the strides of the reference, of an input, or be contiguous."""
     mixed_precision: bool = True
     """Whether operands of products may be rounded to 16 bits where all that they are computed from has those.
 
@@ -78,7 +80,7 @@ class Verify(Record, frozen=True, kw_only=True):
         for field, least in _AT_LEAST.items():
             if not getattr(self, field) >= least:
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected at least {least}")
-        for field in ("time_limit", "memory_limit", "output_limit"):
+        for field in ("time_limit", "declared_seconds", "memory_limit", "output_limit"):
             if not getattr(self, field) > 0:
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected more than 0")
 

@@ -125,7 +125,10 @@ _HOLDERS = (types.FunctionType, property, staticmethod, classmethod)
 _ABSENT = object()
 _DESCRIPTORS = (staticmethod, classmethod, property, types.ModuleType)
 # Put functions of their own into triton.language while a kernel is interpreted.
-_INTERPRETER = ("triton/runtime/interpreter.py", "pipeline/backends/triton/interpreted_syntax.py")
+_INTERPRETER = (
+    "triton/runtime/interpreter.py",
+    "pipeline/backends/triton/interpretation/interpreted_syntax.py",
+)
 _WRAPPERS = ("torch/_compile.py", "torch/_dynamo/mutation_guard.py")  # wrap some functions when first needed
 # Dispatch keys under which an operator computes for a caller; PyTorch's own modules register others.
 _COMPUTING_KEYS = ("CPU", "CUDA", "Autograd", "Composite")

@@ -12,6 +12,7 @@ import torch
 from pipeline.records.record import Record
 
 _FLOAT32 = 4  # bytes; narrower types cannot hold what is nearer than they can tell
+_TABLE = 64  # different values of a table; below, it may be a mask or a filter that somebody chose
 FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
@@ -76,10 +77,12 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
 def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     """Continuous and without a structure that a variation would break."""
     values = tensor.to(torch.float64)
-    if not bool(values.isfinite().all()) or torch.equal(tensor, other) or 0 in tensor.stride():
+    if not bool(values.isfinite().all()) or 0 in tensor.stride():
         return False
+    # A table that is the same for every seed may be another one too, unless few values make it up.
     count = values.numel()
-    few = torch.unique(values).numel() < min(count / 4, 64)
+    distinct = torch.unique(values).numel()
+    few = distinct < min(count / 4, 64) or (torch.equal(tensor, other) and distinct < _TABLE)
     # Types of few digits hold whole numbers by rounding: as many as their spacing makes likely.
     spacing = torch.finfo(tensor.dtype).eps * values.abs().clamp(1e-30, 1e30).log2().floor().exp2()
     likely = float(spacing.clamp(max=1.0).mean())

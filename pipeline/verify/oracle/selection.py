@@ -12,7 +12,7 @@ OPERATORS = frozenset({"argmax", "argmin", "max", "min", "sort", "topk", "kthval
 """Return indices of which several may be right. Those of a stable sort are not among them."""
 
 
-class Selection(Record, frozen=True, kw_only=True, eq=False):
+class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
     """What indices were chosen from."""
 
     values: torch.Tensor
@@ -25,17 +25,17 @@ class Selection(Record, frozen=True, kw_only=True, eq=False):
     """Largest error of each element by rounding; None for exact operands."""
 
 
-def selection_of(operand: torch.Tensor, axis: int | None, shape: torch.Size) -> Selection:
+def selection_of(operand: torch.Tensor, axis: int | None, shape: torch.Size) -> IndexSelection:
     """Of indices that have the shape `shape`, with or without the axis that was reduced."""
     values = operand.detach().to(torch.float64)
     if axis is None or not values.dim():
-        return Selection(values=values.reshape(-1), axis=0, shape=(shape.numel(),))
+        return IndexSelection(values=values.reshape(-1), axis=0, shape=(shape.numel(),))
     axis %= values.dim()
     whole = tuple(shape) if len(shape) == values.dim() else (*shape[:axis], 1, *shape[axis:])
-    return Selection(values=values, axis=axis, shape=whole)
+    return IndexSelection(values=values, axis=axis, shape=whole)
 
 
-def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: Selection) -> torch.Tensor:
+def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: IndexSelection) -> torch.Tensor:
     """Where indices select values that are equal within rounding, each only once along the axis."""
     axis, size = selection.axis, selection.values.shape[selection.axis]
     indices = got.to(torch.int64).reshape(selection.shape)

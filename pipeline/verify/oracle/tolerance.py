@@ -18,7 +18,7 @@ import msgspec
 import torch
 
 from pipeline.records.record import Record
-from pipeline.verify.oracle.selection import Selection, select_the_same
+from pipeline.verify.oracle.selection import IndexSelection, select_the_same
 
 _VARIED = 0.05  # standard deviation of a row's magnitudes over their mean
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
@@ -55,7 +55,7 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """Of each row: by which factor all its elements may be off together, in units of 1."""
     accepted: tuple[torch.Tensor, ...] = ()
     """Other right values of exact outputs, float64, same shape: any of them passes where it stands."""
-    selection: Selection | None = None
+    selection: IndexSelection | None = None
     """What the output's indices were chosen from: those that choose the same values pass."""
     unordered: bool = False
     """Whether the elements may come in any order."""

@@ -10,7 +10,7 @@ from tests.backends.triton.triton_jobs import ROOT
 KERNEL = """
 import torch, triton
 import triton.language as tl
-from pipeline.backends.triton.interpreter import mend
+from pipeline.backends.triton.interpretation.interpreter import mend
 
 mend()
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from pipeline.backends.triton.execution_mode import interpreting
-from pipeline.backends.triton.interpreter import narrow, widen
+from pipeline.backends.triton.interpretation.interpreter import narrow, widen
 from tests.backends.triton.triton_jobs import ROOT
 
 ARITHMETIC = """
 import torch
 import triton
 import triton.language as tl
-from pipeline.backends.triton.interpreter import mend
+from pipeline.backends.triton.interpretation.interpreter import mend
 
 mend()
 mend()  # a second call changes nothing
@@ -48,7 +48,7 @@ FOREIGN = """
 import torch
 import triton
 import triton.language as tl
-from pipeline.backends.triton.interpreter import mend
+from pipeline.backends.triton.interpretation.interpreter import mend
 
 mend()
 from triton.language.extra import libdevice
@@ -83,7 +83,7 @@ import time
 import torch
 import triton
 import triton.language as tl
-from pipeline.backends.triton.interpreter import mend
+from pipeline.backends.triton.interpretation.interpreter import mend
 
 mend()
 

@@ -13,10 +13,10 @@ KERNELS = """
 import json, sys
 import torch, triton
 import triton.language as tl
-from pipeline.backends.triton.interpreter import mend
+from pipeline.backends.triton.interpretation.interpreter import mend
 
 mend()
-from pipeline.backends.triton.sanitizer import SANITIZER
+from pipeline.backends.triton.interpretation.sanitizer import SANITIZER
 
 
 @triton.jit

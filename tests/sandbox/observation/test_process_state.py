@@ -215,7 +215,7 @@ if sys.argv[1] == "interpreter":
 import torch, triton, triton.language as tl
 from pipeline.sandbox.observation import process_state
 if sys.argv[1] == "interpreter":
-    from pipeline.backends.triton.interpreter import mend
+    from pipeline.backends.triton.interpretation.interpreter import mend
     mend()
 before = process_state.snapshot()
 started = time.process_time()

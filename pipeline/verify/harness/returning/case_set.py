@@ -257,7 +257,7 @@ class CaseSet:
     def __init__(self, problem: ModelProblem, settings: Verify) -> None:
         self._problem = problem
         self._settings = settings
-        self._planner = CasePlanner(problem)
+        self._planner = CasePlanner(problem, strict_strides=settings.strict_strides)
         self._oracle = ModelOracle(self._planner, problem.tolerance, mixed_precision=settings.mixed_precision)
         self.reduced = ""
         """The sizes that most calls are made on, where the declared ones are too large for that."""

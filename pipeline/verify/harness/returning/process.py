@@ -155,7 +155,7 @@ def prepare(load: LoadRequest, clock: Callable[[], float]) -> PreparedProcess:
     if fill is not None:
         fill(_FILL, _PATTERN)
     if load.where == "interpreter":
-        from pipeline.backends.triton.interpreter import mend
+        from pipeline.backends.triton.interpretation.interpreter import mend
 
         mend()
     if load.where == "cuda":

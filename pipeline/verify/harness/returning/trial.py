@@ -17,6 +17,7 @@ from pipeline.verify.harness.returning.case_set import CaseSet
 from pipeline.verify.harness.returning.delegated_work import computed_by_torch
 from pipeline.verify.harness.returning.final_checks import final_checks
 from pipeline.verify.harness.returning.judged_calls import CandidateFailed, JudgedCalls, refusal
+from pipeline.verify.harness.returning.judgement import ObservedCall, fitting_strides
 from pipeline.verify.harness.returning.messages import WeightUpdate
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, differ_by_weights
 from pipeline.verify.harness.returning.proxy import (
@@ -237,9 +238,19 @@ class _Trial:
             found.append(f"holds {names} in a form of its own: not tried with other values")
         if self._differing:
             found.append(f"{self._differing} elements differ between equal calls, within the bound")
+        strange = next((text for seen in calls.seen if (text := _strange_strides(seen))), None)
+        found += [] if strange is None else [strange]
         part = computed_by_torch([seen.done.observed for seen in calls.seen])
         found += [] if part is None else [part]
         return [*found, *_weakness(calls), *self._closing_notes]
+
+
+def _strange_strides(seen: ObservedCall) -> str:
+    """Of the first output that is neither laid out as the reference's, nor contiguous, nor as an input."""
+    for got, wanted in zip(seen.done.outputs, seen.case.plan.outputs, strict=True):
+        if not fitting_strides(got, wanted, seen.case.plan):
+            return f"{got.name} has strides {got.strides}, the reference's {wanted.strides}"
+    return ""
 
 
 def _weakness(calls: JudgedCalls) -> list[str]:

@@ -28,7 +28,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     widen,
 )
 from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, whole_run
-from pipeline.verify.oracle.selection import Selection
+from pipeline.verify.oracle.selection import IndexSelection
 from pipeline.verify.oracle.tolerance import Expected, scale_errors, tiny
 
 logger = logging.getLogger(__name__)
@@ -127,17 +127,19 @@ def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True)
 
 
 def _selected_from(
-    squares: torch.Tensor | None, nominal: Selection | None, found: torch.Tensor
+    squares: torch.Tensor | None, nominal: IndexSelection | None, found: torch.Tensor
 ) -> torch.Tensor | None:
     """Sum of squared departures of what indices were chosen from."""
-    other: Selection | None = getattr(found, SELECTION, None)
+    other: IndexSelection | None = getattr(found, SELECTION, None)
     if nominal is None or other is None or other.values.shape != nominal.values.shape:
         return squares
     departure = (other.values - nominal.values).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0).square_()
     return departure if squares is None else squares.add_(departure)
 
 
-def _bounded(selection: Selection | None, squares: torch.Tensor | None, count: int) -> Selection | None:
+def _bounded(
+    selection: IndexSelection | None, squares: torch.Tensor | None, count: int
+) -> IndexSelection | None:
     if selection is None or squares is None or not bool(squares.any()):
         return selection
     bound = squares.div_(max(count, 1)).sqrt_().mul_(_FACTOR)

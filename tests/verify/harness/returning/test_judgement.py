@@ -27,7 +27,7 @@ from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> TrialCase:
     """The first draw of a problem."""
-    planner = CasePlanner(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX))
+    planner = CasePlanner(problem_of(tmp_path_factory.mktemp("problem"), SCALED_SOFTMAX), strict_strides=True)
     condition = Condition(kind="base", sizes={}, weights=1, seed=2, refusable=False)
     return ModelOracle(planner, None).case(planner.make(condition))
 

@@ -60,6 +60,8 @@ class CasePlan(Record, frozen=True, kw_only=True, eq=False):
     """Whether it returned a tuple or list."""
     mutated: dict[str, torch.Tensor]
     """Inputs that `Model` itself changes, with what it leaves in them."""
+    strict_strides: bool = False
+    """Whether strides that nobody expects are wrong."""
 
     @property
     def work(self) -> float:
@@ -71,7 +73,8 @@ class CasePlan(Record, frozen=True, kw_only=True, eq=False):
 class CasePlanner:
     """Makes plans of one problem; keeps models and ranges, which many conditions share."""
 
-    def __init__(self, problem: ModelProblem) -> None:
+    def __init__(self, problem: ModelProblem, *, strict_strides: bool = False) -> None:
+        self._strict_strides = strict_strides
         self._problem = problem
         self._variants: dict[str, ProblemVariant] = {"{}": problem.declared}
         self._free: dict[str, dict[str, Range]] = {}
@@ -106,6 +109,7 @@ class CasePlanner:
             values=tuple(value.detach().clone() for value in values),
             several=not isinstance(returned, torch.Tensor),
             mutated=mutated.changed,
+            strict_strides=self._strict_strides,
         )
 
     def outputs_with(self, plan: CasePlan, other: CasePlan) -> tuple[torch.Tensor, ...]:

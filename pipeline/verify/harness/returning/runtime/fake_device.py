@@ -240,7 +240,7 @@ class _Driver:
 
 def _benchmark(call: Callable[[], Any], *, quantiles: Sequence[float], **_: Any) -> list[float]:
     """Of one configuration of an autotuner: called only where the kernel may refuse it."""
-    from pipeline.backends.triton.interpreted_syntax import asserts
+    from pipeline.backends.triton.interpretation.interpreted_syntax import asserts
 
     tuner = inspect.getclosurevars(call).nonlocals.get("self") if inspect.isfunction(call) else None
     if asserts(getattr(tuner, "base_fn", None)):

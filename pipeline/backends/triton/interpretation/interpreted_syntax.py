@@ -15,7 +15,7 @@ from typing import Any
 
 import triton.language as tl
 
-from pipeline.backends.triton.sanitizer import SANITIZER
+from pipeline.backends.triton.interpretation.sanitizer import SANITIZER
 from pipeline.backends.triton.triton_internals import interpreter, static_assertion
 
 _PREFIX = "_kernelmill_"

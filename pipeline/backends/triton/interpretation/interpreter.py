@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from pipeline.backends.triton import (
+from pipeline.backends.triton import triton_internals
+from pipeline.backends.triton.interpretation import (
     interpreted_syntax,
     libdevice,
     pointer_arguments,
     sanitizer,
-    triton_internals,
 )
 
 interpreter = triton_internals.interpreter()

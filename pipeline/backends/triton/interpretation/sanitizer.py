@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.backends.backend import FaultKind, MemoryFault
-from pipeline.backends.triton.pointer_arguments import Pointer
+from pipeline.backends.triton.interpretation.pointer_arguments import Pointer
 from pipeline.backends.triton.triton_internals import interpreter
 
 _SEVERAL = -1

@@ -1,0 +1,1 @@
+"""Triton's interpreter, corrected, and what it watches in kernels."""
