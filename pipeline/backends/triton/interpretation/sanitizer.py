@@ -228,7 +228,7 @@ class Sanitizer:
         if launch is None:
             return None
         shape = access.addresses.shape
-        wanted = np.broadcast_to(mask, shape).reshape(-1)
+        wanted = np.broadcast_to(mask, shape).reshape(-1).astype(bool, copy=False)  # some are whole numbers
         access = access.flat()
         used = access if wanted.all() else access.where(wanted)
         if not used.addresses.size:

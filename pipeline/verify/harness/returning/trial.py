@@ -140,7 +140,7 @@ class _Trial:
         for plan in declared[: 1 if first is not None else None]:
             self._in_time(plan, CallOptions())
         self._in_time(base[0], CallOptions(shift=SHIFT, threads=2))
-        for _ in range(self._settings.repetitions):
+        for _ in range(self._settings.repetitions if self._is_native() else 0):
             for threads in _THREADS:
                 self._in_time(_SHUFFLE.choice(base), CallOptions(threads=threads))
         for lead in (1, ALIGNED_LEAD):  # who refuses the first, whose addresses are odd, must take the other
@@ -150,6 +150,11 @@ class _Trial:
                 break
         self._change_weights(base[0])
         self._endure(base)
+
+    def _is_native(self) -> bool:
+        """Whether any of its kernels is native code, which may have threads."""
+        launches = (each for seen in self.calls.seen for each in seen.done.observed.launches)
+        return any(each.kind in ("extension", "ctypes") for each in launches)
 
     def _change_weights(self, base: CasePlan) -> None:
         """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow."""

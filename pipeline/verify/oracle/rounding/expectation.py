@@ -43,6 +43,8 @@ _OVERALL = 2.5
 _FEW_OPERATIONS = 64  # that round more than their last digit
 _MOST_REORDERED = 128.0
 _SHORTEST_ROW = 16
+_ROW_FACTOR = 16.0
+"""What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
@@ -251,7 +253,7 @@ def _row_limit(
     factors = torch.stack([scale_errors(item.double(), reference) for item in deviations])
     variance = factors.square().mean(0)
     variance = torch.maximum(variance, variance.mean())
-    return variance.sqrt_().mul_(_FACTOR).add_(_ROW_UNITS * rounding)
+    return variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * rounding)
 
 
 def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:
