@@ -45,6 +45,7 @@ _MOST_REORDERED = 128.0
 _SHORTEST_ROW = 16
 _ROW_FACTOR = 16.0
 """What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
+_STORED_ONCE = 1.3
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
@@ -232,7 +233,7 @@ def _expected(
         plain=plain,
         spread=spread,
         limit=_limit(deviations, spread),
-        row_limit=_row_limit(deviations, reference, _reordered(operations) * accumulation_unit(dtype)),
+        row_limit=_row_limit(deviations, reference, dtype, _reordered(operations)),
     )
 
 
@@ -246,14 +247,16 @@ def _reordered(operations: int) -> float:
 
 
 def _row_limit(
-    deviations: list[torch.Tensor], reference: torch.Tensor, rounding: float
+    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype, reordered: float
 ) -> torch.Tensor | None:
     if not reference.dim() or reference.shape[-1] < _SHORTEST_ROW or len(deviations) < 2:
         return None
     factors = torch.stack([scale_errors(item.double(), reference) for item in deviations])
     variance = factors.square().mean(0)
     variance = torch.maximum(variance, variance.mean())
-    return variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * rounding)
+    limit = variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * reordered * accumulation_unit(dtype))
+    # A statistic may be stored in the output's type once; sums in that type are off by more.
+    return limit.clamp_(min=_STORED_ONCE * unit(dtype))
 
 
 def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:
