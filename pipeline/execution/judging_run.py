@@ -1,12 +1,15 @@
 """Judge candidates from anywhere: a folder of problems in, a table of verdicts out, through Snakemake."""
 
 import contextlib
+import glob
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
 from pipeline.plan.judging import Judging, plan_judging
@@ -14,13 +17,15 @@ from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record
-from pipeline.records.results.judged import CandidateFile, JudgeOutput, ProblemFolder, Verdict
+from pipeline.records.results.judged import CandidateFile, JudgeOutput, JudgeRecord, ProblemFolder, Verdict
+from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.verdict_table import summary, write_table
 
 CONFIG_KEYS = ("problems", "hardware", "verify", "store")
+SHORTEST_ID = 4
 _HARDWARE, _VERIFY = "local", "standard"
 
 
@@ -54,6 +59,39 @@ def judge(request: JudgingRequest, *, out: Path, cores: str) -> int:
     if code not in (0, 1):  # interrupted
         return code
     return int(any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts))
+
+
+def repeat(identifier: str) -> int:
+    """Make the call again that decided a verdict, in this process; 0 if it is right now, 1 if it is not.
+
+    Raises
+    ------
+    ConfigError
+        There is no such verdict, or it passed.
+    """
+    name = glob.escape(identifier)
+    found = [path for path in (ROOT / "store" / "judge").glob(f"{name[:2]}/{name}*") if path.is_dir()]
+    if len(found) != 1 or len(identifier) < SHORTEST_ID:
+        problem = "no verdict has" if not found else "several verdicts begin with"
+        raise ConfigError(f"--repeat {identifier}: {problem} this id: expected one of the table's column id")
+    if read_record(found[0] / RECORD, JudgeRecord).verdict.outcome is Outcome.PASSED:
+        raise ConfigError(f"--repeat {identifier}: this candidate passed, there is no call to repeat")
+    if read_record(found[0] / RECORD, JudgeRecord).verdict.where == "interpreter":
+        for each in map(backend, candidate_backends()):  # before anything imports Triton
+            os.environ.update({} if each.interpreter is None else each.interpreter.environment)
+    from pipeline.verify.harness.returning.failed_call import read_failed_call
+    from pipeline.verify.harness.returning.repeated_call import RepeatedCall
+
+    failed = read_failed_call(found[0])
+    where = "its import" if failed.condition is None else f"the call on {failed.condition.label}"
+    print(f"problem    {failed.problem}\ncandidate  {failed.candidate}\nrepeated   {where}")
+    print(f"verdict    {failed.failure.outcome}: {failed.failure.reason}", flush=True)
+    result = RepeatedCall(failed).run()
+    if result is None:
+        print("now        correct: the verdict depends on earlier calls, on what was observed, or on chance")
+        return 0
+    print(f"now        {result.outcome}: {result.reason}")
+    return 1
 
 
 def _check_writable(path: Path) -> None:

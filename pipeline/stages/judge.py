@@ -41,9 +41,13 @@ from pipeline.store.integrity import write_sealed
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.verify.harness.returning.case_set import CaseSet
+    from pipeline.verify.harness.returning.failed_call import FailedCall
     from pipeline.verify.harness.returning.messages import CompileReply
     from pipeline.verify.harness.returning.session import TrialSubject
     from pipeline.verify.harness.returning.trial import TrialResult
+
+ID_LENGTH = 12
+"""Characters of the entry's digest in the table."""
 
 
 def main(arguments: list[str]) -> int:
@@ -236,7 +240,10 @@ class _Judge:
                 tried = try_candidate(self._server, subject, self._case_set, folder)
             assembled = self._assembled(candidate, subject, tried, folder)
             verdict = self._row(candidate, tried, subject, assembled)
-            verdict = msgspec.structs.replace(verdict, seconds=round(time.monotonic() - started, 3))
+            if verdict.outcome is not Outcome.PASSED:
+                self._failed_call(candidate, subject, tried, verdict).write(folder)
+            seconds = round(time.monotonic() - started, 3)
+            verdict = msgspec.structs.replace(verdict, seconds=seconds, id=entry[:ID_LENGTH])
             record = JudgeRecord(
                 verdict=verdict,
                 entry=entry,
@@ -259,6 +266,24 @@ class _Judge:
             where="cuda" if _on_device(self._spec) else where,
             limits=limits,
             settings=self._spec.settings,
+        )
+
+    def _failed_call(
+        self, candidate: CandidateFile, subject: "TrialSubject", tried: "TrialResult", verdict: Verdict
+    ) -> "FailedCall":
+        """What `kernelmill judge --repeat` makes again."""
+        from pipeline.verify.harness.returning.failed_call import FailedCall
+
+        condition, options = tried.latest
+        return FailedCall(
+            problem=str(Path(self._spec.problem.path).absolute()),
+            candidate=str(Path(candidate.path).absolute()),
+            where=subject.where,
+            limits=subject.limits,
+            settings=subject.settings,
+            failure=Failure(outcome=verdict.outcome, reason=verdict.reason),
+            condition=condition,
+            options=options,
         )
 
     def _row(

@@ -128,6 +128,13 @@ def test_from_folder_to_table(tmp_path: Path) -> None:
     assert {(row["problem"], row["solution"]): row["outcome"] for row in table} == EXPECTED
     found = {(row["problem"], row["solution"]): row for row in table}
     assert found["softmax", "right"]["where"] == "interpreter"
+    again = judge(checkout, "--repeat", found["softmax", "no_weight"]["id"])
+    assert again.returncode == 1, again.stderr
+    verdict, now = (line[11:] for line in again.stdout.splitlines()[-2:])
+    assert verdict == now, "the same element of the same inputs"
+    refused = judge(checkout, "--repeat", found["softmax", "right"]["id"])
+    assert refused.returncode == 2
+    assert "passed" in refused.stderr
     assert found["double", "by_ctypes"]["where"] == "host"
     assert 0 < float(found["softmax", "right"]["share"]) < 1
     assert "value" in found["softmax", "right"]["checks"].split(";")

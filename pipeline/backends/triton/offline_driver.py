@@ -127,6 +127,12 @@ class _OfflineDriver:
 
         return torch.device("meta")
 
+    def get_device_interface(self) -> Any:
+        """What benchmarks wait for the device with."""
+        import torch
+
+        return torch.cuda
+
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """An autotuner sees equal times: it takes the first of its configurations and compiles no other."""
         return lambda _call, *, quantiles, **_: [1.0 for _ in quantiles]

@@ -17,6 +17,7 @@ from pipeline.records.library_internals import internal, lookup
 INTERPRETER = "triton.runtime.interpreter"
 PARTS = (
     "InterpreterBuilder", "TensorHandle", "ReduceOps.sum", "ReduceOps.generic_reduce", "_patch_attr",
+    "ScanOps.generic_scan", "_patch_lang",
     "_patch_lang_tensor", "_patch_builtin", "_implicit_cvt", "_interpreter", "GridExecutor", "ASTTransformer",
     "FunctionRewriter.ast_transformer", "_patch_lang_core", "InterpreterError", "interpreter_semantic",
     "ReduceScanOpInterface.apply",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.override_arguments import options_of
+from pipeline.records.errors import ConfigError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -19,7 +20,7 @@ def _options(_: click.Context, parameter: click.Parameter, incomplete: str) -> "
 
 
 @click.command("judge")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -34,7 +35,10 @@ def _options(_: click.Context, parameter: click.Parameter, incomplete: str) -> "
     "--verify", default="standard", show_default=True, shell_complete=_options, help="Option of conf/verify."
 )
 @click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
-def command(folder: Path, out: Path, hardware: str, verify: str, cores: str) -> int:
+@click.option(
+    "--repeat", metavar="ID", help="Repeat the call that failed, in this process, without isolation."
+)
+def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **chosen: str) -> int:
     """Judge every candidate of a folder of problems: one verdict each.
 
     DIR/<problem>/problem.py has Model, get_inputs and get_init_inputs; DIR/<problem>/solutions/*.py have
@@ -46,7 +50,18 @@ def command(folder: Path, out: Path, hardware: str, verify: str, cores: str) -> 
     Examples:
       kernelmill judge problems --out verdicts.csv
       kernelmill judge problems --hardware h200 --verify paranoid
+      kernelmill judge --repeat 3f0c91d2a7b4
+      python -m pdb -m pipeline judge --repeat 3f0c91d2a7b4
     """
+    from pipeline.execution import judging_run
     from pipeline.execution.judging_run import JudgingRequest, judge
 
-    return judge(JudgingRequest(folder=folder, hardware=hardware, verify=verify), out=out, cores=cores)
+    if folder is None and repeat is None:
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param_hint="'DIR'", param_type="argument")
+    if folder is not None and repeat is not None:
+        raise ConfigError("expected a folder of problems or --repeat ID, got both")
+    if repeat is not None:
+        return judging_run.repeat(repeat)
+    assert folder is not None
+    return judge(JudgingRequest(folder=folder, **chosen), out=out, cores=cores)

@@ -65,6 +65,8 @@ class Verdict(Record, frozen=True, kw_only=True):
 
     problem: str
     solution: str
+    id: str = ""
+    """Of its store entry, for `kernelmill judge --repeat`; empty where it was not tried."""
     outcome: Outcome
     reason: str = ""
     """One line; empty where it passed."""

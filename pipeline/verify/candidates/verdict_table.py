@@ -11,7 +11,7 @@ from pipeline.store.atomic import write_atomic
 
 COLUMNS = (
     *("problem", "solution", "outcome", "reason", "share", "checks"),
-    *("where", "device", "calls", "seconds", "notes"),
+    *("where", "device", "calls", "seconds", "notes", "id"),
 )
 
 
@@ -37,6 +37,7 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
         str(verdict.calls),
         f"{verdict.seconds:.2f}",
         _line("; ".join(verdict.notes)),
+        verdict.id,
     )
 
 

@@ -170,3 +170,53 @@ def test_recurrences_in_chunks(model: Function, candidate: Function, near: bool)
     k = torch.nn.functional.normalize(k, dim=-1)
     last = last.sigmoid()[:, :, 0] if model is delta_rule else last.sigmoid() * 0.5 + 0.5
     assert share(model, candidate, q, k, v, last) <= 1.0
+
+
+def test_variance_by_updates() -> None:
+    """Welford's algorithm on values that are close together."""
+    x = 1 + 1e-2 * drawn(64, 512)
+
+    def welford(x: torch.Tensor) -> torch.Tensor:
+        mean, squares = torch.zeros(x.shape[0]), torch.zeros(x.shape[0])
+        for count in range(x.shape[1]):
+            step = x[:, count] - mean
+            mean = mean + step / (count + 1)
+            squares = squares + step * (x[:, count] - mean)
+        return squares / (x.shape[1] - 1)
+
+    assert share(lambda x: x.var(1), welford, x) <= 1.0
+    assert share(lambda x: x.var(1), lambda x: x.var(1, correction=0), x) > 1.0
+
+
+@pytest.mark.parametrize("steps", [5, 40])
+def test_chunks_of_a_recurrence_in_16_bits(steps: int) -> None:
+    """Linear attention step by step, against products of matrices whose operands are rounded."""
+    q, k, v = (drawn(steps, 16 + number, dtype=torch.bfloat16)[:, :16] for number in range(3))
+
+    def recurrence(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        state, out = torch.zeros(16, 16), []
+        for i in range(len(q)):
+            state = state * 0.9 + k[i].float()[:, None] * v[i].float()[None, :]
+            out.append((state * q[i].float()[:, None]).sum(0))
+        return torch.stack(out).to(q.dtype)
+
+    def chunk(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, weights: float = 0.9) -> torch.Tensor:
+        distance = torch.arange(len(q))[:, None] - torch.arange(len(q))[None, :]
+        decay = torch.where(distance >= 0, weights ** distance.clamp(min=0).float(), 0.0)
+        scores = (q.float() @ k.float().T * decay).to(q.dtype)
+        return (scores.float() @ v.float()).to(q.dtype)
+
+    assert share(recurrence, chunk, q, k, v) <= 1.0
+    assert share(recurrence, lambda q, k, v: chunk(q, k, v, weights=0.88), q, k, v) > 1.0
+
+
+def test_resampled_images() -> None:
+    """Weights from coordinates in float32, and from better ones."""
+    x = drawn(1, 2, 24, 24)
+
+    def smaller(x: torch.Tensor) -> torch.Tensor:
+        options = {"size": (16, 14), "mode": "bicubic", "antialias": True}
+        return torch.nn.functional.interpolate(x, **options)  # type: ignore[arg-type]
+
+    assert share(smaller, smaller, x) <= 0.5
+    assert share(smaller, lambda x: smaller(x) * (1 + 1e-5), x) > 1.0

@@ -14,15 +14,19 @@ import contextvars
 import functools
 import inspect
 import operator
+import os
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import triton
 import triton.language as tl
 
 from pipeline.backends.triton import triton_internals
 from pipeline.backends.triton.interpretation import (
     interpreted_syntax,
+    kernel_interface,
     libdevice,
     pointer_arguments,
     sanitizer,
@@ -51,8 +55,14 @@ def mend() -> None:
         setattr(builder, name, _through_float32(getattr(builder, name)))
     builder.cast_impl = _cast(builder.cast_impl)
     builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
+    for bits in (8, 16, 32, 64):
+        setattr(builder, f"get_uint{bits}", _unsigned(bits))
+    if not hasattr(builder, "get_bf16"):
+        builder.get_bf16 = lambda _self, value: _narrowed(_number(value))
     interpreter.ReduceOps.sum = _sum(interpreter.ReduceOps.sum)
-    interpreter.ReduceOps.generic_reduce = _by_rows(interpreter.ReduceOps.generic_reduce)
+    interpreter.ReduceOps.generic_reduce = _by_rows(interpreter.ReduceOps.generic_reduce, _reduced)
+    interpreter.ScanOps.generic_scan = _by_rows(interpreter.ScanOps.generic_scan, _scanned)
+    interpreter._patch_lang = _without_names(interpreter._patch_lang)
     interpreter._patch_lang_tensor = _scalars(interpreter._patch_lang_tensor)
     interpreter._patch_builtin = _patch_builtin
     interpreter._implicit_cvt = _argument(interpreter._implicit_cvt)
@@ -60,9 +70,16 @@ def mend() -> None:
         setattr(tl.constexpr, name, _with_tensor(getattr(tl.constexpr, name), getattr(operator, name)))
     libdevice.mend(_widened, _narrowed)
     pointer_arguments.install()
+    kernel_interface.install()
     sanitizer.install()
     interpreted_syntax.install()
     setattr(builder, _MENDED, True)
+
+
+def interpret_unseen() -> None:
+    """Go on interpreting without the variable: packages that read it take another path than on a device."""
+    triton.knobs.runtime.interpret = True
+    os.environ.pop("TRITON_INTERPRET", None)
 
 
 def widen(bits: np.ndarray) -> np.ndarray:
@@ -90,17 +107,26 @@ def _narrowed(handle: Any) -> Any:
     return interpreter.TensorHandle(narrow(handle.data), tl.bfloat16)
 
 
+def _unsigned(bits: int) -> Callable[[Any, int], Any]:
+    """A constant of an unsigned type; a negative one wraps around, which NumPy refuses."""
+    dtype, kind = getattr(np, f"uint{bits}"), getattr(tl, f"uint{bits}")
+    return lambda _self, value: interpreter.TensorHandle(np.array([int(value) % (1 << bits)], dtype), kind)
+
+
+def _number(value: float) -> Any:
+    return interpreter.TensorHandle(np.array([value], dtype=np.float32), tl.float32)
+
+
 def _through_float32(method: Callable[..., Any]) -> Callable[..., Any]:
     """Run on float32 copies of bfloat16 operands; the last operand's type is the result's."""
 
     def operation(self: Any, *operands: Any) -> Any:
         handles = [operand for operand in operands if isinstance(operand, interpreter.TensorHandle)]
-        if not any(_is_bfloat16(handle) for handle in handles):
-            return method(self, *operands)
-        result = method(self, *(_widened(operand) for operand in operands))
-        if result.data.dtype == np.bool_ or not _is_bfloat16(handles[-1]):
-            return result
-        return _narrowed(result)
+        some = any(_is_bfloat16(handle) for handle in handles)
+        result = method(self, *((_widened(operand) for operand in operands) if some else operands))
+        if result.data.dtype == np.bool_:  # of a comparison: Triton's keeps the type of its operands
+            return interpreter.TensorHandle(result.data, tl.int1)
+        return _narrowed(result) if some and _is_bfloat16(handles[-1]) else result
 
     return operation
 
@@ -161,8 +187,7 @@ def _argument(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if isinstance(value, pointer_arguments.Pointer):
             return value.converted()
         if isinstance(value, float):
-            handle = interpreter.TensorHandle(np.array([value], dtype=np.float32), tl.float32)
-            return tl.tensor(handle, tl.float32)
+            return tl.tensor(_number(value), tl.float32)
         return convert(value)
 
     return converted
@@ -186,6 +211,17 @@ def _scalars(patch: Callable[..., None]) -> Callable[..., None]:
     return patched
 
 
+def _without_names(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of the language for a function; one of operators alone needs no module that names the language."""
+
+    def patched(function: Any) -> Any:
+        if any(value is tl or value is tl.core for value in function.__globals__.values()):
+            return patch(function)
+        return patch(types.SimpleNamespace(__globals__={"tl": tl}))
+
+    return patched
+
+
 def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
     for name in _builtin_names(package):
         member = getattr(package, name)
@@ -202,19 +238,21 @@ class _OneByOne(Exception):
     """The function asks for single values."""
 
 
-def _by_rows(one_by_one: Callable[..., Any]) -> Callable[..., Any]:
+def _by_rows(one_by_one: Callable[..., Any], at_once: Callable[..., Any]) -> Callable[..., Any]:
     """Whole rows at once: the interpreter calls a combining function on one element after the other.
 
     A row of 2048 takes half a second there. Compiled, the function combines neighbors until one value is
     left, and so it does here, on all pairs of all rows at once; the result is the same for a function that
     is written element by element. One that is not (an `if` on a value) is called as before.
 
-    Of `ReduceOps.generic_reduce`, which stays for functions that ask for single values."""
+    Of `ReduceOps.generic_reduce` and `ScanOps.generic_scan`, which stay for functions that ask for single
+    values.
+    """
 
     def reduced(self: Any, operands: Sequence[Any]) -> Any:
         token = _FOLDING.set(True)
         try:
-            return _reduced(self, operands)
+            return at_once(self, operands)
         except Exception:  # whatever it is: if it is the kernel's own, the slow way meets it again
             pass
         finally:
@@ -262,14 +300,41 @@ def _rows(values: np.ndarray, axis: int | None) -> np.ndarray:
 
 def _folded(self: Any, rows: Sequence[np.ndarray], dtypes: Sequence[Any]) -> list[np.ndarray]:
     """Neighbours combined, in their order; the last one of an odd number waits."""
-    count, length = rows[0].shape
-    pairs = length // 2
-    left = [_flat(self, row[:, 0 : 2 * pairs : 2], dtype) for row, dtype in zip(rows, dtypes, strict=True)]
-    right = [_flat(self, row[:, 1 : 2 * pairs : 2], dtype) for row, dtype in zip(rows, dtypes, strict=True)]
-    found = self.combine_fn.fn(*left, *right)
-    several = found if isinstance(found, tuple) else (found,)
-    made = [_values(each, dtype, (count, pairs)) for each, dtype in zip(several, dtypes, strict=True)]
+    pairs = rows[0].shape[1] // 2
+    left, right = ([row[:, first : 2 * pairs : 2] for row in rows] for first in (0, 1))
+    made = _combined(self, left, right, dtypes)
     return [np.concatenate([each, row[:, 2 * pairs :]], axis=1) for each, row in zip(made, rows, strict=True)]
+
+
+def _combined(
+    self: Any, left: Sequence[np.ndarray], right: Sequence[np.ndarray], dtypes: Sequence[Any]
+) -> list[np.ndarray]:
+    operands = [
+        _flat(self, each, dtype) for side in (left, right) for each, dtype in zip(side, dtypes, strict=True)
+    ]
+    found = self.combine_fn.rewrite()(*operands)
+    several = found if isinstance(found, tuple) else (found,)
+    return [_values(each, dtype, left[0].shape) for each, dtype in zip(several, dtypes, strict=True)]
+
+
+def _scanned(self: Any, operands: Sequence[Any]) -> list[Any]:
+    """In steps of 1, 2, 4, ..., like a device: each value is combined with the one so far before it."""
+    shape = operands[0].handle.data.shape
+    axis = operator.index(self.axis) % len(shape)
+    rows = [_rows(operand.handle.data, axis) for operand in operands]
+    dtypes = [operand.dtype for operand in operands]
+    step = 1
+    while step < rows[0].shape[1]:
+        before = [np.roll(row, step, axis=1) for row in rows]  # whole rows: a power of two
+        made = _combined(self, before, rows, dtypes)
+        rows = [
+            np.concatenate([row[:, :step], new[:, step:]], axis=1)
+            for row, new in zip(rows, made, strict=True)
+        ]
+        step *= 2
+    moved = (*shape[:axis], *shape[axis + 1 :], shape[axis])
+    values = [np.moveaxis(row.reshape(moved), -1, axis) for row in rows]
+    return [self.to_tensor(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
 
 
 def _flat(self: Any, values: np.ndarray, dtype: Any) -> Any:

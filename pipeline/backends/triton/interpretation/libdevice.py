@@ -4,6 +4,7 @@ Names are those of `triton.language.extra.libdevice`. Each function is NumPy's i
 for bfloat16; error functions go through Python's `math`, in float64.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -53,17 +54,69 @@ _FUNCTIONS: dict[str, Function] = {
     "fast_log2f": np.log2, "fast_log10f": np.log10, "fast_sinf": np.sin, "fast_cosf": np.cos,
     "fast_tanf": np.tan, "fast_powf": np.power, "fast_dividef": np.divide,
 }  # fmt: skip
+_ROUNDINGS: dict[str, Function] = {"rd": np.floor, "rn": np.rint, "ru": np.ceil, "rz": np.trunc}
+_INTEGERS = {"int": tl.int32, "uint": tl.uint32, "ll": tl.int64, "ull": tl.uint64}
+_FLOATS = {"float": tl.float32, "double": tl.float64}
+_CONVERSIONS: dict[str, tuple[Function, Any]] = {
+    **{
+        f"{source}2{target}_{mode}": (rounded, kind)
+        for source in _FLOATS
+        for target, kind in _INTEGERS.items()
+        for mode, rounded in _ROUNDINGS.items()
+    },
+    **{
+        f"{source}2{target}_{mode}": (np.positive, kind)
+        for source in _INTEGERS
+        for target, kind in _FLOATS.items()
+        for mode in _ROUNDINGS
+    },
+    "llrint": (np.rint, tl.int64),
+    "llround": (_away, tl.int64),
+}
+"""Name -> what rounds, and the type of the result."""
 
 
 def mend(widen: Callable[[Any], Any], narrow: Callable[[Any], Any]) -> None:
     """Give the functions bodies; `widen` and `narrow` convert handles of bfloat16 to float32 and back."""
     if getattr(libdevice, _MENDED, False):
         return
-    for name, function in _FUNCTIONS.items():
-        for library in (libdevice, of_cuda, of_hip):  # a kernel may name the library of one vendor
-            if hasattr(library, name):
-                setattr(library, name, _interpreted(name, function, widen, narrow))
+    for library in (libdevice, of_cuda, of_hip):  # a kernel may name the library of one vendor
+        for name in [name for name, value in vars(library).items() if _is_function(library, name, value)]:
+            setattr(library, name, _body(name, widen, narrow))
     setattr(libdevice, _MENDED, True)
+
+
+def _is_function(library: Any, name: str, value: Any) -> bool:
+    own = getattr(value, "__module__", "") == library.__name__
+    return callable(value) and own and not name.startswith("_")
+
+
+def _body(name: str, widen: Callable[[Any], Any], narrow: Callable[[Any], Any]) -> Function:
+    if name in _FUNCTIONS:
+        return _interpreted(name, _FUNCTIONS[name], widen, narrow)
+    if name in _CONVERSIONS:
+        return functools.partial(_converted, *_CONVERSIONS[name])
+
+    def refuse(*_operands: Any, **_: Any) -> Any:
+        raise NotImplementedError(f"libdevice.{name} not supported in interpreter mode")
+
+    return refuse
+
+
+def _converted(rounded: Function, target: Any, operand: Any, **_: Any) -> Any:
+    with np.errstate(all="ignore"):
+        values = rounded(_data(operand.handle)).astype(_NUMPY[target])
+    return _tensor(values, target, operand.type)
+
+
+_NUMPY = {
+    tl.int32: np.int32,
+    tl.uint32: np.uint32,
+    tl.int64: np.int64,
+    tl.uint64: np.uint64,
+    tl.float32: np.float32,
+    tl.float64: np.float64,
+}
 
 
 def _interpreted(

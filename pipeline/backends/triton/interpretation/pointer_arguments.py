@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 import triton.language as tl
 
 from pipeline.backends.triton.triton_internals import interpreter, mangled_type
@@ -42,7 +43,7 @@ def _wrapped(group: Any) -> Any:
 
 
 def _wrapped_pointer(value: Any) -> Any:
-    is_tensor = hasattr(getattr(value, "base", value), "untyped_storage")
+    is_tensor = isinstance(getattr(value, "base", value), torch.Tensor)
     return Pointer(value) if hasattr(value, "data_ptr") and not is_tensor else value
 
 

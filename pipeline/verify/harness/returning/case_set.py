@@ -376,7 +376,9 @@ class CaseSet:
             with contextlib.suppress(ProblemError):
                 plan = self._planner.make(condition)
                 unchanged = condition.constants == "random" and not plan.changed
-                if not unchanged and (is_finite(plan.values) or not all_finite):
+                # Sizes that leave nothing to compute are often those that the model does not mean.
+                emptied = _is_empty(plan) and not _is_empty(first)
+                if not unchanged and not emptied and (is_finite(plan.values) or not all_finite):
                     yield plan
 
     def _others(self, workloads: TrialSizes) -> list[Sizes]:
@@ -401,6 +403,10 @@ class CaseSet:
         operations = int(_OPERATIONS_A_SECOND * self._settings.declared_seconds)
         once = SizeBudget(elements=_ELEMENTS_AT_MOST, operations=operations)
         return "once" if once.fits(workloads.declared) else "no"
+
+
+def _is_empty(plan: CasePlan) -> bool:
+    return any(value.numel() == 0 for value in plan.values)
 
 
 def _sizes_text(sizes: Sizes) -> str:

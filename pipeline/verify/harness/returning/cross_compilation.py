@@ -28,21 +28,43 @@ LOG = "compile.txt"
 def cross_compile(
     server: ForkServer, subject: TrialSubject, plan: CasePlan, target: Target, folder: Path
 ) -> CompileReply:
-    """Compile the kernels of one call; a process that does not come to an end leaves them uncompiled."""
+    """Compile the kernels of one call; a process that does not come to an end leaves them uncompiled.
+
+    The first configuration of an autotuner may be too large for a target that another one fits, or be one
+    that the kernel refuses by an assertion. All are tried in a new process: packages keep their choices.
+    """
+    result = CompileReply()
+    for every_configuration in (False, True):
+        request = _request(subject, plan, target, every_configuration=every_configuration)
+        result = _answered(server, subject, request, folder)
+        if result.failure is None:
+            break
+    return result
+
+
+def _request(
+    subject: TrialSubject, plan: CasePlan, target: Target, *, every_configuration: bool
+) -> CompileRequest:
     slots, _ = place({**plan.initial.tensors, **plan.encoded.tensors}, 0)
-    message = CompileRequest(
+    return CompileRequest(
         source=subject.source,
         target=target,
         initial=plan.initial.values,
         arguments=plan.encoded.values,
         tensors=slots,
+        every_configuration=every_configuration,
     )
+
+
+def _answered(
+    server: ForkServer, subject: TrialSubject, request: CompileRequest, folder: Path
+) -> CompileReply:
     settings = subject.settings
     limits = Limits(seconds=settings.time_limit, memory=settings.memory_limit, output=settings.output_limit)
     with scratch_folder() as scratch:
         child = server.start(TARGET, limits=limits, log=folder / LOG, scratch=scratch)
         try:
-            child.send(message)
+            child.send(request)
             answer: CompileReply = child.receive(settings.time_limit, CompileReply)
         except ChildEnded as ended:
             return CompileReply(incomplete=exit_failure(ended.exit, "while it was compiled").reason)

@@ -29,7 +29,7 @@ from pipeline.verify.harness.returning.judgement import (
 )
 from pipeline.verify.harness.returning.messages import RefusedReply
 from pipeline.verify.harness.returning.planning.case_plans import output_gradients
-from pipeline.verify.harness.returning.proxy import CallOptions
+from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.returning.session import ProcessEnded
 from pipeline.verify.oracle.tolerance import Expected
 

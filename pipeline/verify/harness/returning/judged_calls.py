@@ -11,7 +11,8 @@ from pipeline.verify.harness.returning.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.returning.judgement import CHECKS, ObservedCall, Share, judge, tampered
 from pipeline.verify.harness.returning.messages import ReadyReply, RefusedReply, WeightUpdate
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan
-from pipeline.verify.harness.returning.proxy import CallOptions, CandidateProxy, differing
+from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.returning.proxy import CandidateProxy, differing
 
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left
 _LOOKS = 2  # more calls, to see whether a wrong result changes
@@ -44,6 +45,8 @@ class JudgedCalls:
         """By identity of the plan: seconds of its shortest call."""
         self.unaligned: RefusedReply | None = None
         """Where it refuses inputs that begin inside of their storage."""
+        self.latest: tuple[Condition | None, CallOptions] = (None, _PLAINLY)
+        """What was tried last: construction or a call."""
         self.pace = 0.0
         """Seconds for each unit of work, in the latest call on the base sizes."""
 
@@ -73,6 +76,7 @@ class JudgedCalls:
 
     def ready_for(self, plan: CasePlan) -> bool:
         """Construct for a plan; False where the candidate refuses, or cannot take over its weights."""
+        self.latest = (plan.condition, _PLAINLY)
         refused = self.attempt.construct(plan)
         if refused is not None:
             self._refuse(plan, refused)
@@ -87,6 +91,7 @@ class JudgedCalls:
 
     def call(self, case: TrialCase, options: CallOptions) -> ObservedCall | RefusedReply:
         """One call that is not judged yet, timed."""
+        self.latest = (case.condition, options)
         before = self.attempt.session.seconds
         seen = self.attempt.call(case, options)
         spent = self.attempt.session.seconds - before

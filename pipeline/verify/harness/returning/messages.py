@@ -217,6 +217,8 @@ class CompileRequest(Record, frozen=True, kw_only=True):
     """Arguments of `forward`."""
     tensors: tuple[Slot, ...]
     """Types and shapes of the tensors among both; their memory is not read."""
+    every_configuration: bool
+    """Whether an autotuner tries all of its configurations, or takes the first one."""
 
 
 class CompiledKernel(Record, frozen=True, kw_only=True):

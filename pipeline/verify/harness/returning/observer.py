@@ -116,7 +116,9 @@ class Observer:
         own = tuple(path for path in native_code.mapped() if path not in self._native)
         with tensor_access.plainly():
             operations = self._data_flow.operations(outputs)
-        hidden = unseen(events or (), {each.name: each.elements for each in operations})
+        known = {each.name: each.elements for each in operations}
+        known |= dict.fromkeys(self._operations.replaced, sys.maxsize)
+        hidden = unseen(events or (), known)
         stopped = () if events is not None else ("PyTorch's profiler was stopped",)
         return Observed(
             launches=self._log.launches(),

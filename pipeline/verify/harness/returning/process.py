@@ -109,7 +109,7 @@ class _Session:
             with self._observer.watching():
                 if message.update is None:
                     arguments = [decode(value, given) for value in message.arguments]
-                    model = self._made(message.seed, arguments)
+                    model = instantiate(self._module, message.seed, arguments, self._device)
                 elif message.update == "load_state_dict":
                     model.load_state_dict(state, strict=False)
             transfer = transfer_weights(model, state)
@@ -128,12 +128,14 @@ class _Session:
         """Call the model."""
         return self._caller.call(message)
 
-    def _made(self, seed: int, arguments: list[Any]) -> Any:
-        torch.manual_seed(seed)
-        np.random.seed(seed % (1 << 32))
-        random.seed(seed)
-        model = self._module.ModelNew(*arguments)  # type: ignore[union-attr]
-        return model.cuda() if self._device == "cuda" else model
+
+def instantiate(module: Any, seed: int, arguments: list[Any], device: str) -> Any:
+    """`ModelNew(*arguments)` of a candidate's module, under a seed, on `cpu` or `cuda`."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % (1 << 32))
+    random.seed(seed)
+    model = module.ModelNew(*arguments)
+    return model.cuda() if device == "cuda" else model
 
 
 _FILL = -6  # M_PERTURB: fill what malloc gives
@@ -155,9 +157,11 @@ def prepare(load: LoadRequest, clock: Callable[[], float]) -> PreparedProcess:
     if fill is not None:
         fill(_FILL, _PATTERN)
     if load.where == "interpreter":
-        from pipeline.backends.triton.interpretation.interpreter import mend
+        from pipeline.backends.triton.interpretation.interpreter import interpret_unseen, mend
 
         mend()
+        interpret_unseen()
+        torch.compiler.set_stance("force_eager")  # its compiler would ask for the device, too
     if load.where == "cuda":
         return PreparedProcess(device_context=contextlib.nullcontext, builds=builds)
     device_context = fake_device(load.limits, shown=load.where == "interpreter")

@@ -26,6 +26,7 @@ from pipeline.verify.harness.returning.messages import (
     WeightUpdate,
 )
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, output_gradients
+from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.returning.session import Session
 
 _DTYPES = {
@@ -93,26 +94,6 @@ class CandidateMemory(Arena):
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a call elsewhere
 ALIGNED_LEAD = 64  # elements, at least 64 bytes: an offset in the storage that is as well aligned
 _SLACK = 1 << 16  # bytes of layout for outputs that are larger than they should be
-
-
-class CallOptions(Record, frozen=True, kw_only=True):
-    """How a case is called."""
-
-    shift: int = 0
-    """Bytes by which all addresses differ from the usual ones."""
-    lead: int = 0
-    """Elements of their storages before the inputs' first ones; 0: as the problem gives them."""
-    threads: int = 1
-    protected: bool = False
-    """Whether the inputs are read-only."""
-    fenced: bool = False
-    """Whether nothing can be read around the inputs, each of which ends where a page does."""
-    same_objects: bool = False
-    """Whether it gets the very tensors of the call before that had this, filled with other values."""
-    suppress: bool = False
-    """Whether the candidate's own kernels are left out."""
-    settle: float = 0.0
-    """Seconds after which outputs are looked at again."""
 
 
 class SharedLayout(Record, frozen=True, kw_only=True):

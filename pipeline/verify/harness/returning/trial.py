@@ -20,10 +20,10 @@ from pipeline.verify.harness.returning.judged_calls import CandidateFailed, Judg
 from pipeline.verify.harness.returning.judgement import ObservedCall, fitting_strides
 from pipeline.verify.harness.returning.messages import WeightUpdate
 from pipeline.verify.harness.returning.planning.case_plans import CasePlan, differ_by_weights
+from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions, Condition
 from pipeline.verify.harness.returning.proxy import (
     ALIGNED_LEAD,
     SHIFT,
-    CallOptions,
     CandidateMemory,
     CandidateProxy,
     differing,
@@ -54,6 +54,8 @@ class TrialResult(Record, frozen=True, kw_only=True, eq=False):
     """Kinds of its own kernels that ran."""
     untried: str = ""
     """Why the declared sizes were not tried, and which ones were."""
+    latest: tuple[Condition | None, CallOptions]
+    """The call that failed, or the last one."""
 
 
 def try_candidate(server: ForkServer, subject: TrialSubject, case_set: CaseSet, folder: Path) -> TrialResult:
@@ -78,6 +80,7 @@ def try_candidate(server: ForkServer, subject: TrialSubject, case_set: CaseSet, 
         isolation=trial.isolation,
         launched=tuple(sorted(launches)),
         untried=trial.untried,
+        latest=calls.latest,
     )
 
 
@@ -97,6 +100,7 @@ class _Trial:
         """Checks that are made once, after all calls."""
         self._case_set = case_set
         self._settings = subject.settings
+        self._interpreted = subject.where == "interpreter"
         self._skipped: list[CasePlan] = []
         self._differing = 0
         self._closing_notes: list[str] = []
@@ -123,11 +127,11 @@ class _Trial:
         base = [plan for plan in plans if plan.condition.kind == "base"]
         first = self.calls.judged(base[0], CallOptions(settle=self._settings.settle_seconds))
         for _ in range(self._settings.repetitions - 1):
-            again = self.calls.judged(base[0], CallOptions())
+            again = self._in_time(base[0], CallOptions())
             if first is not None and again is not None:
                 self._differing += differing(first.outputs, again.outputs)
         for plan in base[1:]:
-            self.calls.judged(plan, CallOptions())
+            self._in_time(plan, CallOptions())
         for plan in base:
             self._in_time(plan, CallOptions(same_objects=True))
         rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared", "full")]
@@ -205,12 +209,13 @@ class _Trial:
             self._in_time(_SHUFFLE.choice(small), CallOptions())
         self._in_time(_SHUFFLE.choice(base), CallOptions())
 
-    def _in_time(self, plan: CasePlan, options: CallOptions) -> None:
+    def _in_time(self, plan: CasePlan, options: CallOptions) -> ObservedCall | None:
         """Unless it would take too long: what a slow interpreter cannot do says nothing about a kernel."""
-        if self.calls.pace * plan.work > _RESERVE * self.calls.attempt.session.left:
+        shortest = min((seconds for seconds, _ in self.calls.quickest.values()), default=0.0)
+        if max(self.calls.pace * plan.work, shortest) > _RESERVE * self.calls.attempt.session.left:
             self._skipped.append(plan)
-        else:
-            self.calls.judged(plan, options)
+            return None
+        return self.calls.judged(plan, options)
 
     def _require_enough(self) -> None:
         """Right is who was right at least twice on equal sizes, with other data in between."""
@@ -222,7 +227,8 @@ class _Trial:
             reason = f"refuses all sizes that can be tried here: {refusal(answer, '').reason}"
             raise CandidateFailed(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason))
         reason = "too slow here to be called twice on the problem's own inputs"
-        raise CandidateFailed(Failure(outcome=Outcome.TIMEOUT, reason=reason))
+        slow = Outcome.DEVICE_UNAVAILABLE if self._interpreted else Outcome.TIMEOUT
+        raise CandidateFailed(Failure(outcome=slow, reason=reason))
 
     def notes(self) -> list[str]:
         """What a reader should know."""

@@ -7,6 +7,7 @@ CESTAC: Vignes 1993, doi:10.1016/0378-4754(93)90003-D).
 """
 
 import functools
+import itertools
 import logging
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
 from pipeline.verify.oracle.rounding.rounded_tensors import (
+    NARROW,
     NO_SOURCES,
     Noise,
     OperationMemory,
@@ -85,10 +87,13 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """An exact input: the wrapper of a floating point tensor, a copy of any other."""
         if not is_inexact(tensor):
             return tensor.detach().clone()
+        if tensor.dtype in NARROW:
+            self._memory.narrow = tensor.dtype
         value = widen(tensor)
         value = value.clone() if value.dtype == tensor.dtype else value
         made = Rounded(value, tensor.dtype, self, requires_grad)
         made.sources = source_of(tensor.dtype)
+        made.computed = False
         return made
 
     def rounded(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -148,11 +153,14 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in PARTS and dtypes[0] in (torch.float16, torch.bfloat16):
             parts = PARTS[name](call, result, dtypes[0]) * (unit(dtypes[0]) / unit(torch.float32))
             deviations = [torch.hypot(deviations[0], parts), *deviations[1:]]
+        if name == "sum":
+            deviations = self._narrow_factors(call, arguments[0], deviations)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
         finished = with_sources(self._rounded(result, dtypes, deviations), sources)
         if isinstance(finished, Rounded):
             finished.terms = terms_of(call, result)
+            finished.factors = _factors(arguments) if name == "mul" else None
         return finished
 
     def _rounded(self, result: Any, dtypes: list[torch.dtype], deviations: list[Any]) -> Any:
@@ -181,6 +189,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name in ("_to_copy", "convert_element_type", "copy"):
                 value = self._narrowed(value, arguments[-1 if name == "copy" else 0].dtype, dtype)
             made = Rounded(value, dtype, self)
+            made.computed = not arguments or getattr(arguments[0], "computed", True)
             if unordered:
                 setattr(made, UNORDERED, True)
             if name in _SAME_VALUES and isinstance(arguments[0], Rounded):
@@ -281,6 +290,21 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(sources)).add_(1.0)
         return torch.where(fits, value, value * noise)
 
+    def _narrow_factors(self, call: Operation, operand: Any, deviations: list[Any]) -> list[Any]:
+        """Of a sum of products that is computed as a product of matrices: its operands have 16 bits there."""
+        factors, narrow = getattr(operand, "factors", None), self._memory.narrow
+        if self._noise is None or not self._memory.mixed_precision or factors is None or narrow is None:
+            return deviations
+        values = call.arguments[0]
+        axes = call.arguments[1] if len(call.arguments) > 1 and call.arguments[1] else range(values.dim())
+        axes = [axis % values.dim() for axis in axes]
+        if not all(factors[values.dim() - 1 - axis] for axis in axes):
+            return deviations
+        keep = len(call.arguments) > 2 and bool(call.arguments[2])
+        units = _ROUNDING * unit(narrow) / unit(torch.float32)
+        extra = values.square().sum(axes, keepdim=keep).sqrt_().mul_(units)
+        return [torch.hypot(deviations[0], extra), *deviations[1:]]
+
     def _in_place(self, name: str, function: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
         """Compute out of place, then write the result where it belongs."""
         target = arguments[0] if arguments else None
@@ -330,6 +354,15 @@ def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[
             value = torch.as_tensor(widen(other), dtype=result.dtype)
             return [started(value, product.terms).expand(result.shape)]
     return []
+
+
+def _factors(arguments: tuple[Any, ...]) -> tuple[bool, ...] | None:
+    """Along which axes both operands vary, from the last one; None if one was given in a wider type."""
+    for item in arguments[:2]:
+        if not isinstance(item, Rounded) or not (item.computed or item.sources in NARROW):
+            return None
+    shapes = [tuple(reversed(item.shape)) for item in arguments[:2]]
+    return tuple(all(size > 1 for size in sizes) for sizes in itertools.zip_longest(*shapes, fillvalue=1))
 
 
 PRODUCTS: dict[str, tuple[int, ...]] = {

@@ -113,7 +113,17 @@ def _sum_of_two(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
     return units
 
 
+def _resampled(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
+    """Weights follow from coordinates, which are off by as many units as they are large."""
+    x, axes = _first(arguments), arguments[0].dim() - 2
+    coordinate = 0.5 * max(x.shape[-axes:], default=1)
+    typical = x.square().mean(tuple(range(-axes, 0)), keepdim=True).sqrt()
+    return result.abs() + coordinate * typical.expand_as(result)
+
+
 UNITS: dict[str, Units] = {
+    "_upsample_bilinear2d_aa": _resampled,
+    "_upsample_bicubic2d_aa": _resampled,
     "add": _sum_of_two,
     "sub": _sum_of_two,
     "exp": _exponential,

@@ -12,7 +12,7 @@ rounding.
 import logging
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -42,6 +42,7 @@ _OVERALL = 2.5
 """How many standard deviations the root mean square over many independent elements may reach."""
 _FEW_OPERATIONS = 64  # that round more than their last digit
 _MOST_REORDERED = 128.0
+_NARROW_UNITS = 12.0
 _SHORTEST_ROW = 16
 _ROW_FACTOR = 16.0
 """What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
@@ -49,6 +50,27 @@ _STORED_ONCE = 1.3
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
+
+
+class _Chunked(NamedTuple):
+    """What forms that are equal in algebra may differ by, relative to a typical value.
+
+    The steps of a recurrence are done in chunks, by products of matrices and triangular solves, whose errors
+    follow none of the steps.
+    """
+
+    reordered: float = 1.0
+    """Roundings of what sums are accumulated in."""
+    narrow: float = 0.0
+    """Of inputs with 16 bits: products of chunks take their operands, states among them, in that type."""
+
+
+def _chunked(memory: OperationMemory) -> _Chunked:
+    operations = len(memory.deviations)
+    if operations <= _FEW_OPERATIONS:
+        return _Chunked()
+    narrow = _NARROW_UNITS * unit(memory.narrow) if memory.mixed_precision and memory.narrow else 0.0
+    return _Chunked(min(max(operations / 4, 1.0), _MOST_REORDERED), narrow)
 
 
 class RandomReference(KernelmillError):
@@ -105,7 +127,7 @@ def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True)
         nominal = call(memory, None)
         selections = [getattr(item, SELECTION, None) for item in nominal]
         references = [_values(item) for item in nominal]
-        work, operations = memory.work, len(memory.deviations)
+        work, chunked = memory.work, _chunked(memory)
         again = [_values(item) for item in call(memory, None)]
         if not _equal(references, again):
             raise RandomReference("two equal calls return different values: no answer is the right one")
@@ -120,7 +142,7 @@ def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True)
     return tuple(
         msgspec.structs.replace(
             _expected(
-                tensor, reference, [item for run in runs if (item := run[number]) is not None], operations
+                tensor, reference, [item for run in runs if (item := run[number]) is not None], chunked
             ),
             selection=_bounded(selections[number], squares[number], count),
             unordered=bool(getattr(tensor, UNORDERED, False)),
@@ -212,13 +234,15 @@ def _departures(found: list[torch.Tensor], references: list[torch.Tensor]) -> li
 
 
 def _expected(
-    tensor: torch.Tensor, reference: torch.Tensor, deviations: list[torch.Tensor], operations: int
+    tensor: torch.Tensor, reference: torch.Tensor, deviations: list[torch.Tensor], chunked: _Chunked
 ) -> Expected:
     if not is_inexact(tensor):
         return _exactly(tensor.dtype, reference, deviations)
     dtype = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
     size = torch.where(reference.isfinite(), reference.abs(), 0.0)
-    floor = accumulation_unit(dtype) * _reordered(operations) * _scale(size)
+    floor = accumulation_unit(dtype) * chunked.reordered * _scale(size)
+    if chunked.narrow and size.numel():  # of states that many rows have in common
+        floor = floor.clamp_(min=chunked.narrow * float(size.square().mean().sqrt()))
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())
@@ -233,21 +257,12 @@ def _expected(
         plain=plain,
         spread=spread,
         limit=_limit(deviations, spread),
-        row_limit=_row_limit(deviations, reference, dtype, _reordered(operations)),
+        row_limit=_row_limit(deviations, reference, dtype, chunked),
     )
 
 
-def _reordered(operations: int) -> float:
-    """How many roundings of a typical value forms that are equal in algebra may differ by.
-
-    The steps of a recurrence are done in chunks, by products of matrices and triangular solves, whose errors
-    follow none of the steps.
-    """
-    return min(max(operations / 4, 1.0), _MOST_REORDERED) if operations > _FEW_OPERATIONS else 1.0
-
-
 def _row_limit(
-    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype, reordered: float
+    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype, chunked: _Chunked
 ) -> torch.Tensor | None:
     # In float32, what a row has in common (the first sums of a scan) is as large as its elements' own errors.
     if dtype not in (torch.float16, torch.bfloat16) or len(deviations) < 2:
@@ -257,7 +272,8 @@ def _row_limit(
     factors = torch.stack([scale_errors(item.double(), reference) for item in deviations])
     variance = factors.square().mean(0)
     variance = torch.maximum(variance, variance.mean())
-    limit = variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * reordered * accumulation_unit(dtype))
+    reordered = max(chunked.reordered * accumulation_unit(dtype), 0.25 * chunked.narrow)
+    limit = variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * reordered)
     # A statistic may be stored in the output's type once; sums in that type are off by more.
     return limit.clamp_(min=_STORED_ONCE * unit(dtype))
 

@@ -27,7 +27,7 @@ Sources = torch.dtype | Literal["none", "wide"]
 """What a value was computed from: tensors of one 16-bit type, constants alone, or anything wider."""
 NO_SOURCES: Sources = "none"
 WIDE_SOURCES: Sources = "wide"
-_NARROW = (torch.float16, torch.bfloat16)
+NARROW = (torch.float16, torch.bfloat16)
 
 _POOL = 1 << 20  # random numbers that are drawn once and read from random places
 
@@ -43,6 +43,10 @@ class Rounded(torch.Tensor):
     sources: Sources = WIDE_SOURCES
     terms: float = 0.0
     """Of the product of matrices that it is the result of: what is added to it may have been in the sum."""
+    computed: bool = True
+    """Whether it is more than a view or a conversion of what the function was given."""
+    factors: tuple[bool, ...] | None = None
+    """Of a product of two computed tensors: along which axes, counted from the last one, both vary."""
     __torch_function__: ClassVar[Any] = no_torch_function
 
     @staticmethod
@@ -97,7 +101,7 @@ def sources_of(items: Iterable[Any]) -> Sources:
 
 def source_of(dtype: torch.dtype) -> Sources:
     """Of a tensor that is given."""
-    return dtype if dtype in _NARROW else WIDE_SOURCES
+    return dtype if dtype in NARROW else WIDE_SOURCES
 
 
 def is_inexact(item: object) -> bool:
@@ -182,6 +186,8 @@ class OperationMemory:
         self.work = 0.0
         """Elements that were read and written, multiplications weighted."""
         self.unsupported: set[str] = set()
+        self.narrow: torch.dtype | None = None
+        """The 16-bit type that an input has."""
         self.mixed_precision = True
         """Whether operands of products may be rounded to the 16-bit type that all they come from has."""
 

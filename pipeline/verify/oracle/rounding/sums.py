@@ -40,6 +40,7 @@ class Operation(NamedTuple):
 Deviations = Callable[[Operation, Any], Any]
 """An operation on float64 values and its result -> deviations of the shapes of the results."""
 
+_WELFORD = 0.04
 _ROUNDING = 0.2
 """Variance of one rounding in squared units: 1/3 for the largest one, less on average."""
 _SHORT = 32  # terms; longer sums are described by their partial sums
@@ -310,6 +311,8 @@ def _spread(call: Operation, result: Any) -> Any:
     mean, variance = rows.mean(-1).view(shape), rows.var(-1, correction=0).view(shape)
     units = variance + torch.minimum(mean.square(), 16 * variance) + 16 * _UNIT * mean.square()
     units *= math.sqrt(1.0 + 0.13 * count)
+    # Welford's update and merge (Chan, Golub & LeVeque 1983) are off by count * condition units at worst.
+    units = units + _WELFORD * count * (variance.sqrt() * (variance + mean.square()).sqrt() - variance)
     # One sum is of squares around the mean, or of squares themselves; the mean's error enters squared.
     centered = _drift((rows - rows.mean(-1, keepdim=True)).square()).view(shape) / max(count, 1)
     plain = _drift(rows.square()).view(shape) / max(count, 1)

@@ -61,6 +61,7 @@ def assemble(tmp_path: Path, source: str, target: Target = H200) -> CompileReply
         initial=[100],
         arguments=encoded.values,
         tensors=place(encoded.tensors, 0)[0],
+        every_configuration=False,
     )
     log = tmp_path / "log.txt"
     child = SERVER.start(TARGET, limits=Limits(seconds=100, output=64 << 20), log=log, scratch=scratch)

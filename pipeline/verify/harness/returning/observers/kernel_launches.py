@@ -233,6 +233,8 @@ def _address(argument: Any) -> Any:
         return argument.ctypes.data
     if isinstance(argument, ctypes._Pointer | ctypes.Array):
         return ctypes.cast(argument, ctypes.c_void_p).value
+    if hasattr(argument, "data_ptr") and not isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
     return getattr(argument, "value", argument)
 
 

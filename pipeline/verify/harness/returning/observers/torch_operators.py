@@ -13,6 +13,7 @@ import torch
 from pipeline.verify.harness.returning.observers import tensor_access
 from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.returning.observers.data_flow import DataFlow
+from pipeline.verify.harness.returning.runtime.device_operators import PYTORCHS, REPLACED
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.torch_internals import (
     Operator,
@@ -42,9 +43,6 @@ _ALLOCATIONS: dict[str, float | str | None] = {
     "aten::new_full": _CONSTANT,
 }
 """What they fill with; None: nothing."""
-_PYTORCHS = frozenset(
-    {"aten", "prims", "prim", "profiler", "inductor", "quantized", "mkldnn", "mkl", "static_runtime"}
-)
 _KEYS = (
     "CPU",
     *(("CUDA",) if torch.cuda.is_available() else ()),
@@ -61,6 +59,8 @@ class TorchOperators:
     def __init__(self, data_flow: DataFlow, allocations: GuardedAllocations) -> None:
         self.data_flow = data_flow
         self.allocations = allocations
+        self.replaced: set[str] = set()
+        """Operators of PyTorch that ran a kernel of the candidate's."""
         self.custom: Callable[[str, tuple[Any, ...], Callable[[], Any]], Any] = _only_run
         """Runs an operator of a library that is not PyTorch's: name, arguments, the call."""
 
@@ -71,6 +71,8 @@ class TorchOperators:
 
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees the operators of the thread that entered it."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, shared: TorchOperators) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -98,10 +100,15 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         keywords = keywords or {}
-        if self._aside or not isinstance(function, Operator):
+        if self._aside or not isinstance(function, Operator):  # of higher order: it calls others in turn
             return function(*arguments, **keywords)
+        replaced = REPLACED.get(function.name())
+        if replaced is not None:
+            self._shared.replaced.add(operator_name(function))
+            with self:
+                return replaced(*arguments, **keywords)
         name = operator_name(function)
-        if name.partition("::")[0] not in _PYTORCHS:
+        if name.partition("::")[0] not in PYTORCHS:
             return self._custom(name, function, arguments, keywords)
         with tensor_access.plainly():
             made = self._allocate(name, function, arguments, keywords)

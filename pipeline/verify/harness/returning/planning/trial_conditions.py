@@ -46,6 +46,26 @@ class Condition(Record, frozen=True, kw_only=True):
         return f"{', '.join(parts)}, seed {self.seed}"
 
 
+class CallOptions(Record, frozen=True, kw_only=True):
+    """How a case is called."""
+
+    shift: int = 0
+    """Bytes by which all addresses differ from the usual ones."""
+    lead: int = 0
+    """Elements of their storages before the inputs' first ones; 0: as the problem gives them."""
+    threads: int = 1
+    protected: bool = False
+    """Whether the inputs are read-only."""
+    fenced: bool = False
+    """Whether nothing can be read around the inputs, each of which ends where a page does."""
+    same_objects: bool = False
+    """Whether it gets the very tensors of the call before that had this, filled with other values."""
+    suppress: bool = False
+    """Whether the candidate's own kernels are left out."""
+    settle: float = 0.0
+    """Seconds after which outputs are looked at again."""
+
+
 class ConditionRequest(Record, frozen=True, kw_only=True):
     """How many conditions of each kind to make."""
 

@@ -24,7 +24,12 @@ def import_candidate(source: Path, scratch: Path) -> ModuleType:
     """
     copy = copy_of(scratch)
     copy.write_bytes(source.read_bytes())
-    specification = importlib.util.spec_from_file_location(_NAME, copy)
+    return import_file(copy, source)
+
+
+def import_file(path: Path, source: Path) -> ModuleType:
+    """Import a file, which is or was `source`; AttributeError if it has no `ModelNew`."""
+    specification = importlib.util.spec_from_file_location(_NAME, path)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)

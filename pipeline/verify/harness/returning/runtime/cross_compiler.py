@@ -14,6 +14,7 @@ from unittest import mock
 
 import torch
 import triton
+import triton.testing
 from torch.utils import cpp_extension
 
 from pipeline.backends.triton.error_summary import reason_of
@@ -63,22 +64,20 @@ def serve(channel: Channel) -> None:
 
 def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
     """Compile in this process, which must not interpret; `scratch` is an empty folder."""
-    result = _attempt(request, scratch, every_configuration=False)
-    if result.failure is not None and result.failure.outcome is Outcome.LAUNCH_ERROR:
-        # The first configuration of an autotuner may be too large for a target that another one fits.
-        return _attempt(request, scratch, every_configuration=True)
-    return result
-
-
-def _attempt(request: CompileRequest, scratch: Path, *, every_configuration: bool) -> CompileReply:
     log = scratch / _LOG
     log.touch()
     failure, incomplete = None, ""
     with offline_compiler(request.target, log) as recorder:
-        if every_configuration:
+        if request.every_configuration:
             triton.runtime.driver.active.get_benchmarker = lambda: _run_once
         try:
-            with _without_builds(), mock.patch.object(torch.cuda, "current_stream", lambda *_: FakeStream()):
+            with (
+                _without_builds(),
+                mock.patch.object(torch.cuda, "current_stream", lambda *_: FakeStream()),
+                mock.patch.object(
+                    triton.testing, "do_bench", _run_once if request.every_configuration else _skip
+                ),
+            ):
                 _call(request, scratch)
         except triton.OutOfResources as error:
             reason = f"{error.name}: got {error.required}, {request.target.architecture} has {error.limit}"
@@ -135,10 +134,15 @@ def _without_builds() -> Iterator[None]:
         yield
 
 
-def _run_once(call: Any, *, quantiles: Any, **_keywords: Any) -> list[float]:
+def _run_once(call: Any, *_arguments: Any, quantiles: Any = None, **_keywords: Any) -> Any:
     """A benchmark that measures nothing: what does not fit raises, and the autotuner takes another one."""
     call()
-    return [1.0 for _ in quantiles]
+    return _skip(call, quantiles=quantiles)
+
+
+def _skip(_call: Any, *_arguments: Any, quantiles: Any = None, **_keywords: Any) -> Any:
+    """A benchmark in which all configurations are equal: the first one is taken, and compiled alone."""
+    return 1.0 if quantiles is None else [1.0 for _ in quantiles]
 
 
 def _is_from_compiler(error: BaseException) -> bool:

@@ -1,5 +1,8 @@
 """One kernel for each thing that candidates do with Triton; `forward` picks one by name."""
 
+import os
+import subprocess
+
 import torch
 import triton
 import triton.language as tl
@@ -273,7 +276,83 @@ def made_descriptor(x):
     return out
 
 
+@triton.jit
+def _either(a, b):
+    return a or b
+
+
+@triton.jit
+def _last_maximum(a, at_a, b, at_b):
+    first = a > b
+    return tl.where(first, a, b), tl.where(first, at_a, at_b)
+
+
+@triton.jit
+def _folded(x, out, n, BLOCK: tl.constexpr):
+    value = _load(x, n, BLOCK)
+    some = tl.reduce(value > 1, 0, _either)
+    maximum, at = tl.associative_scan((value, tl.arange(0, BLOCK)), 0, _last_maximum)
+    _store(out, maximum + at + tl.broadcast_to(some, (BLOCK,)).to(tl.float32), n, BLOCK)
+
+
+@triton.jit
+def _constants(x, out, n, BLOCK: tl.constexpr):
+    value = _load(x, n, BLOCK)
+    ones = tl.full([BLOCK], -1, tl.uint32)
+    half = tl.full([BLOCK], 1.5, tl.bfloat16)
+    below = libdevice.float2int_rd(value)
+    _store(out, below + half.to(tl.float32) + (ones == 4294967295).to(tl.float32), n, BLOCK)
+
+
+def looked_at(x):
+    """Through a wrapper that looks at its kernel and launches what a launch returned."""
+    assert isinstance(_exponential, triton.JITFunction)
+    assert [each.name for each in _exponential.params if each.is_constexpr] == ["BLOCK"]
+    assert "tl.math.exp" in _exponential.src
+    assert len(_exponential.cache_key) == 64
+    out, grid, block = torch.empty_like(x), (x.shape[0],), triton.next_power_of_2(x.shape[1])
+    compiled = _exponential.run(x, out, x.shape[1], block, grid=grid, warmup=False)
+    out.zero_()
+    compiled[grid](x, out, x.shape[1])
+    return out
+
+
+def wrapped(x):
+    """Through an operator that has a kernel for CUDA only, launched for torch.compile to see."""
+    return torch.ops.kernelmill_test.exponential(x)
+
+
+library = torch.library.Library("kernelmill_test", "DEF")
+library.define("exponential(Tensor x) -> Tensor")
+
+
+@torch.library.impl(library, "exponential", "CUDA")
+def _exponential_on_device(x):
+    out = torch.empty_like(x)
+    kernel = torch.library.wrap_triton(_exponential)
+    kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+def replaced(x):
+    """PyTorch's operator, for which this library has a kernel."""
+    own = torch.library.Library("aten", "IMPL")
+    own.impl("sigmoid", _exponential_on_device, "CUDA")
+    result = torch.sigmoid(x)
+    own._destroy()
+    return result
+
+
+def found_device(x):
+    """A library asks a command for the vendor, and the environment whether it is interpreted."""
+    assert "GPU 0" in subprocess.run(["nvidia-smi"], check=True, capture_output=True, text=True).stdout
+    assert "TRITON_INTERPRET" not in os.environ
+    return torch.compile(lambda value: rows(_exponential, value))(x)
+
+
 FEATURES = {
+    "folded": lambda x: rows(_folded, x), "constants": lambda x: rows(_constants, x),
+    "looked_at": looked_at, "wrapped": wrapped, "replaced": replaced, "found_device": found_device,
     "exponential": lambda x: rows(_exponential, x),
     "library": lambda x: rows(_library, x),
     "cumulative": lambda x: rows(_cumulative, x, REVERSE=False),

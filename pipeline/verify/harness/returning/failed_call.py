@@ -1,0 +1,36 @@
+"""The call that decided a verdict, as the verdict's store entry keeps it."""
+
+from pathlib import Path
+
+from pipeline.records.configuration.stage_settings import Verify
+from pipeline.records.outcome import Failure
+from pipeline.records.record import Record, read_record, to_json
+from pipeline.records.results.judged import JudgedWhere
+from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions, Condition
+
+_FILE = "failed_call.json"
+
+
+class FailedCall(Record, frozen=True, kw_only=True):
+    """The call that decided a verdict, and all that is needed to make it again."""
+
+    problem: str
+    """Absolute path of `problem.py`."""
+    candidate: str
+    """Absolute path of the candidate's file."""
+    where: JudgedWhere
+    limits: dict[str, int]
+    settings: Verify
+    failure: Failure
+    condition: Condition | None
+    """None: it failed while it was imported."""
+    options: CallOptions
+
+    def write(self, folder: Path) -> None:
+        """Into the verdict's store entry."""
+        (folder / _FILE).write_bytes(to_json(self))
+
+
+def read_failed_call(folder: Path) -> FailedCall:
+    """From a store entry; StoreError if another version wrote it."""
+    return read_record(folder / _FILE, FailedCall)
