@@ -49,7 +49,7 @@ from pipeline.verify.harness.in_place.preparation import (
     where_run,
     where_tried,
 )
-from pipeline.verify.harness.in_place.shapes import Shape
+from pipeline.verify.harness.planning.shapes import Shape
 
 if TYPE_CHECKING:
     from pipeline.verify.harness.in_place.trial import TrialResult

@@ -4,8 +4,7 @@
 candidates in other formats; `harness` runs a candidate in a process of its own, by one of two calling
 conventions; `checks` judges each call; `mutation` tests the checks themselves.
 
-Doors: candidates, harness.in_place.preparation, harness.in_place.process, harness.in_place.shapes,
-harness.in_place.trial, harness.returning.case_set, harness.returning.cross_compilation,
-harness.returning.failed_call, harness.returning.messages, harness.returning.repeated_call,
-harness.returning.session, harness.returning.trial, mutation, oracle.random_inputs
+Doors: candidates, harness.in_place.preparation, harness.in_place.process, harness.in_place.trial,
+harness.planning.shapes, harness.returning.case_set, harness.returning.cross_compilation,
+harness.returning.messages, harness.returning.session, harness.returning.trial, mutation, oracle.random_inputs
 """

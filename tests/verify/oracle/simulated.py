@@ -9,7 +9,7 @@ from pipeline.records.planning.problem import Problem
 from pipeline.verify.checks.call_observation import CallKind, CallObservation, CallProcessState, OutputState
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase, TrialCase
-from pipeline.verify.harness.in_place.shapes import Shape
+from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE
 

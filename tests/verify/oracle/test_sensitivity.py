@@ -17,7 +17,7 @@ from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase
-from pipeline.verify.harness.in_place.shapes import ShapeBudget, plan
+from pipeline.verify.harness.planning.shapes import ShapeBudget, plan
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT

@@ -12,7 +12,7 @@ import torch
 from pipeline.records.configuration.stage_settings import Distribution
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
-from pipeline.verify.harness.in_place.shapes import Shape
+from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.oracle.exact import integer_inputs
 from pipeline.verify.oracle.random_inputs import make_inputs
 from pipeline.verify.oracle.reference import ReferenceOracle

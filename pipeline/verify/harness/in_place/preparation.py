@@ -22,7 +22,7 @@ from pipeline.records.record import digest
 from pipeline.records.results.compiled import Compiled, CompileRecord
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import WhereRun
-from pipeline.verify.harness.in_place.shapes import Dimensions, Shape, ShapeBudget, plan
+from pipeline.verify.harness.planning.shapes import Dimensions, Shape, ShapeBudget, plan
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
     from pipeline.verify.harness.in_place.case_set import CaseSet, TrialCase

@@ -22,13 +22,13 @@ import torch
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import Record
 from pipeline.verify.candidates.model_problem import DeclaredTolerance, ModelProblem, ProblemError
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan, CasePlanner, output_gradients
-from pipeline.verify.harness.returning.planning.trial_conditions import (
+from pipeline.verify.harness.planning.case_plans import CasePlan, CasePlanner, output_gradients
+from pipeline.verify.harness.planning.trial_conditions import (
     Condition,
     ConditionRequest,
     conditions,
 )
-from pipeline.verify.harness.returning.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
+from pipeline.verify.harness.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import degeneracies
 from pipeline.verify.oracle.input_variations import VARIATIONS

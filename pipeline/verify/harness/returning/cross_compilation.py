@@ -9,18 +9,18 @@ from pipeline.records.configuration.hardware import Target
 from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.in_place.session import exit_failure
+from pipeline.verify.harness.planning.case_plans import CasePlan
 from pipeline.verify.harness.returning.encoding import place
 from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan
 from pipeline.verify.harness.returning.session import TrialSubject
 
-TARGET = "pipeline.verify.harness.returning.runtime.cross_compiler:serve"
+TARGET = "pipeline.verify.harness.runtime.cross_compiler:serve"
 PRELOAD = (
     "numpy",
     "torch",
     "triton",
     "pipeline.backends.triton.compiler_warm_up",
-    "pipeline.verify.harness.returning.runtime.cross_compiler",
+    "pipeline.verify.harness.runtime.cross_compiler",
 )
 LOG = "compile.txt"
 

@@ -6,7 +6,7 @@ from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.judged import JudgedWhere
-from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
 
 _FILE = "failed_call.json"
 

@@ -10,6 +10,8 @@ import torch
 
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.harness.planning.case_plans import output_gradients
+from pipeline.verify.harness.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.returning.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.returning.delegated_work import (
     computing_kernels,
@@ -28,8 +30,6 @@ from pipeline.verify.harness.returning.judgement import (
     wrong_form,
 )
 from pipeline.verify.harness.returning.messages import RefusedReply
-from pipeline.verify.harness.returning.planning.case_plans import output_gradients
-from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.returning.session import ProcessEnded
 from pipeline.verify.oracle.tolerance import Expected
 

@@ -7,11 +7,11 @@ tell races, late writes and stale results from a plainly wrong value.
 import re
 
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.harness.planning.case_plans import CasePlan
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
 from pipeline.verify.harness.returning.case_set import CaseSet, TrialCase
 from pipeline.verify.harness.returning.judgement import CHECKS, ObservedCall, Share, judge, tampered
 from pipeline.verify.harness.returning.messages import ReadyReply, RefusedReply, WeightUpdate
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan
-from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions, Condition
 from pipeline.verify.harness.returning.proxy import CandidateProxy, differing
 
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left

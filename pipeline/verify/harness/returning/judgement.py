@@ -11,9 +11,9 @@ import torch
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.checks.memory import memory_failure
+from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput
 from pipeline.verify.harness.returning.case_set import TrialCase
 from pipeline.verify.harness.returning.messages import CallReply, Observed, ReturnedTensor
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan, ReferenceOutput
 from pipeline.verify.oracle.tolerance import Expected, deviation
 
 CHECKS = (

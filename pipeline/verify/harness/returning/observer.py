@@ -19,21 +19,21 @@ import torch
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.sandbox.observation.background_activity import BackgroundActivity
 from pipeline.sandbox.observation.module_copy import module_copy
-from pipeline.verify.harness.returning.messages import Observed, TorchOperation, Where
-from pipeline.verify.harness.returning.observers import native_code, tensor_access
-from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
-from pipeline.verify.harness.returning.observers.data_flow import DataFlow
-from pipeline.verify.harness.returning.observers.file_access import FileAccess
-from pipeline.verify.harness.returning.observers.host_arrays import watch_arrays
-from pipeline.verify.harness.returning.observers.kernel_launches import (
+from pipeline.verify.harness.observers import native_code, tensor_access
+from pipeline.verify.harness.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.observers.data_flow import DataFlow
+from pipeline.verify.harness.observers.file_access import FileAccess
+from pipeline.verify.harness.observers.host_arrays import watch_arrays
+from pipeline.verify.harness.observers.kernel_launches import (
     LaunchLog,
     watch_device,
     watch_interpreter,
 )
-from pipeline.verify.harness.returning.observers.native_calls import watch_ctypes, watch_extensions
-from pipeline.verify.harness.returning.observers.profiler import OperatorProfile, unseen
-from pipeline.verify.harness.returning.observers.symbol_lookups import SymbolLookups
-from pipeline.verify.harness.returning.observers.torch_operators import OperatorWatch, TorchOperators
+from pipeline.verify.harness.observers.native_calls import watch_ctypes, watch_extensions
+from pipeline.verify.harness.observers.profiler import OperatorProfile, unseen
+from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
+from pipeline.verify.harness.observers.torch_operators import OperatorWatch, TorchOperators
+from pipeline.verify.harness.returning.messages import Observed, TorchOperation, Where
 from pipeline.verify.harness.thread_pools import fill_pools
 
 _initial_seed = torch.initial_seed

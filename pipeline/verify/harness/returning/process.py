@@ -34,13 +34,13 @@ from pipeline.verify.harness.returning.messages import (
     RefusedReply,
 )
 from pipeline.verify.harness.returning.observer import Observer
-from pipeline.verify.harness.returning.runtime.caller import Caller
-from pipeline.verify.harness.returning.runtime.candidate_import import copy_of, import_candidate
-from pipeline.verify.harness.returning.runtime.decoding import decode, views
-from pipeline.verify.harness.returning.runtime.extension_builds import ExtensionBuilds, stand_in_for_builds
-from pipeline.verify.harness.returning.runtime.fake_device import fake_device
-from pipeline.verify.harness.returning.runtime.refusal import refuse
-from pipeline.verify.harness.returning.runtime.weight_transfer import transfer_weights
+from pipeline.verify.harness.runtime.caller import Caller
+from pipeline.verify.harness.runtime.candidate_import import copy_of, import_candidate
+from pipeline.verify.harness.runtime.decoding import decode, views
+from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds, stand_in_for_builds
+from pipeline.verify.harness.runtime.fake_device import fake_device
+from pipeline.verify.harness.runtime.refusal import refuse
+from pipeline.verify.harness.runtime.weight_transfer import transfer_weights
 from pipeline.verify.torch_internals import import_compiler
 
 import_compiler()  # once in the fork server, not in every child

@@ -13,6 +13,8 @@ import torch
 
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import ALIGNMENT, Arena, Slot, repeat_word
+from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
+from pipeline.verify.harness.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.returning.case_set import TrialCase
 from pipeline.verify.harness.returning.encoding import PAGE, distinct, place
 from pipeline.verify.harness.returning.judgement import ObservedCall
@@ -25,8 +27,6 @@ from pipeline.verify.harness.returning.messages import (
     ReturnedTensor,
     WeightUpdate,
 )
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan, output_gradients
-from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.returning.session import Session
 
 _DTYPES = {

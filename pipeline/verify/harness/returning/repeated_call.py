@@ -18,18 +18,18 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.candidates.model_problem import ModelProblem
 from pipeline.verify.checks.memory import memory_failure
+from pipeline.verify.harness.planning.case_plans import CasePlanner
+from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.returning.case_set import ModelOracle, TrialCase
 from pipeline.verify.harness.returning.encoding import place
 from pipeline.verify.harness.returning.failed_call import FailedCall
 from pipeline.verify.harness.returning.judgement import values, wrong_shape
 from pipeline.verify.harness.returning.messages import LoadRequest
-from pipeline.verify.harness.returning.planning.case_plans import CasePlanner
-from pipeline.verify.harness.returning.planning.trial_conditions import Condition
 from pipeline.verify.harness.returning.process import PreparedProcess, instantiate, prepare
 from pipeline.verify.harness.returning.proxy import CandidateMemory
-from pipeline.verify.harness.returning.runtime.candidate_import import import_file
-from pipeline.verify.harness.returning.runtime.decoding import decode, form_of
-from pipeline.verify.harness.returning.runtime.weight_transfer import transfer_weights
+from pipeline.verify.harness.runtime.candidate_import import import_file
+from pipeline.verify.harness.runtime.decoding import decode, form_of
+from pipeline.verify.harness.runtime.weight_transfer import transfer_weights
 
 
 class RepeatedCall:

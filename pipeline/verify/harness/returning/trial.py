@@ -13,14 +13,14 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
+from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
 from pipeline.verify.harness.returning.case_set import CaseSet
 from pipeline.verify.harness.returning.delegated_work import computed_by_torch
 from pipeline.verify.harness.returning.final_checks import final_checks
 from pipeline.verify.harness.returning.judged_calls import CandidateFailed, JudgedCalls, refusal
 from pipeline.verify.harness.returning.judgement import ObservedCall, fitting_strides
 from pipeline.verify.harness.returning.messages import WeightUpdate
-from pipeline.verify.harness.returning.planning.case_plans import CasePlan, differ_by_weights
-from pipeline.verify.harness.returning.planning.trial_conditions import CallOptions, Condition
 from pipeline.verify.harness.returning.proxy import (
     ALIGNED_LEAD,
     SHIFT,

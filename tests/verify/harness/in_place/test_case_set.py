@@ -9,7 +9,7 @@ import torch
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
 from pipeline.verify.harness.in_place.case_set import CaseSet, TrialCase
-from pipeline.verify.harness.in_place.shapes import Shape, ShapeBudget, plan
+from pipeline.verify.harness.planning.shapes import Shape, ShapeBudget, plan
 from pipeline.verify.oracle.random_inputs import DISTRIBUTIONS
 from pipeline.verify.oracle.reference import ReferenceOracle
 from pipeline.verify.oracle.tolerance import deviation

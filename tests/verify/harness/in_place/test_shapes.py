@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
-from pipeline.verify.harness.in_place.shapes import EDGES, ShapeBudget, largest_tensor, plan, scalings
+from pipeline.verify.harness.planning.shapes import EDGES, ShapeBudget, largest_tensor, plan, scalings
 from tests.verify.harness.in_place.build import PROBLEM
 
 SOFTMAX = PROBLEM.with_dimensions({"rows": 32768, "cols": 1024})

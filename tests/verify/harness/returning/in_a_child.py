@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.in_place.observer import Observer
-from pipeline.verify.harness.returning.observers.native_code import mapped
+from pipeline.verify.harness.observers.native_code import mapped
 
 
 class Answer(Record, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
-from pipeline.verify.harness.returning.runtime.decoding import overlaps
+from pipeline.verify.harness.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.runtime.decoding import overlaps
 
 WHERE = pytest.mark.parametrize("device", [None, torch.device("cpu")], ids=["host", "device"])
 

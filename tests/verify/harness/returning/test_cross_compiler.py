@@ -11,7 +11,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.sandbox.processes.fork_server import Limits
 from pipeline.verify.harness.returning.encoding import encode, place
 from pipeline.verify.harness.returning.messages import CompileReply, CompileRequest
-from pipeline.verify.harness.returning.runtime.cross_compiler import PRELOAD, TARGET
+from pipeline.verify.harness.runtime.cross_compiler import PRELOAD, TARGET
 from tests.lazy_fork_server import LazyForkServer
 from tests.selection import slow_unless
 

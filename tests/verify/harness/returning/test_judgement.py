@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.harness.planning.case_plans import CasePlanner
+from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.returning.case_set import ModelOracle, TrialCase
 from pipeline.verify.harness.returning.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.returning.encoding import encode, place
@@ -18,8 +20,6 @@ from pipeline.verify.harness.returning.messages import (
     ReturnedTensor,
     TorchOperation,
 )
-from pipeline.verify.harness.returning.planning.case_plans import CasePlanner
-from pipeline.verify.harness.returning.planning.trial_conditions import Condition
 from pipeline.verify.harness.returning.proxy import CandidateMemory
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
 

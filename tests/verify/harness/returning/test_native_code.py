@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.verify.harness.returning.observers.native_code import direct_calls
+from pipeline.verify.harness.observers.native_code import direct_calls
 from tests.verify.harness.returning.candidate_process import answer_of
 from tests.verify.harness.returning.in_a_child import Answer, own_code
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.harness.returning.observers.symbol_lookups import SymbolLookups
+from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 
 TORCH = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
 SOURCE = """

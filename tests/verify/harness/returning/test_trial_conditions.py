@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from pipeline.verify.candidates.model_problem import ProblemError
+from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.harness.returning.case_set import CaseSet
-from pipeline.verify.harness.returning.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import VARIATIONS, applicable, free_inputs, vary
 from tests.verify.harness.returning.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 

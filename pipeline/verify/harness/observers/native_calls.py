@@ -12,10 +12,10 @@ from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
-from pipeline.verify.harness.returning.observers.data_flow import DataFlow
-from pipeline.verify.harness.returning.observers.kernel_launches import LaunchLog
-from pipeline.verify.harness.returning.observers.native_code import is_c_library, is_installed
-from pipeline.verify.harness.returning.observers.symbol_lookups import SymbolLookups
+from pipeline.verify.harness.observers.data_flow import DataFlow
+from pipeline.verify.harness.observers.kernel_launches import LaunchLog
+from pipeline.verify.harness.observers.native_code import is_c_library, is_installed
+from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 
 
 def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLookups) -> None:

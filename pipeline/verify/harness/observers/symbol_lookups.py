@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from pipeline.verify.harness.returning.observers.native_code import is_c_library, is_installed, pointers
+from pipeline.verify.harness.observers.native_code import is_c_library, is_installed, pointers
 
 _C = ctypes.CDLL(None, use_errno=True)
 _C.dlsym.restype = ctypes.c_void_p

@@ -30,17 +30,17 @@ from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.returning.messages import CompiledKernel, CompileReply, CompileRequest
-from pipeline.verify.harness.returning.runtime.candidate_import import import_candidate
-from pipeline.verify.harness.returning.runtime.decoding import decode
-from pipeline.verify.harness.returning.runtime.fake_cuda import FakeStream, stand_in_for_cuda
+from pipeline.verify.harness.runtime.candidate_import import import_candidate
+from pipeline.verify.harness.runtime.decoding import decode
+from pipeline.verify.harness.runtime.fake_cuda import FakeStream, stand_in_for_cuda
 
-TARGET = "pipeline.verify.harness.returning.runtime.cross_compiler:serve"
+TARGET = "pipeline.verify.harness.runtime.cross_compiler:serve"
 PRELOAD = (
     "numpy",
     "torch",
     "triton",
     "pipeline.backends.triton.compiler_warm_up",
-    "pipeline.verify.harness.returning.runtime.cross_compiler",
+    "pipeline.verify.harness.runtime.cross_compiler",
 )
 """For a fork server without TRITON_INTERPRET."""
 

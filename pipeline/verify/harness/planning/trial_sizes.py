@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pipeline.records.record import Record
 from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError, ProblemVariant
-from pipeline.verify.harness.returning.planning.extent import (
+from pipeline.verify.harness.planning.extent import (
     Extent,
     extent,
     extent_of_arguments,

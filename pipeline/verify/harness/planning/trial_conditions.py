@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pipeline.records.record import Record
-from pipeline.verify.harness.returning.planning.trial_sizes import Sizes
+from pipeline.verify.harness.planning.trial_sizes import Sizes
 
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""

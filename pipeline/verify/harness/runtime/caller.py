@@ -17,10 +17,10 @@ import torch
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.memory_protection import fenced, protected
+from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.returning.messages import CallReply, CallRequest, RefusedReply, ReturnedTensor
 from pipeline.verify.harness.returning.observer import Observer
-from pipeline.verify.harness.returning.observers import tensor_access
-from pipeline.verify.harness.returning.runtime.decoding import (
+from pipeline.verify.harness.runtime.decoding import (
     ResultWriter,
     decode,
     describe,
@@ -28,8 +28,8 @@ from pipeline.verify.harness.returning.runtime.decoding import (
     put_all,
     views,
 )
-from pipeline.verify.harness.returning.runtime.extension_builds import ExtensionBuilds
-from pipeline.verify.harness.returning.runtime.refusal import Stage, refuse
+from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds
+from pipeline.verify.harness.runtime.refusal import Stage, refuse
 
 _increment_version: Any = torch.autograd.graph.increment_version
 _clock = time.perf_counter

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from pipeline.verify.harness.buffers import ALIGNMENT, GUARD_BYTES, repeat_word
-from pipeline.verify.harness.returning.observers import tensor_access
+from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.torch_internals import TensorBase
 
 _NUMBERS = (0x4A4A, 0x3C5A, 0x51A5)  # words: floats of usual magnitude

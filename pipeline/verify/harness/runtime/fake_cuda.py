@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.harness.returning.runtime.refusal import DeviceUnavailable
+from pipeline.verify.harness.runtime.refusal import DeviceUnavailable
 
 _NAME = "a device that is not there"
 _CAPABILITY = (9, 0)

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from pipeline.verify.harness.returning.runtime.device_operators import stand_in_for_registration
-from pipeline.verify.harness.returning.runtime.fake_cuda import stand_in_for_cuda
+from pipeline.verify.harness.runtime.device_operators import stand_in_for_registration
+from pipeline.verify.harness.runtime.fake_cuda import stand_in_for_cuda
 from pipeline.verify.torch_internals import ENGINE, TensorBase, device_context, run_backward
 
 _Base: Any = TensorBase

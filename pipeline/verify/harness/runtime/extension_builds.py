@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.backends.cpp import compiler
-from pipeline.verify.harness.returning.runtime.refusal import BuildError, DeviceUnavailable
+from pipeline.verify.harness.runtime.refusal import BuildError, DeviceUnavailable
 
 _HEADER = """#pragma once
 #include <torch/types.h>

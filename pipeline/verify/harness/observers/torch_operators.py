@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.harness.returning.observers import tensor_access
-from pipeline.verify.harness.returning.observers.allocations import GuardedAllocations
-from pipeline.verify.harness.returning.observers.data_flow import DataFlow
-from pipeline.verify.harness.returning.runtime.device_operators import PYTORCHS, REPLACED
+from pipeline.verify.harness.observers import tensor_access
+from pipeline.verify.harness.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.observers.data_flow import DataFlow
+from pipeline.verify.harness.runtime.device_operators import PYTORCHS, REPLACED
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.torch_internals import (
     Operator,

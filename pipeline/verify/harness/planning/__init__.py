@@ -1,0 +1,1 @@
+"""Plans the cases of a problem or a kernel: conditions within its contract, sizes, weights and inputs."""

@@ -1,1 +1,0 @@
-"""Plans the cases of a problem: conditions that its contract allows, sizes, weights and inputs."""
