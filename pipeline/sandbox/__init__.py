@@ -4,7 +4,7 @@
 mounts, capabilities); `observation` compares a process with its state before a candidate ran.
 
 Doors: confinement.confine, confinement.system_calls, observation.background_activity,
-observation.module_copy, observation.process_state, processes.channel, processes.fork_server,
-processes.fork_service, processes.machine_resources, processes.scheduling_delay, processes.supervisor,
-processes.worker_client, stage_command, untrusted_compilation
+observation.module_copy, observation.process_state, processes.channel, processes.child_session,
+processes.fork_server, processes.fork_service, processes.machine_resources, processes.scheduling_delay,
+processes.supervisor, processes.worker_client, stage_command, untrusted_compilation
 """

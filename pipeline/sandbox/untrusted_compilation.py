@@ -16,6 +16,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, digest_parts
 from pipeline.records.results.compiled import Compiled
 from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.child_session import EXIT_OUTCOMES
 from pipeline.sandbox.processes.fork_server import Channel, ChildEnded, Exit, ForkServer, Limits
 
 TIME_LIMIT = 120.0  # seconds
@@ -77,15 +78,8 @@ def answer(channel: Channel, compile_into: Callable[[Path], Compiled | Failure])
 def _unfinished(ended: Exit) -> Failure:
     """Whatever it did to end without an answer is its own doing: no bug of ours, and no other outcome."""
     reason = f"the compiler did not finish: {ended.detail or 'it ended without an answer'}"
-    outcome = _OUTCOMES.get(ended.kind, Outcome.CRASHED)
+    outcome = EXIT_OUTCOMES[ended.kind]
     return Failure(outcome=outcome, reason=reason[:REASON_LETTERS], log=LOG)
-
-
-_OUTCOMES = {
-    "timeout": Outcome.TIMEOUT,
-    "out_of_memory": Outcome.OUT_OF_MEMORY,
-    "output_limit": Outcome.OUTPUT_LIMIT,
-}
 
 
 def taken(

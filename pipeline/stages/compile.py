@@ -23,13 +23,14 @@ import msgspec
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.machine_code.binary_digest import binary_digest
 from pipeline.backends.registry import backend
-from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.outcome import Failure
 from pipeline.records.planning.specs import CompileSpec
 from pipeline.records.record import Record, digest, read_record
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.results.variant import Generated, Variant
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.processes.child_session import EXIT_OUTCOMES
 from pipeline.sandbox.processes.fork_server import Channel, Child, ChildEnded, ForkServer, Limits
 from pipeline.sandbox.untrusted_compilation import UntrustedCompiler, answer
 from pipeline.stages import optional
@@ -253,7 +254,7 @@ class _Driver:
                 raise WorkerBug(f"{job.variant.implementation} {job.variant.tunables}:\n{text}") from ended
             (folder / LOG).write_text(text)
             failure = Failure(
-                outcome=_OUTCOMES[ended.exit.kind],
+                outcome=EXIT_OUTCOMES[ended.exit.kind],
                 reason=f"the compiler did not finish: {ended.exit.detail or 'it ended without an answer'}",
                 log=LOG,
             )
@@ -271,15 +272,6 @@ class _Driver:
         self._scratch.mkdir(exist_ok=True)
         temporary = {"TMPDIR": str(self._scratch)}  # of compilers: what a killed one leaves goes with it
         return self._server.start(WORKER, limits=limits, log=self._log, environment=temporary)
-
-
-_OUTCOMES = {
-    "ok": Outcome.CRASHED,
-    "crashed": Outcome.CRASHED,
-    "timeout": Outcome.TIMEOUT,
-    "out_of_memory": Outcome.OUT_OF_MEMORY,
-    "output_limit": Outcome.OUTPUT_LIMIT,
-}
 
 
 def serve(channel: Channel) -> None:

@@ -36,7 +36,8 @@ from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.sandbox.processes import machine_resources
-from pipeline.sandbox.processes.fork_server import Child, ChildEnded, Exit, ForkServer, Limits
+from pipeline.sandbox.processes.child_session import EXIT_OUTCOMES, ChildSession
+from pipeline.sandbox.processes.fork_server import ChildEnded, Exit, ForkServer, Limits
 from pipeline.sandbox.processes.scheduling_delay import waited_here
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
@@ -93,8 +94,8 @@ class Member:
         self._place = place
         self.kind: DeviceKind = set_up.kind
         self._on_host = device(set_up.kind).is_host
-        self._session: int | None = None
-        self._child: Child = server.start(
+        self._process: int | None = None
+        child = server.start(
             TARGET,
             limits=Limits(seconds=place.lifetime, output=place.output),
             log=place.log,
@@ -102,7 +103,9 @@ class Member:
             scratch=place.scratch,
         )
         with contextlib.suppress(ChildEnded):  # told when it is asked
-            self._child.send(set_up)
+            child.send(set_up)
+        # Its process stays unknown to the session: nothing of ours may run while it is timed.
+        self._session = ChildSession(child, Answer)
 
     def load(self, seed: int, settings: Profile) -> Loaded:
         """Wait until it is ready, load it, call it, warm up, and choose the calls per batch.
@@ -112,7 +115,7 @@ class Member:
         MemberGone
             It refused, crashed, or took too long; the same for `batch`.
         """
-        self._session = self._answer(Ready, READY_SECONDS).process
+        self._process = self._ask(None, Ready, READY_SECONDS).process
         with self._turn():
             self.loaded = self._ask(Load(seed=seed), Loaded, self._place.patience)
             command = Calibrate(
@@ -155,13 +158,13 @@ class Member:
 
     def _go(self, go: Go) -> Batch:
         """Timed by its clock, and accounted for by ours and the kernel's."""
-        before, ours, asking = account_of(self._session), waited_here(), time.thread_time()
+        before, ours, asking = account_of(self._process), waited_here(), time.thread_time()
         start = time.perf_counter()
         ran = self._ask(go, Ran, self._place.patience)
         outside = time.perf_counter() - start - sum(go.gaps)
         ours = waited_here() - ours
         asking = time.thread_time() - asking
-        after = account_of(self._session)
+        after = account_of(self._process)
         seconds = ran.seconds
         if not 0 < seconds <= outside - ran.lead_seconds <= outside:
             self.stop()
@@ -201,7 +204,7 @@ class Member:
     def cpu_seconds(self) -> float:
         """CPU time that its process has used; 0 where the platform does not tell."""
         try:
-            fields = Path(f"/proc/{self._session}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{self._process}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -209,8 +212,8 @@ class Member:
     def stop(self) -> None:
         """End the process."""
         self._signal(signal.SIGCONT)
-        self._session = None
-        self._child.stop()
+        self._process = None
+        self._session.stop()
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -221,20 +224,14 @@ class Member:
             self._signal(signal.SIGSTOP)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._session is not None:
+        if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._session, number)
+                os.killpg(self._process, number)
 
-    def _ask(self, command: Command, kind: type[A], seconds: float) -> A:
+    def _ask(self, command: Command | None, kind: type[A], seconds: float) -> A:
+        """Its answer to a command; None: the one that it gives by itself."""
         try:
-            self._child.send(command)
-        except ChildEnded as ended:
-            raise self._gone(ended) from ended
-        return self._answer(kind, seconds)
-
-    def _answer(self, kind: type[A], seconds: float) -> A:
-        try:
-            answer = self._child.receive(seconds, Answer)
+            answer = self._session.ask(command, at_most=seconds)
         except ChildEnded as ended:
             raise self._gone(ended) from ended
         if isinstance(answer, kind):
@@ -245,9 +242,9 @@ class Member:
         raise MemberGone(self.name, Outcome.TAMPERED, f"it answered out of turn: {type(answer).__name__}")
 
     def _gone(self, ended: ChildEnded) -> MemberGone:
-        self._session = None
+        self._process = None
         self._stop_on_bug(ended.exit)
-        return MemberGone(self.name, _OUTCOMES[ended.exit.kind], _story(ended.exit))
+        return MemberGone(self.name, EXIT_OUTCOMES[ended.exit.kind], _story(ended.exit))
 
     def _stop_on_bug(self, ended: Exit) -> None:
         """What a callable raises comes back as `Refused`: a traceback that ends the child is our own."""
@@ -272,12 +269,4 @@ _REFUSALS = {
     "out_of_memory": Outcome.OUT_OF_MEMORY,
     "changed": Outcome.NONDETERMINISTIC,
     "tampered": Outcome.TAMPERED,
-}
-_OUTCOMES = {
-    "ok": Outcome.CRASHED,
-    "error": Outcome.CRASHED,
-    "crashed": Outcome.CRASHED,
-    "timeout": Outcome.TIMEOUT,
-    "out_of_memory": Outcome.OUT_OF_MEMORY,
-    "output_limit": Outcome.OUTPUT_LIMIT,
 }
