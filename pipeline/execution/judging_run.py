@@ -79,8 +79,8 @@ def repeat(identifier: str) -> int:
     if read_record(found[0] / RECORD, JudgeRecord).verdict.where == "interpreter":
         for each in map(backend, candidate_backends()):  # before anything imports Triton
             os.environ.update({} if each.interpreter is None else each.interpreter.environment)
-    from pipeline.verify.harness.returning.failed_call import read_failed_call
-    from pipeline.verify.harness.returning.repeated_call import RepeatedCall
+    from pipeline.verify.harness.failed_call import read_failed_call
+    from pipeline.verify.harness.repeated_call import RepeatedCall
 
     failed = read_failed_call(found[0])
     where = "its import" if failed.condition is None else f"the call on {failed.condition.label}"

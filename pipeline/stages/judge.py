@@ -40,11 +40,11 @@ from pipeline.store.entries import bring_entries, find_entry, new_entry, put_rec
 from pipeline.store.integrity import write_sealed
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.returning.case_set import CaseSet
-    from pipeline.verify.harness.returning.failed_call import FailedCall
-    from pipeline.verify.harness.returning.messages import CompileReply
-    from pipeline.verify.harness.returning.session import TrialSubject
-    from pipeline.verify.harness.returning.trial import TrialResult
+    from pipeline.verify.harness.failed_call import FailedCall
+    from pipeline.verify.harness.messages import CompileReply
+    from pipeline.verify.harness.model_cases import ModelCaseSet
+    from pipeline.verify.harness.model_trial import ModelTrialResult
+    from pipeline.verify.harness.session import TrialSubject
 
 ID_LENGTH = 12
 """Characters of the entry's digest in the table."""
@@ -126,7 +126,7 @@ def _judge_all(
     spec: JudgeSpec, candidates: list[CandidateFile], options: argparse.Namespace
 ) -> dict[str, Verdict]:
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
-    from pipeline.verify.harness.returning.session import PRELOAD
+    from pipeline.verify.harness.session import PRELOAD
 
     environment: dict[str, str] = {}
     for interpreter in _interpreters().values() if not _on_device(spec) else ():
@@ -154,7 +154,7 @@ def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:
     """Processes whose Triton compiles, where the target is absent."""
     if spec.device_present:
         return contextlib.nullcontext()
-    from pipeline.verify.harness.returning.cross_compilation import PRELOAD
+    from pipeline.verify.harness.cross_compilation import PRELOAD
 
     return ForkServer(preload=PRELOAD)
 
@@ -173,15 +173,15 @@ def _on_device(spec: JudgeSpec) -> bool:
     return spec.device_present and not executes_on_host(spec.target.kind)
 
 
-def _case_set(spec: JudgeSpec) -> "CaseSet | Failure":
+def _case_set(spec: JudgeSpec) -> "ModelCaseSet | Failure":
     """The cases of the problem, or what is wrong with it."""
     from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
-    from pipeline.verify.harness.returning.case_set import PROBLEM_SECONDS, CaseSet, time_limited
+    from pipeline.verify.harness.model_cases import PROBLEM_SECONDS, ModelCaseSet, time_limited
 
     try:
         with time_limited(PROBLEM_SECONDS, "importing it"):
             problem = ModelProblem(Path(spec.problem.path))
-        return CaseSet(problem, spec.settings)
+        return ModelCaseSet(problem, spec.settings)
     except ProblemError as error:
         return _bad_problem(spec, error)
 
@@ -197,7 +197,7 @@ class _Judge:
     def __init__(
         self,
         spec: JudgeSpec,
-        case_set: "CaseSet",
+        case_set: "ModelCaseSet",
         root: Path,
         *,
         server: ForkServer,
@@ -226,7 +226,7 @@ class _Judge:
             return _failed(self._spec, candidate, failure)
 
     def _judged(self, candidate: CandidateFile) -> Verdict:
-        from pipeline.verify.harness.returning.trial import try_candidate
+        from pipeline.verify.harness.model_trial import try_candidate
 
         started = time.monotonic()
         entry = entry_of(self._spec, candidate)
@@ -255,7 +255,7 @@ class _Judge:
         return verdict
 
     def _subject(self, candidate: CandidateFile) -> "TrialSubject":
-        from pipeline.verify.harness.returning.session import TrialSubject
+        from pipeline.verify.harness.session import TrialSubject
 
         text = Path(candidate.path).read_text(errors="replace")
         where: JudgedWhere = "interpreter" if _interpreters(candidate.languages) else "host"
@@ -269,10 +269,10 @@ class _Judge:
         )
 
     def _failed_call(
-        self, candidate: CandidateFile, subject: "TrialSubject", tried: "TrialResult", verdict: Verdict
+        self, candidate: CandidateFile, subject: "TrialSubject", tried: "ModelTrialResult", verdict: Verdict
     ) -> "FailedCall":
         """What `kernelmill judge --repeat` makes again."""
-        from pipeline.verify.harness.returning.failed_call import FailedCall
+        from pipeline.verify.harness.failed_call import FailedCall
 
         condition, options = tried.latest
         return FailedCall(
@@ -289,11 +289,11 @@ class _Judge:
     def _row(
         self,
         candidate: CandidateFile,
-        tried: "TrialResult",
+        tried: "ModelTrialResult",
         subject: "TrialSubject",
         assembled: "CompileReply",
     ) -> Verdict:
-        from pipeline.verify.harness.returning.cross_compilation import facts_text
+        from pipeline.verify.harness.cross_compilation import facts_text
 
         failure = tried.failure or assembled.failure
         compiled = assembled.failure is None and not assembled.incomplete and bool(assembled.kernels)
@@ -322,11 +322,11 @@ class _Judge:
         )
 
     def _assembled(
-        self, candidate: CandidateFile, subject: "TrialSubject", tried: "TrialResult", folder: Path
+        self, candidate: CandidateFile, subject: "TrialSubject", tried: "ModelTrialResult", folder: Path
     ) -> "CompileReply":
         """What is right in the interpreter is compiled for the target that is absent."""
-        from pipeline.verify.harness.returning.cross_compilation import cross_compile
-        from pipeline.verify.harness.returning.messages import CompileReply
+        from pipeline.verify.harness.cross_compilation import cross_compile
+        from pipeline.verify.harness.messages import CompileReply
 
         absent = self._compilers is None or not _interpreters(candidate.languages)
         if absent or tried.failure is not None:

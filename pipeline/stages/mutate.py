@@ -28,7 +28,7 @@ from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.integrity import write_sealed
 from pipeline.store.temporary import scratch_folder
-from pipeline.verify.harness.in_place.preparation import interpreter_of, job_of
+from pipeline.verify.harness.preparation import interpreter_of, job_of
 from pipeline.verify.mutation.mutant_compiler import Compiler
 from pipeline.verify.mutation.mutant_generation import find_mutants, spread
 from pipeline.verify.mutation.mutant_trials import MutantTrials, Servers, describe
@@ -162,7 +162,7 @@ class _Run:
 
     def try_all(self, orders: list[tuple[Mutant, ...]], repository: Path, workers: int) -> None:
         """The kernel itself first; then threads, each with a compiling process and an operator of its own."""
-        from pipeline.verify.harness.in_place import process  # noqa: F401  (with torch, before the fork: it costs no child anything)
+        from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (with torch, before the fork: it costs no child anything)
 
         with (
             ForkServer(preload=backend(self._spec.backend).preload) as compiling,

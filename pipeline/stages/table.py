@@ -152,7 +152,7 @@ _ROWS = (
         cores="variants",
         workers=True,
         rooms=BASE | {"verify"},
-        preload=("pipeline.verify.harness.in_place.process", "pipeline.verify.harness.in_place.trial"),
+        preload=("pipeline.verify.harness.conventions.outputs_given", "pipeline.verify.harness.kernel_trial"),
     ),
     Stage(
         name="profile",

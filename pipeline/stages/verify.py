@@ -37,7 +37,8 @@ from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.outputs import put_output
 from pipeline.store.stored_sources import require_sources, root_of
-from pipeline.verify.harness.in_place.preparation import (
+from pipeline.verify.harness.planning.shapes import Shape
+from pipeline.verify.harness.preparation import (
     can_run,
     case_set_of,
     cases_of,
@@ -49,10 +50,9 @@ from pipeline.verify.harness.in_place.preparation import (
     where_run,
     where_tried,
 )
-from pipeline.verify.harness.planning.shapes import Shape
 
 if TYPE_CHECKING:
-    from pipeline.verify.harness.in_place.trial import TrialResult
+    from pipeline.verify.harness.kernel_trial import KernelTrialResult
 
 
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
@@ -177,7 +177,7 @@ def _judge_all(
     spec: VerifySpec, plans: list[VerificationPlan], options: argparse.Namespace
 ) -> dict[str, VerifyRecord]:
     """Threads of this process judge, each with a candidate in a forked process."""
-    from pipeline.verify.harness.in_place import process  # noqa: F401  (with torch: imported here, it costs no child anything)
+    from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (with torch: imported here, it costs no child anything)
 
     preload: list[str] = []
     environment: dict[str, str] = {}
@@ -254,7 +254,7 @@ class _Judge:
             put_record(folder, record)
         return find_entry(self._root, "verify", plan.entry, VerifyRecord) or record
 
-    def _try_surely(self, plan: VerificationPlan, folder: Path) -> "TrialResult":
+    def _try_surely(self, plan: VerificationPlan, folder: Path) -> "KernelTrialResult":
         """Once more where the machine may be to blame: only what happens twice is the candidate's."""
         trial = self._try(plan, folder)
         if machine_resources.is_doubtful(trial.result, folder):
@@ -262,15 +262,15 @@ class _Judge:
             trial = self._try(plan, folder)
         return trial
 
-    def _try(self, plan: VerificationPlan, folder: Path) -> "TrialResult":
-        from pipeline.verify.harness.in_place.trial import LOG, TrialResult, try_variant
+    def _try(self, plan: VerificationPlan, folder: Path) -> "KernelTrialResult":
+        from pipeline.verify.harness.kernel_trial import LOG, KernelTrialResult, try_variant
 
         spec, variant = self._spec, plan.compiled.variant
         if not can_run(spec, variant.backend):
             reason = (
                 f"no {spec.target.kind} device here, and the backend {variant.backend} has no interpreter"
             )
-            return TrialResult(
+            return KernelTrialResult(
                 result=Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason), checks=(), cases=()
             )
         assert isinstance(plan.compiled.result, Compiled)

@@ -15,13 +15,13 @@ from pipeline.records.results.judged import JudgeOutput, JudgeSpec
 from pipeline.stages import judge
 from pipeline.stages.table import STAGES
 from pipeline.verify.candidates.model_problem import ModelProblem
-from pipeline.verify.harness.returning.case_set import CaseSet
-from pipeline.verify.harness.returning.session import TrialSubject
-from pipeline.verify.harness.returning.trial import try_candidate
+from pipeline.verify.harness.model_cases import ModelCaseSet
+from pipeline.verify.harness.model_trial import try_candidate
+from pipeline.verify.harness.session import TrialSubject
 from tests.adversarial.suite import PROBLEMS, Key, Verdict, expected, misjudged, sources, stage
 from tests.paths import ROOT
 from tests.verify.conftest import one_thread  # noqa: F401  (a fixture for this module too)
-from tests.verify.harness.returning.candidate_process import SERVER
+from tests.verify.harness.candidate_process import SERVER
 
 ENDLESS_SECONDS = 10.0  # of their own time for candidates that never end: the preset's minute shows no more
 PORTION = 20
@@ -51,7 +51,7 @@ def test_a_few(tmp_path: Path) -> None:
         settings = from_plain(composed.option("verify", "standard"), Verify)
     verdicts = {}
     for problem in dict.fromkeys(problem for problem, _ in FEW):
-        case_set = CaseSet(ModelProblem(tmp_path / problem / "problem.py"), settings)
+        case_set = ModelCaseSet(ModelProblem(tmp_path / problem / "problem.py"), settings)
         case_set.prepare()
         for path in (tmp_path / problem / "solutions").iterdir():
             subject = TrialSubject(

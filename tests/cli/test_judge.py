@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.verify.candidates.verdict_table import COLUMNS
 from tests.end_to_end.checkout import Checkout
-from tests.verify.harness.returning.problems import SCALED_SOFTMAX
+from tests.verify.harness.problems import SCALED_SOFTMAX
 
 TRITON = """
 import torch, triton

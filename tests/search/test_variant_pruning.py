@@ -26,8 +26,8 @@ from tests.performance.bound_results import GPU_LIMITS, GPU_PEAKS, cpu_task, pro
 from tests.performance.bound_results import facts as gpu_facts
 from tests.report.sample_run import PROVENANCE
 from tests.search import synthetic
-from tests.verify.harness.in_place.build import spec as verify_spec
-from tests.verify.harness.in_place.build import variant
+from tests.verify.harness.build import spec as verify_spec
+from tests.verify.harness.build import variant
 
 CPU = Target(kind="cpu", architecture="x86-64-v4", limits={"vector_bits": 512})
 GPU = Target(kind="cuda", architecture="sm_90", limits=GPU_LIMITS)

@@ -13,7 +13,7 @@ from pipeline.records.results.mutated import MutantRecord, MutateOutput, Mutatio
 from pipeline.stages import mutate
 from pipeline.verify.mutation import mutant_generation
 from pipeline.verify.mutation.cpp_operators import OPERATORS
-from tests.verify.harness.in_place.build import IMPLEMENTATION, SETTINGS, spec
+from tests.verify.harness.build import IMPLEMENTATION, SETTINGS, spec
 
 TUNABLES = {
     "LANES": Tunable(values=(8,), default=8),

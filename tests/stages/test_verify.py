@@ -22,7 +22,7 @@ from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRe
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.stages import verify
 from tests.selection import selected, slow_unless
-from tests.verify.harness.in_place.build import (
+from tests.verify.harness.build import (
     IMPLEMENTATION,
     PROBLEM,
     PROVENANCE,
@@ -32,7 +32,7 @@ from tests.verify.harness.in_place.build import (
     spec,
     variant,
 )
-from tests.verify.harness.in_place.softmax_sources import RIGHT, WRONG, source
+from tests.verify.harness.softmax_sources import RIGHT, WRONG, source
 
 QUICK = msgspec.structs.replace(SETTINGS, distributions=("normal", "large"), edge_shapes=2)
 IMPATIENT = msgspec.structs.replace(SETTINGS, time_limit=2.0)

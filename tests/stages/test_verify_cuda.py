@@ -17,7 +17,7 @@ from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRe
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from tests.backends.cuda.cuda_jobs import ROOT, kernel, target
 from tests.selection import selected, slow_unless
-from tests.verify.harness.in_place.build import BUILD, PROVENANCE, SETTINGS, spec, variant
+from tests.verify.harness.build import BUILD, PROVENANCE, SETTINGS, spec, variant
 
 SOFTMAX = "kernels/softmax/softmax.cu"
 CHANGES = {

@@ -125,7 +125,7 @@ TRITON_CHEATS = {
     "not Python": ("\ndef (:\n", "compile: compile_error"),
     "patches the timer": ("\nimport time\ntime.perf_counter = lambda: 0.0\n", "verify: tampered"),
     "patches the judge": (
-        "\nimport pipeline.verify.harness.in_place.process as judge\njudge._seen = lambda *_: ()\n",
+        "\nimport pipeline.verify.harness.conventions.outputs_given as judge\njudge._seen = lambda *_: ()\n",
         "verify: tampered",
     ),
 }

@@ -9,7 +9,7 @@ from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Arena, Layout, Patterns
-from pipeline.verify.harness.in_place.case_set import PreparedCase
+from pipeline.verify.harness.kernel_cases import PreparedCase
 
 CallKind = Literal["first", "again", "elsewhere", "protected", "fenced"]
 """`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;

@@ -1,5 +1,6 @@
-"""Runs a candidate in a process of its own and records what it does, for two calling conventions.
+"""Runs a candidate in a process of its own and records what it does.
 
-`in_place`: outputs are passed to the candidate. `returning`: the candidate returns them, as a `ModelNew`
-does. Modules with the same name in both have the same purpose; what both share is next to them.
+Two conventions (`conventions`): a declared kernel writes into outputs that are given to it; a model, which is
+a `ModelNew` in the format of KernelBench, returns its own. Session, process, messages and observers are the
+same for both. Cases and the order of calls: `kernel_*` for declared kernels, `model_*` for models.
 """

@@ -21,7 +21,7 @@ from pipeline.records.results.compiled import Compiled
 from pipeline.records.results.mutated import Fate, Judged, Mutant
 from pipeline.records.results.verified import Verified
 from pipeline.sandbox.processes.fork_server import ForkServer
-from pipeline.verify.harness.in_place.preparation import (
+from pipeline.verify.harness.preparation import (
     can_run,
     case_set_of,
     cases_of,
@@ -150,7 +150,7 @@ class MutantTrials:
         return self._try(_Case(verify=spec, preset=preset, task_variant=task_variant), compiled, root, folder)
 
     def _try(self, case: "_Case", compiled: Compiled, root: Path, folder: Path) -> Verified | Failure:
-        from pipeline.verify.harness.in_place.trial import try_variant
+        from pipeline.verify.harness.kernel_trial import try_variant
 
         spec, variant = case.verify, case.task_variant.variant
         if not can_run(spec, variant.backend):

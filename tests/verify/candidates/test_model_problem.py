@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
-from tests.verify.harness.returning.problems import SCALED_SOFTMAX, problem_of
+from tests.verify.harness.problems import SCALED_SOFTMAX, problem_of
 
 
 def test_sizes_and_what_follows_from_them(tmp_path: Path) -> None:

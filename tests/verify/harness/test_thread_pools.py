@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.harness.returning.candidate_process import answer_of
-from tests.verify.harness.returning.in_a_child import Answer, count_threads
+from tests.verify.harness.candidate_process import answer_of
+from tests.verify.harness.in_a_child import Answer, count_threads
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import torch
 from pipeline.records.planning.problem import Problem
 from pipeline.verify.checks.call_observation import CallKind, CallObservation, CallProcessState, OutputState
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
-from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase, TrialCase
+from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet, PreparedCase
 from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
-from tests.verify.harness.in_place.build import PROBLEM, TOLERANCE
+from tests.verify.harness.build import PROBLEM, TOLERANCE
 
 Action = Callable[[dict[str, torch.Tensor]], None]
 
@@ -30,9 +30,9 @@ def prepared(
     problem: Problem = PROBLEM, *, distribution: str = "normal", padded: bool = True
 ) -> PreparedCase:
     """One case of softmax."""
-    case_set = CaseSet(problem, oracle(), distributions=("normal", "special"), seeds=(7,))
+    case_set = KernelCaseSet(problem, oracle(), distributions=("normal", "special"), seeds=(7,))
     shape = Shape(edge="workload", dimensions={"rows": 13, "cols": 29}, padded=padded)
-    return case_set.prepare(TrialCase(shape=shape, distribution=distribution, seed=7))
+    return case_set.prepare(KernelCase(shape=shape, distribution=distribution, seed=7))
 
 
 def softmax(tensors: dict[str, torch.Tensor]) -> None:

@@ -7,7 +7,7 @@ import torch
 from pipeline.records.errors import ConfigError
 from pipeline.verify.oracle.random_inputs import make_inputs
 from pipeline.verify.oracle.reference import find_function
-from tests.verify.harness.in_place.build import PROBLEM
+from tests.verify.harness.build import PROBLEM
 from tests.verify.oracle.simulated import oracle
 
 

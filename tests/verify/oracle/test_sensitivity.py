@@ -16,7 +16,7 @@ from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.formula import ELEMENT_BYTES, evaluate_number
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_plain
-from pipeline.verify.harness.in_place.case_set import CaseSet, PreparedCase
+from pipeline.verify.harness.kernel_cases import KernelCaseSet, PreparedCase
 from pipeline.verify.harness.planning.shapes import ShapeBudget, plan
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
@@ -62,7 +62,7 @@ def cases(name: str, preset: str, element: str, mode: str) -> tuple[PreparedCase
         terms=terms,
     )
     distributions = tuple(d for d in settings.distributions if d != "integers" or kernel.linear)
-    case_set = CaseSet(problem, oracle, distributions=distributions, seeds=(11,))
+    case_set = KernelCaseSet(problem, oracle, distributions=distributions, seeds=(11,))
     interpreted = mode == "interpreted"
     budget = ShapeBudget(
         elements=settings.interpreter_elements_at_most if interpreted else 1 << 16,

@@ -25,6 +25,7 @@ from pipeline.sandbox.processes.fork_server import (
 )
 from pipeline.sandbox.processes.scheduling_delay import waited
 from pipeline.verify.harness.buffers import Arena
+from pipeline.verify.harness.conventions.outputs_given import TARGET
 from pipeline.verify.harness.in_place.messages import (
     Answer,
     CallReply,
@@ -34,7 +35,6 @@ from pipeline.verify.harness.in_place.messages import (
     ReadyReply,
     RefusedReply,
 )
-from pipeline.verify.harness.in_place.process import TARGET
 
 
 class TrialSubject(Record, frozen=True, kw_only=True):

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from pipeline.records.record import Record
+from pipeline.verify.harness.messages import Launches, Reads
 from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
-from pipeline.verify.harness.returning.messages import Launches, Reads
 
 Kind = Literal["triton", "extension", "ctypes", "cuda"]
 _MOST: tuple[Reads, ...] = ("input", "derived", "nothing")

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.harness.returning.messages import TorchOperation
+from pipeline.verify.harness.messages import TorchOperation
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.torch_internals import (
     ExperimentalConfig,

@@ -18,9 +18,9 @@ from pipeline.verify.candidates.model_problem import (
     describe,
     seeded,
 )
+from pipeline.verify.harness.encoding import Encoded, encode
 from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
-from pipeline.verify.harness.returning.encoding import Encoded, encode
 from pipeline.verify.oracle.input_variations import Range, applicable, free_inputs, vary
 
 _SPREAD = 0.1  # of the values that constant parameters get instead

@@ -17,9 +17,9 @@ import torch
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.memory_protection import fenced, protected
+from pipeline.verify.harness.messages import CallReply, CallRequest, RefusedReply, ReturnedTensor
+from pipeline.verify.harness.observer import Observer
 from pipeline.verify.harness.observers import tensor_access
-from pipeline.verify.harness.returning.messages import CallReply, CallRequest, RefusedReply, ReturnedTensor
-from pipeline.verify.harness.returning.observer import Observer
 from pipeline.verify.harness.runtime.decoding import (
     ResultWriter,
     decode,

@@ -29,7 +29,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.buffers import Slot
-from pipeline.verify.harness.returning.messages import CompiledKernel, CompileReply, CompileRequest
+from pipeline.verify.harness.messages import CompiledKernel, CompileReply, CompileRequest
 from pipeline.verify.harness.runtime.candidate_import import import_candidate
 from pipeline.verify.harness.runtime.decoding import decode
 from pipeline.verify.harness.runtime.fake_cuda import FakeStream, stand_in_for_cuda

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
+from pipeline.verify.harness.messages import ReturnedTensor, Value
 from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
-from pipeline.verify.harness.returning.messages import ReturnedTensor, Value
 from pipeline.verify.torch_internals import TensorBase
 
 _MOST_ENUMERATED = 1 << 20  # elements whose addresses are listed one by one

@@ -4,7 +4,7 @@ import traceback
 from typing import Literal
 
 from pipeline.backends.triton.error_summary import is_interpreters_limit, reason_of
-from pipeline.verify.harness.returning.messages import RefusedReply
+from pipeline.verify.harness.messages import RefusedReply
 
 Stage = Literal["import", "build", "construct", "call", "backward"]
 _NO_DEVICE = (

@@ -1,0 +1,181 @@
+"""The sequence of calls of one variant, each judged by the gate before the next one is made.
+
+In: cases with their memory layout. Out: the first failure, or None. Every case is called twice on equal
+inputs; at the end, cases are called at other addresses after other work, with read-only inputs, and with
+tensors that end at a protected page.
+"""
+
+import time
+from collections.abc import Iterator
+
+import torch
+
+from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
+from pipeline.verify.checks.determinism import differing
+from pipeline.verify.checks.gate import Gate
+from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Layout, lay_out
+from pipeline.verify.harness.in_place.messages import CallRequest
+from pipeline.verify.harness.in_place.session import Session, TrialSubject
+from pipeline.verify.harness.kernel_cases import PreparedCase
+
+SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a later call
+EVERY_THIRD = 3  # the cases that are called on several threads
+
+
+class PlacedCase(Record, frozen=True, kw_only=True, eq=False):
+    """One case as it is called."""
+
+    prepared: PreparedCase
+    layout: Layout
+    threads: int
+
+    @property
+    def label(self) -> str:
+        """Of the case."""
+        return self.prepared.case.label
+
+    def moved(self) -> "PlacedCase":
+        """The same at other addresses."""
+        layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, shift=SHIFT)
+        return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
+
+    def flush(self) -> "PlacedCase":
+        """The same with every tensor at the end of a page."""
+        layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, flush=True)
+        return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
+
+
+def place_case(prepared: PreparedCase, number: int, subject: TrialSubject) -> PlacedCase:
+    """The case of this number."""
+    layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
+    return PlacedCase(
+        prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads
+    )
+
+
+class CallSequence:
+    """All calls of one variant."""
+
+    def __init__(self, talk: Session, gate: Gate, subject: TrialSubject) -> None:
+        self._talk = talk
+        self._gate = gate
+        self._subject = subject
+        self.calls = 0
+        self.cases = 0
+        self.label = "while it was loaded"
+        self.turn: CallKind = "first"
+
+    def run(self, steps: list[PlacedCase]) -> Failure | None:
+        """Until the first failure; None where there was none."""
+        first: dict[str, CallObservation] = {}
+        for turn, one in self._order(steps):
+            self.cases += turn == "first"
+            found = self._call(one, turn, first.get(one.label))
+            if isinstance(found, Failure):
+                return found
+            first.setdefault(one.label, found)
+        return None
+
+    @property
+    def _last_turn(self) -> CallKind:
+        # Memory of a device cannot be protected.
+        return "fenced" if executes_on_host(self._subject.device) else "elsewhere"
+
+    def _order(self, steps: list[PlacedCase]) -> Iterator[tuple[CallKind, PlacedCase]]:
+        settings = self._subject.settings
+        for number, one in enumerate(steps):
+            yield "first", one
+            if number == 0 or self._subject.repeat == "every":
+                for _ in range(settings.repetitions - 1):
+                    yield "again", one
+        for one in steps if settings.elsewhere == "every" else steps[:1]:
+            yield "elsewhere", one.moved()
+        if executes_on_host(self._subject.device):
+            # Last, because a candidate that touches what it may not does not survive it.
+            for one in steps if settings.protect == "every" else steps[:1]:
+                yield "protected", one
+            for one in steps if settings.protect == "every" else _one_of_each_shape(steps):
+                yield "fenced", one.flush()
+
+    def _call(
+        self, one: PlacedCase, turn: CallKind, first: CallObservation | None
+    ) -> CallObservation | Failure:
+        observation = self._observe(one, turn, first)
+        if isinstance(observation, Failure):
+            return observation
+        self.calls += 1
+        failure = self._gate.judge(observation)
+        if failure is None:
+            return observation
+        if failure.outcome is Outcome.WRONG_VALUE:
+            return self._consistent(one, observation, failure)
+        return failure
+
+    def _consistent(self, one: PlacedCase, wrong: CallObservation, failure: Failure) -> Failure:
+        """A wrong value that changes from call to call is a race or unset memory: another thing to fix."""
+        again = self._observe(one, wrong.turn, None)
+        if isinstance(again, Failure):
+            return failure
+        changed = sum(differing(output, wrong.outputs[name]) for name, output in again.outputs.items())
+        if not changed:
+            return failure
+        reason = f"{changed} elements change between equal calls, and {failure.reason}"
+        return Failure(outcome=Outcome.NONDETERMINISTIC, reason=reason)
+
+    def _observe(
+        self, one: PlacedCase, turn: CallKind, first: CallObservation | None
+    ) -> CallObservation | Failure:
+        self.label, self.turn = one.label, turn
+        arena = self._talk.arena
+        patterns = AGAIN if turn == "again" else FIRST
+        arena.write(one.layout, one.prepared.inputs, patterns)
+        settle = self._subject.settings.settle_seconds if self.calls == 0 else 0.0
+        done = self._talk.call(
+            CallRequest(
+                layout=one.layout,
+                threads=one.threads,
+                inspect=self.calls == 0 or turn == self._last_turn,
+                disturb=turn == "elsewhere",
+                protect=turn == "protected",
+                fence=turn == "fenced",
+                settle=settle,
+            )
+        )
+        if isinstance(done, Failure):
+            return Failure(outcome=done.outcome, reason=f"{done.reason} ({one.label}{CALL_KINDS[turn]})")
+        outputs = self._outputs(one.layout)
+        return CallObservation(
+            prepared=one.prepared,
+            deterministic=self._subject.deterministic,
+            turn=turn,
+            arena=arena,
+            layout=one.layout,
+            patterns=patterns,
+            seen=done.outputs,
+            outputs=outputs,
+            first=None if first is None else first.outputs,
+            noticed=done.noticed,
+            uses_torch=self._subject.job.implementation.uses_torch,
+            later=self._later(one.layout, settle) if settle else None,
+        )
+
+    def _later(self, layout: Layout, seconds: float) -> dict[str, torch.Tensor]:
+        """What a thread or process that goes on working would change, read from outside."""
+        time.sleep(seconds)
+        return self._outputs(layout)
+
+    def _outputs(self, layout: Layout) -> dict[str, torch.Tensor]:
+        arena = self._talk.arena
+        return {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
+
+
+def _one_of_each_shape(steps: list[PlacedCase]) -> list[PlacedCase]:
+    """Which tail is handled wrongly depends on the shape, not on the values."""
+    shapes: dict[tuple[object, ...], PlacedCase] = {}
+    for one in steps:
+        shape = one.prepared.case.shape
+        shapes.setdefault((*shape.dimensions.items(), shape.padded), one)
+    return list(shapes.values())

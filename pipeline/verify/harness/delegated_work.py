@@ -1,0 +1,206 @@
+"""Checks whether the candidate's own kernels did the work, once its values are right.
+
+In: what was observed during its calls, and the operators that `Model` itself calls. Out: a `Failure` that
+names what PyTorch computed instead, or a note on the part that PyTorch computed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.harness.messages import Launches, Observed
+from pipeline.verify.harness.model_cases import plain_name
+from pipeline.verify.oracle.computing_operators import JOINING
+
+_OF_AUTOGRAD = ("_backward", "_backward_data")
+_PRODUCT, _SUM, _SIGMOID, _ORDER = "aten::mm", "aten::sum", "aten::sigmoid", "aten::sort"
+_MADE_OF = {
+    "aten::addmm": (_PRODUCT, "aten::add"),
+    "aten::addmv": (_PRODUCT, "aten::add"),
+    "aten::addbmm": (_PRODUCT, "aten::add"),
+    "aten::baddbmm": (_PRODUCT, "aten::add"),
+    "aten::linear": (_PRODUCT, "aten::add"),
+    "aten::bmm": (_PRODUCT,),
+    "aten::mv": (_PRODUCT,),
+    "aten::dot": (_PRODUCT,),
+    "aten::_convolution": (_PRODUCT,),
+    "aten::convolution": (_PRODUCT,),
+    "aten::addcmul": ("aten::mul", "aten::add"),
+    "aten::addcdiv": ("aten::div", "aten::add"),
+    "aten::sub": ("aten::add",),
+    "aten::rsub": ("aten::add",),
+    "aten::lerp": ("aten::mul", "aten::add"),
+    "aten::relu": ("aten::clamp",),
+    "aten::clamp_min": ("aten::clamp",),
+    "aten::clamp_max": ("aten::clamp",),
+    "aten::threshold": ("aten::clamp",),
+    "aten::hardtanh": ("aten::clamp",),
+    "aten::maximum": ("aten::clamp",),
+    "aten::minimum": ("aten::clamp",),
+    "aten::mean": (_SUM,),
+    "aten::nansum": (_SUM,),
+    "aten::silu": (_SIGMOID, "aten::mul"),
+    "aten::tanh": (_SIGMOID,),
+    "aten::norm": (_SUM,),
+    "aten::linalg_vector_norm": (_SUM,),
+    "aten::var_mean": ("aten::var",),
+    "aten::std": ("aten::var",),
+    "aten::std_mean": ("aten::var",),
+    "aten::max": (_ORDER,),
+    "aten::min": (_ORDER,),
+    "aten::amax": (_ORDER,),
+    "aten::amin": (_ORDER,),
+    "aten::aminmax": (_ORDER,),
+    "aten::argmax": (_ORDER,),
+    "aten::argmin": (_ORDER,),
+    "aten::argsort": (_ORDER,),
+    "aten::kthvalue": (_ORDER,),
+    "aten::topk": (_ORDER,),
+    "aten::log_softmax": ("aten::softmax",),
+    "aten::_log_softmax": ("aten::softmax",),
+    "aten::_softmax": ("aten::softmax",),
+}
+"""Operators that are others in one, or others by another name: a scale, a bias or a sign more makes no other
+computation of it."""
+
+
+_ON_HOST = ("numpy:", "python:")
+_Kernels = frozenset[tuple[str, str]]
+
+
+def computing_kernels(calls: Iterable[Observed]) -> _Kernels:
+    """Kind and name of those that computed in any call."""
+    return frozenset(
+        (each.kind, each.name)
+        for observed in calls
+        for each in observed.launches
+        if each.count and not each.copies
+    )
+
+
+def with_computing_kernels(observed: Observed, computing: _Kernels) -> Observed:
+    """The same, of kernels that are known to compute: on some values a rectifier changes nothing."""
+    launches = (
+        msgspec.structs.replace(each, copies=each.copies and (each.kind, each.name) not in computing)
+        for each in observed.launches
+    )
+    return msgspec.structs.replace(observed, launches=tuple(launches))
+
+
+ORDERING = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("sort", "argsort", "topk", "kthvalue", "median", "mode"),
+        *("nonzero", "unique", "_unique2", "unique2"),
+    )
+)
+"""Operators that libraries compute from what PyTorch sorted, counted or summed up before."""
+
+
+def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: bool = False) -> Failure | None:
+    """Judge one call; `reference`: computing operators of `Model` on the same inputs, with their elements.
+
+    `small`: so few elements in the output that an operator's result equals it by chance.
+    """
+    operations = {plain_name(each.name): each.elements for each in observed.operations}
+    if not own_launches(observed, reference):
+        return _without_launches(observed, operations)
+    wanted, found = _main_parts(reference), _parts(operations)
+    left = [name for name, elements in wanted.items() if found.get(name, -1) < elements]
+    # What its native code calls of a library is not known by the names of PyTorch's operators.
+    least = max(wanted.values(), default=0) / 2
+    # How much native code had a library compute is not known.
+    past = [
+        name
+        for name, elements in operations.items()
+        if _is_past(name) and (elements >= least or not name.startswith(_ON_HOST))
+    ]
+    if wanted and len(left) <= len(past):
+        return _tampered(f"PyTorch computed all that Model computes: {', '.join(operations)}")
+    whole = [
+        name
+        for name, elements in operations.items()
+        if 2 * elements >= max(reference.values(), default=0) and (name in reference or name not in JOINING)
+    ]
+    direct = any(each.reads == "input" for each in own_launches(observed, reference))
+    ordering = all(name in ORDERING for name in reference)
+    if reference and not direct and not ordering and len(whole) >= len(reference):
+        names = ", ".join(whole)
+        return _tampered(f"PyTorch computed on the whole input before a kernel of its own saw it: {names}")
+    for operation in observed.operations:
+        if operation.is_output and not operation.from_own and not small:
+            return _tampered(f"PyTorch computed the output: {operation.name}")
+    return None
+
+
+def _is_past(name: str) -> bool:
+    """Past PyTorch's dispatcher: `at::native::softmax_cpu`, `libtorch_cpu.so:sgemm_`, `numpy:add`."""
+    return "::" not in name or name.startswith("at::")
+
+
+def _main_parts(operations: Mapping[str, int]) -> dict[str, int]:
+    """What makes up each operator without its scale or bias."""
+    found: dict[str, int] = {}
+    for name, elements in operations.items():
+        part = _MADE_OF.get(name, (name,))[0]
+        found[part] = max(found.get(part, 0), elements)
+    return found
+
+
+def _parts(operations: Mapping[str, int]) -> dict[str, int]:
+    """Operators taken apart, so that one way to call PyTorch is like another."""
+    found: dict[str, int] = {}
+    for name, elements in operations.items():
+        for part in _MADE_OF.get(name, (name,)):
+            found[part] = max(found.get(part, 0), elements)
+    return found
+
+
+def own_launches(observed: Observed, reference: Mapping[str, int]) -> tuple[Launches, ...]:
+    """Its own kernels that computed from the inputs; where `Model` only moves data, those that copy count."""
+    # A function of a library that PyTorch brings along is seen as a launch and as an operator.
+    borrowed = {each.name.rpartition(":")[2] for each in observed.operations if "::" not in each.name}
+    return tuple(
+        each
+        for each in observed.launches
+        if each.count
+        and each.reads != "nothing"
+        and not (reference and each.copies)
+        and each.name not in borrowed
+    )
+
+
+def _without_launches(observed: Observed, operations: Mapping[str, int]) -> Failure | None:
+    copies = [each.name for each in observed.launches if each.copies]
+    constant = [each.name for each in observed.launches if each.reads == "nothing"]
+    only = f"; its own kernels only copy ({', '.join(copies)})" if copies else ""
+    only += f"; its own kernels never see an input ({', '.join(constant)})" if constant else ""
+    if operations:
+        who = "PyTorch" if any("::" in name for name in operations) else "the host"
+        return _tampered(f"no kernel of its own computed, {who} did: {', '.join(operations)}{only}")
+    if observed.native and not copies:
+        return None  # native code that was called in a way that cannot be watched
+    return _tampered(f"none of its kernels computed{only}" if only else "no kernel of its own was launched")
+
+
+def differentiated(forward: Sequence[Observed], backward: Observed) -> Failure | None:
+    """Whose own kernels are all of forward may not have PyTorch differentiate its own operators instead.
+
+    A backward that is written in operators of PyTorch is a part that is left to PyTorch.
+    """
+    if any(observed.operations for observed in forward):
+        return None
+    names = dict.fromkeys(plain_name(each.name) for each in backward.operations)
+    found = [name for name in names if name.endswith(_OF_AUTOGRAD)]
+    return _tampered(f"PyTorch computed the gradient: {', '.join(found)}") if found else None
+
+
+def computed_by_torch(calls: Sequence[Observed]) -> str | None:
+    """What PyTorch computed in addition to the candidate's own kernels."""
+    names = dict.fromkeys(plain_name(each.name) for observed in calls for each in observed.operations)
+    return f"PyTorch computed a part: {', '.join(names)}" if names else None
+
+
+def _tampered(reason: str) -> Failure:
+    return Failure(outcome=Outcome.TAMPERED, reason=reason)

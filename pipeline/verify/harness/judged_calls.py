@@ -1,0 +1,215 @@
+"""Calls of one candidate that are judged at once: right, refused, or the end of the trial.
+
+In: a candidate's process, cases. Out: a record of all right calls. After a wrong result it calls again, to
+tell races, late writes and stale results from a plainly wrong value.
+"""
+
+import re
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.harness.judgement import CHECKS, ObservedCall, Share, judge, tampered
+from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
+from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
+from pipeline.verify.harness.planning.case_plans import CasePlan
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.proxy import CandidateProxy, differing
+
+_LONG_SETTLE = 0.5  # seconds, where threads or processes are left
+_LOOKS = 2  # more calls, to see whether a wrong result changes
+_PLAINLY = CallOptions()
+ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
+
+
+class CandidateFailed(Exception):
+    """The verdict is known."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class JudgedCalls:
+    """All judged calls."""
+
+    def __init__(self, attempt: CandidateProxy, case_set: ModelCaseSet) -> None:
+        self.attempt = attempt
+        self._case_set = case_set
+        self.seen: list[ObservedCall] = []
+        """Of every call that was right, without its tensors."""
+        self.share: float | None = None
+        self.refused: dict[int, RefusedReply] = {}
+        """By identity of the plan."""
+        self.kept_elsewhere: tuple[str, ...] = ()
+        """Parameters that the candidate seems to hold in another form: they cannot be given other values."""
+        self.quickest: dict[int, tuple[float, CasePlan]] = {}
+        """By identity of the plan: seconds of its shortest call."""
+        self.unaligned: RefusedReply | None = None
+        """Where it refuses inputs that begin inside of their storage."""
+        self.latest: tuple[Condition | None, CallOptions] = (None, _PLAINLY)
+        """What was tried last: construction or a call."""
+        self.pace = 0.0
+        """Seconds for each unit of work, in the latest call on the base sizes."""
+
+    def load(self) -> tuple[str, ...]:
+        """Import the candidate; what confines its process."""
+        answer = self.attempt.session.load()
+        if isinstance(answer, RefusedReply):
+            raise CandidateFailed(refusal(answer, ""))
+        self._innocent(answer)
+        return answer.isolation
+
+    def judged(self, plan: CasePlan, options: CallOptions) -> ObservedCall | None:
+        """One call; None where the candidate refused it, or nothing can be said."""
+        case = self._case_set.case(plan)
+        if case is None or id(plan) in self.refused or not self.ready_for(plan):
+            return None
+        seen = self.call(case, options)
+        if isinstance(seen, RefusedReply):
+            self._refuse(plan, seen, options)
+            return None
+        verdict = judge(seen)
+        if isinstance(verdict, Failure):
+            raise CandidateFailed(_explained(self._looked_at_again(seen, verdict, options), options))
+        self.share = max(self.share or 0.0, verdict.share)
+        self.seen.append(seen)
+        return seen
+
+    def ready_for(self, plan: CasePlan) -> bool:
+        """Construct for a plan; False where the candidate refuses, or cannot take over its weights."""
+        self.latest = (plan.condition, _PLAINLY)
+        refused = self.attempt.construct(plan)
+        if refused is not None:
+            self._refuse(plan, refused)
+            return False
+        ready = self.attempt.state
+        self._innocent(ready)
+        lost = [name for name in plan.changed if name in ready.missing]
+        if lost and ready.spare >= sum(plan.state[name].numel() for name in lost):
+            self.kept_elsewhere = tuple(lost)
+            return False
+        return True
+
+    def call(self, case: ModelCase, options: CallOptions) -> ObservedCall | RefusedReply:
+        """One call that is not judged yet, timed."""
+        self.latest = (case.condition, options)
+        before = self.attempt.session.seconds
+        seen = self.attempt.call(case, options)
+        spent = self.attempt.session.seconds - before
+        if case.condition.kind == "base":
+            self.pace = spent / case.plan.work
+        shortest, _ = self.quickest.get(id(case.plan), (spent, case.plan))
+        self.quickest[id(case.plan)] = min(shortest, spent), case.plan
+        return seen
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Names of the checks that judged at least one call."""
+        return CHECKS if self.seen else ()
+
+    def _innocent(self, ready: ReadyReply) -> None:
+        if ready.tampering:
+            raise CandidateFailed(tampered(ready.tampering))
+
+    def changed(self, plan: CasePlan, how: WeightUpdate) -> ObservedCall | None:
+        """One call after the present instance got the weights of a plan; None where it cannot get them."""
+        refused = self.attempt.update(plan, how)
+        if refused is not None:
+            raise CandidateFailed(refusal(refused, f"weights changed {how}"))
+        self._innocent(self.attempt.state)
+        if self.attempt.state.missing:
+            return None
+        try:
+            return self.judged(plan, CallOptions())
+        except CandidateFailed as failed:
+            reason = f"{failed.failure.reason}; the weights had been changed since its last call ({how})"
+            raise CandidateFailed(Failure(outcome=failed.failure.outcome, reason=reason)) from None
+
+    def _refuse(self, plan: CasePlan, answer: RefusedReply, options: CallOptions = _PLAINLY) -> None:
+        """Sizes that the problem does not declare may be refused, by an exception that says so.
+
+        So may addresses that allocators do not give, for which some hardware has no instruction.
+        """
+        failure = refusal(answer, plan.condition.label)
+        if options.lead and answer.error not in ENDING and failure.outcome not in _NEVER:
+            self.unaligned = answer
+            return
+        if not plan.condition.refusable or answer.error in ENDING or failure.outcome in _NEVER:
+            raise CandidateFailed(failure)
+        self.refused[id(plan)] = answer
+
+    def _looked_at_again(self, seen: ObservedCall, failure: Failure, options: CallOptions) -> Failure:
+        if failure.outcome not in (Outcome.WRONG_VALUE, Outcome.UNWRITTEN_OUTPUT):
+            return failure
+        observed = seen.done.observed
+        if observed.threads or observed.children:
+            late = self._still_at_work(seen)
+            if late is not None:
+                return late
+        if failure.outcome is not Outcome.WRONG_VALUE:
+            return failure
+        return self._changing(seen, failure, options) or self._without_weights(failure)
+
+    def _still_at_work(self, seen: ObservedCall) -> Failure | None:
+        again = self.attempt.call(seen.case, CallOptions(settle=_LONG_SETTLE))
+        if isinstance(again, RefusedReply) or not any(each.changed_later for each in again.done.outputs):
+            return None
+        reason = f"its outputs change after forward has returned ({seen.case.condition.label})"
+        return Failure(outcome=Outcome.TAMPERED, reason=reason)
+
+    def _changing(self, seen: ObservedCall, failure: Failure, options: CallOptions) -> Failure | None:
+        """Garbage changes from call to call; a result that depends on earlier calls was right at first."""
+        right_before = any(each.case is seen.case for each in self.seen)
+        changed = rights = 0
+        for _ in range(_LOOKS):
+            again = self.attempt.call(
+                seen.case,
+                CallOptions(threads=options.threads, same_objects=options.same_objects, lead=options.lead),
+            )
+            if isinstance(again, RefusedReply):
+                return None
+            changed = max(changed, differing(seen.outputs, again.outputs))
+            rights += isinstance(judge(again), Share)
+        if right_before and not rights:
+            reason = f"{failure.reason}; a call on equal inputs was right before"
+            return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+        if not changed:
+            return None
+        reason = f"{changed} elements change between equal calls, and {failure.reason}"
+        return Failure(outcome=Outcome.NONDETERMINISTIC, reason=reason)
+
+    def _without_weights(self, failure: Failure) -> Failure:
+        missing = self.attempt.state.missing
+        if not missing:
+            return failure
+        reason = f"{failure.reason}; it has no counterpart of Model's parameter {missing[0]}"
+        return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+
+
+def _explained(failure: Failure, options: CallOptions) -> Failure:
+    if not options.lead:
+        return failure
+    reason = f"{failure.reason}; the inputs begin at element {options.lead} of their storages"
+    return Failure(outcome=failure.outcome, reason=reason)
+
+
+def refusal(answer: RefusedReply, label: str) -> Failure:
+    """What an exception means where none was allowed."""
+    where = f" ({label})" if label else ""
+    if _REACHES_OUT.search(answer.reason):
+        outcome = Outcome.TAMPERED
+    elif answer.error in ENDING:
+        outcome = Outcome.CRASHED
+    elif answer.error == "DeviceUnavailable":
+        outcome = Outcome.DEVICE_UNAVAILABLE
+    elif answer.error == "MemoryError":
+        outcome = Outcome.OUT_OF_MEMORY
+    elif answer.stage in ("import", "build"):
+        outcome = Outcome.COMPILE_ERROR
+    else:
+        outcome = Outcome.LAUNCH_ERROR
+    return Failure(outcome=outcome, reason=f"{answer.reason or answer.error}{where}"[:500])
+
+
+_REACHES_OUT = re.compile(r"Errno (1|13|30)\].*\'/proc/")
+"""What confinement says to who writes to the memory or to the settings of processes."""
+_NEVER = (Outcome.OUT_OF_MEMORY,)

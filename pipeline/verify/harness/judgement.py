@@ -1,0 +1,281 @@
+"""Judges one call of a candidate: form of the outputs, memory, values.
+
+In: the case, what the candidate's process reports, copies of the outputs and of the inputs. Out: a `Failure`,
+or the share of the bound that was used. The fault to fix first comes first.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.verify.checks.memory import memory_failure
+from pipeline.verify.harness.messages import CallReply, Observed, ReturnedTensor
+from pipeline.verify.harness.model_cases import ModelCase
+from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput
+from pipeline.verify.oracle.tolerance import Expected, deviation
+
+CHECKS = (
+    "tampering",
+    "metadata",
+    "aliasing",
+    "mutation",
+    "memory",
+    "guards",
+    "completion",
+    "written",
+    "value",
+)
+"""In the order in which they judge a call."""
+
+
+class ObservedCall(Record, frozen=True, kw_only=True, eq=False):
+    """One call as the judge sees it."""
+
+    case: ModelCase
+    done: CallReply
+    outputs: tuple[torch.Tensor | None, ...]
+    """Copies; None for one that was not copied."""
+    mutated: dict[str, torch.Tensor]
+    """Inputs that are not what they were, as they are now."""
+    trespass: str | None
+    """What was written around the inputs."""
+
+
+class Share(Record, frozen=True, kw_only=True):
+    """How much of the bound a right call used."""
+
+    share: float
+
+
+def judge(seen: ObservedCall) -> Share | Failure:
+    """Judge one call."""
+    failure = (
+        tampering(seen.done.observed)
+        or wrong_form(seen.done, seen.case.plan)
+        or _aliasing(seen)
+        or _mutation(seen)
+        or memory_failure(seen.done.observed.memory_faults)
+        or _guards(seen)
+        or _completion(seen.done)
+        or _earlier_result(seen.done)
+        or _written(seen.done)
+    )
+    if failure is not None:
+        return _labelled(failure, seen.case)
+    return values(seen.case, seen.outputs)
+
+
+def tampering(observed: Observed) -> Failure | None:
+    """What it changed outside of itself."""
+    if observed.tampering:
+        return tampered(observed.tampering)
+    if observed.children:
+        reason = f"{observed.children} processes that it started run on after the call"
+        return Failure(outcome=Outcome.TAMPERED, reason=reason)
+    return None
+
+
+def tampered(lines: Sequence[str]) -> Failure:
+    """A failure with what was changed, one line each."""
+    return Failure(outcome=Outcome.TAMPERED, reason="; ".join(lines)[:400])
+
+
+def _aliasing(seen: ObservedCall) -> Failure | None:
+    """An output has memory of its own, unless `Model`'s shares that of the same input."""
+    for output, reference in zip(seen.done.outputs, seen.case.plan.outputs, strict=True):
+        shared = [name for name in output.aliases if name not in reference.aliases]
+        if not shared or 0 in output.shape or any(_is_identity(seen, output, name) for name in shared):
+            continue
+        changed = [name for name in shared if name in seen.mutated]
+        if changed:
+            reason = f"{output.name} was written into {changed[0]}"
+            return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)
+        return wrong_shape(f"{output.name}: shares the memory of {shared[0]}, expected memory of its own")
+    return None
+
+
+def _is_identity(seen: ObservedCall, output: ReturnedTensor, name: str) -> bool:
+    """Whether an output is an unchanged input where that is the result (a sort of one element)."""
+    given = seen.case.plan.encoded.tensors.get(name)
+    number = int(output.name.rpartition(" ")[2])
+    if given is None or name in seen.mutated:
+        return False
+    wanted = seen.case.plan.values[number]
+    return given.shape == wanted.shape and given.dtype == wanted.dtype and torch.equal(given, wanted)
+
+
+def _mutation(seen: ObservedCall) -> Failure | None:
+    """Inputs are what they were; where `Model` changes one, the same change or none is right."""
+    if seen.done.reshaped:
+        return Failure(outcome=Outcome.INPUT_MUTATED, reason="; ".join(seen.done.reshaped)[:400])
+    for name, now in seen.mutated.items():
+        wanted = seen.case.plan.mutated.get(name)
+        if wanted is not None and _close(now, wanted):
+            continue
+        before = seen.case.plan.encoded.tensors[name]
+        changed = (now != before) & ~(now.isnan() & before.isnan())
+        count = int(changed.sum())
+        where = ", ".join(str(int(axis)) for axis in changed.nonzero()[0]) if count else "bits of a NaN"
+        reason = f"{name}: {count} of {now.numel()} elements changed, first [{where}]"
+        return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)
+    return None
+
+
+def _close(now: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Within what either order of operations rounds to."""
+    if not now.is_floating_point():
+        return torch.equal(now, wanted)
+    rtol = 64 * torch.finfo(now.dtype).eps
+    scale = float(wanted[wanted.isfinite()].abs().max()) if bool(wanted.isfinite().any()) else 0.0
+    return torch.allclose(now, wanted, rtol=rtol, atol=rtol * scale, equal_nan=True)
+
+
+def _guards(seen: ObservedCall) -> Failure | None:
+    reasons = [seen.trespass] if seen.trespass else list(seen.done.observed.out_of_bounds)
+    return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason="; ".join(reasons)[:400]) if reasons else None
+
+
+def _completion(done: CallReply) -> Failure | None:
+    """All work is finished when forward returns."""
+    for output in done.outputs:
+        if output.changed_later:
+            reason = f"{output.name} changed after forward had returned"
+            return Failure(outcome=Outcome.TAMPERED, reason=reason)
+    return None
+
+
+def _earlier_result(done: CallReply) -> Failure | None:
+    """A caller may keep what it got."""
+    if not done.overwrites:
+        return None
+    reason = "a result changes with the next call: it is returned in memory that each call writes again"
+    return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+
+
+def _written(done: CallReply) -> Failure | None:
+    for output in done.outputs:
+        if output.unwritten:
+            reason = f"{output.name}: {output.unwritten} elements were never written"
+            return Failure(outcome=Outcome.UNWRITTEN_OUTPUT, reason=reason)
+    return None
+
+
+def values(case: ModelCase, outputs: Sequence[torch.Tensor | None]) -> Share | Failure:
+    """Every element within its bound."""
+    names = [f"output {number}" for number in range(len(outputs))]
+    return compare(dict(zip(names, outputs, strict=True)), dict(zip(names, case.expected, strict=True)), case)
+
+
+def compare(
+    outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected], case: ModelCase
+) -> Share | Failure:
+    """Named tensors against their expected values."""
+    share = 0.0
+    for name, wanted in expected.items():
+        output = outputs[name]
+        if output is None:
+            return _labelled(wrong_shape(f"{name}: could not be read"), case)
+        got = torch.view_as_real(output) if output.is_complex() else output
+        found = deviation(got, wanted)
+        if not found.passed:
+            failure = Failure(outcome=Outcome.WRONG_VALUE, reason=_describe(name, got, wanted))
+            return _labelled(failure, case)
+        share = max(share, found.share)
+    return Share(share=share)
+
+
+def _describe(name: str, got: torch.Tensor, expected: Expected) -> str:
+    """The worst element: where, got, expected, and how many are beyond their bound."""
+    found = deviation(got, expected)
+    if found.where is None:
+        return f"{name}: no elements"
+    where = ", ".join(str(axis) for axis in found.where)
+    value, wanted = got[found.where].item(), expected.reference[found.where].item()
+    bound = expected.bound[found.where].item()
+    within = f" ± {bound:.2g}" if got.is_floating_point() else ""
+    if found.wrong == 0 and found.row > max(found.overall, 1.0):
+        return (
+            f"{name}: all elements of a row are off by one factor, {found.row:.3g} times what rounding"
+            f" explains; [{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g}"
+        )
+    if found.wrong == 0:
+        return (
+            f"{name}: the errors of all {found.total} elements together are too large,"
+            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.8g},"
+            f" expected {wanted:.8g} ± {bound:.2g}"
+        )
+    return (
+        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
+        f" {found.wrong} of {found.total} beyond their bound"
+    )
+
+
+def _labelled(failure: Failure, case: ModelCase) -> Failure:
+    return Failure(outcome=failure.outcome, reason=f"{failure.reason} ({case.condition.label})")
+
+
+_PLAIN = ("Tensor", "Parameter")
+_DEVICES = ("cpu", "cuda", "cuda:0", "")
+
+
+def wrong_form(done: CallReply, plan: CasePlan) -> Failure | None:
+    """The first difference of the outputs, apart from their values."""
+    if (done.structure == "tensor") == plan.several:
+        expected = f"{len(plan.outputs)} tensors" if plan.several else "a tensor"
+        return wrong_shape(f"returned {_article(done.structure)}, expected {expected}")
+    if len(plan.outputs) != len(done.outputs):
+        return wrong_shape(f"returned {len(done.outputs)} outputs, expected {len(plan.outputs)}")
+    for reference, output in zip(plan.outputs, done.outputs, strict=True):
+        for failure in _differences(output, reference, plan):
+            return failure
+    return None
+
+
+def _differences(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> Iterator[Failure]:
+    """In the order in which they are reported; a difference may make the later ones meaningless."""
+    if got.kind not in _PLAIN:
+        yield wrong_shape(f"{got.name}: is {_article(got.kind)}, expected a torch.Tensor")
+    if got.dtype != wanted.dtype:
+        reason = f"{got.name}: is {got.dtype}, expected {wanted.dtype}"
+        yield Failure(outcome=Outcome.WRONG_DTYPE, reason=reason)
+    if got.shape != wanted.shape:
+        yield wrong_shape(f"{got.name}: has shape {got.shape}, expected {wanted.shape}")
+    if plan.strict_strides and not fitting_strides(got, wanted, plan):
+        yield wrong_shape(f"{got.name}: has strides {got.strides}, expected {wanted.strides}")
+    if got.device not in _DEVICES:
+        yield wrong_shape(f"{got.name}: is on {got.device}, expected it where the inputs are")
+    if got.overlaps:
+        yield wrong_shape(f"{got.name}: two of its elements share memory")
+
+
+def fitting_strides(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> bool:
+    """As `Model`'s, contiguous, or as an input of this shape, whose strides elementwise operators keep."""
+    if 0 in got.shape:
+        return True
+    inputs = [
+        tuple(tensor.stride()) for tensor in plan.encoded.tensors.values() if tuple(tensor.shape) == got.shape
+    ]
+    allowed = [wanted.strides, contiguous_strides(got.shape), *inputs]
+    axes = [axis for axis, size in enumerate(got.shape) if size > 1]
+    return any(all(got.strides[axis] == strides[axis] for axis in axes) for strides in allowed)
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Of a tensor without gaps, in elements."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= max(size, 1)
+    return tuple(strides)
+
+
+def wrong_shape(reason: str) -> Failure:
+    """A failure of form."""
+    return Failure(outcome=Outcome.WRONG_SHAPE, reason=reason)
+
+
+def _article(kind: str) -> str:
+    return "nothing" if kind in ("NoneType", "None") else f"a {kind}"

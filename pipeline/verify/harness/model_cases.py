@@ -1,0 +1,413 @@
+"""The cases of one problem: planned at once, expected values computed while candidates are tried.
+
+In: a problem and how strictly to judge. Out: plans in order, and the `ModelCase` of each once it is ready.
+Expected values are computed in the judge's main thread (a time limit on the problem's code needs signals);
+other threads already try candidates. Only the judge knows them.
+"""
+
+import contextlib
+import copy
+import faulthandler
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from types import FrameType
+from typing import Literal
+
+import torch
+
+from pipeline.records.configuration.stage_settings import Verify
+from pipeline.records.record import Record
+from pipeline.verify.candidates.model_problem import DeclaredTolerance, ModelProblem, ProblemError
+from pipeline.verify.harness.planning.case_plans import CasePlan, CasePlanner, output_gradients
+from pipeline.verify.harness.planning.trial_conditions import (
+    Condition,
+    ConditionRequest,
+    conditions,
+)
+from pipeline.verify.harness.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
+from pipeline.verify.oracle.computing_operators import is_computing
+from pipeline.verify.oracle.degeneracy import degeneracies
+from pipeline.verify.oracle.input_variations import VARIATIONS
+from pipeline.verify.oracle.random_inputs import draw_seeds
+from pipeline.verify.oracle.rounding.expectation import RandomReference, declared, expectation
+from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
+from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
+from pipeline.verify.oracle.tolerance import Expected, deviation, tiny, widened
+from pipeline.verify.oracle.trivial_answers import trivial_answers
+from pipeline.verify.torch_internals import TorchDispatchMode, operator_name
+
+NO_REASON = "no reason given"
+_GRACE_SECONDS = 30.0
+ROUGHLY = 2.0**-7  # of a value and of the root mean square of all
+_OPERATIONS_A_SECOND = 1e10  # that PyTorch does on one core, at least
+_ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
+ENOUGH = 0.5  # of the bound that PyTorch's own result may use
+TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
+
+
+class ModelCase(Record, frozen=True, kw_only=True, eq=False):
+    """One condition that is ready to be judged on."""
+
+    plan: CasePlan
+    expected: tuple[Expected, ...]
+    trivial: frozenset[str]
+    """Trivial answers that would pass."""
+    computing: dict[str, int]
+    """Operators that `Model` calls and that compute, with the elements of their largest tensor."""
+
+    @property
+    def condition(self) -> Condition:
+        """What it is a case of."""
+        return self.plan.condition
+
+
+class GradientCase(Record, frozen=True, kw_only=True, eq=False):
+    """A case with expected gradients."""
+
+    case: ModelCase
+    expected: dict[str, Expected]
+    """`gradient of input 0`, `gradient of weight`, ..."""
+
+
+class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the computing operators of PyTorch that run: name -> elements of the largest tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: dict[str, int] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Otherwise PyTorch imports its compiler, about a second, to switch it off in the method below."""
+        return False
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN204
+        result = function(*args, **(kwargs or {}))
+        name = plain_name(operator_name(function))
+        if is_computing(name):
+            sizes = [each.numel() for each in (*args, result) if isinstance(each, torch.Tensor)]
+            self.found[name] = max([self.found.get(name, 0), *sizes])
+        return result
+
+
+def plain_name(operator: str) -> str:
+    """`aten::relu_` and `aten::relu.out` are `aten::relu`."""
+    library, separator, name = operator.partition("::")
+    return f"{library}{separator}{name.partition('.')[0].rstrip('_')}" if separator else operator
+
+
+class _Overdue(BaseException):
+    """The time is up; no Exception, which much code catches."""
+
+
+@contextlib.contextmanager
+def time_limited(seconds: float, what: str) -> Iterator[None]:
+    """ProblemError where the block takes longer; only in the main thread, elsewhere there is no limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise _Overdue
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, where the problem catches everything
+    # What never comes back to Python does not see the signal: then the whole process has to end.
+    faulthandler.dump_traceback_later(seconds + _GRACE_SECONDS, exit=True)
+    try:
+        yield
+    except _Overdue:
+        raise ProblemError(f"{what} takes longer than {seconds:g} s") from None
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class ModelOracle:
+    """Computes expected values of one problem."""
+
+    def __init__(
+        self, plans: CasePlanner, tolerance: DeclaredTolerance | None, *, mixed_precision: bool = True
+    ) -> None:
+        self._planner = plans
+        self._tolerance = tolerance
+        # Who declares how precise a result must be means that.
+        self._mixed_precision = mixed_precision and tolerance is None
+
+    def plan(self, condition: Condition) -> CasePlan:
+        """The condition without expected values; ProblemError where the problem does not allow it."""
+        return self._planner.make(condition)
+
+    def case(self, plan: CasePlan) -> ModelCase:
+        """Expected values and bounds; ProblemError where `Model` is random."""
+        if plan.condition.kind == "full":
+            coarse = tuple(roughly(value) for value in plan.values)
+            return ModelCase(plan=plan, expected=coarse, trivial=frozenset(), computing={})
+        expected = self._expected(plan)
+        trivial = trivial_answers(
+            {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
+            {f"output {number}": each for number, each in enumerate(expected)},
+        )
+        return ModelCase(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
+
+    def _expected(self, plan: CasePlan) -> tuple[Expected, ...]:
+        try:
+            found = expectation(
+                plan.model,
+                plan.encoded.copied().decode(),
+                seed=plan.condition.seed,
+                mixed_precision=self._mixed_precision,
+            )
+        except RandomReference as error:
+            raise ProblemError(f"Model is random: {error}") from error
+        own = zip(found, plan.values, strict=False)
+        return tuple(self._widened(lets_pass(each, value)) for each, value in own)
+
+    def gradients(self, case: ModelCase) -> GradientCase:
+        """Expected gradients under `output_gradients`; ProblemError where there are none."""
+        plan, encoded = case.plan, case.plan.encoded.copied()
+        model = copy.deepcopy(plan.model)
+        names = {id(tensor): name for name, tensor in (*encoded.tensors.items(), *model.named_parameters())}
+        try:
+            found = gradient_expectation(
+                model, encoded.decode(), list(output_gradients(plan).values()), seed=plan.condition.seed
+            )
+        except (NoGradient, RandomReference) as error:
+            raise ProblemError(f"check_grad = True: {error}") from error
+        wanted = tensor_arguments(model, encoded.decode())
+        expected = {
+            f"gradient of {names[id(tensor)]}": self._widened(each)
+            for tensor, each in zip(wanted, found, strict=True)
+        }
+        return GradientCase(case=case, expected=expected)
+
+    def _widened(self, expected: Expected) -> Expected:
+        rule = self._tolerance
+        if rule is None:
+            return expected
+        return declared(expected, rtol=rule.rtol, atol=rule.atol, reason=rule.reason or NO_REASON)
+
+    def _computing(self, plan: CasePlan) -> dict[str, int]:
+        with OperatorCounter() as mode, torch.no_grad():
+            copy.deepcopy(plan.model)(*plan.encoded.copied().decode())
+        found: dict[str, int] = mode.found
+        return found
+
+
+def roughly(eager: torch.Tensor) -> Expected:
+    """PyTorch's own result, within a share of its size: on sizes on which nothing else can be computed.
+
+    How precise a candidate is shows on smaller sizes; whether it computes all of a large result shows here.
+    """
+    value = torch.view_as_real(eager) if eager.is_complex() else eager
+    dtype = eager.dtype.to_real() if eager.is_complex() else eager.dtype
+    reference = value.detach().to(torch.float64).contiguous()
+    bound, plain = torch.full_like(reference, 0.5), True
+    if dtype.is_floating_point:
+        size = torch.where(reference.isfinite(), reference.abs(), 0.0)
+        scale = float(size.square().mean().sqrt()) if size.numel() else 0.0
+        bound = (size + scale).mul_(max(ROUGHLY, 8 * float(torch.finfo(dtype).eps))).add_(tiny(dtype))
+        plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
+    return Expected(dtype=str(dtype).removeprefix("torch."), reference=reference, bound=bound, plain=plain)
+
+
+def lets_pass(expected: Expected, eager: torch.Tensor) -> Expected:
+    """Widened where PyTorch's own result in the model's types would use more than half of the bound.
+
+    No rule of rounding errors covers every operator; what PyTorch computes is right in any case.
+    """
+    if expected.spread is None or eager.shape[: expected.reference.dim()] != expected.reference.shape:
+        return expected
+    share = deviation(eager.detach(), expected).share
+    return widened(expected, share / ENOUGH) if ENOUGH < share < math.inf else expected
+
+
+def is_finite(values: Sequence[torch.Tensor]) -> bool:
+    """Whether all floating outputs are finite everywhere."""
+    return all(bool(value.isfinite().all()) for value in values if value.is_floating_point())
+
+
+def is_informative(case: ModelCase) -> bool:
+    """Whether the bounds are narrow enough that a wrong value would show."""
+    for expected, output in zip(case.expected, case.plan.values, strict=True):
+        if not output.is_floating_point():
+            continue
+        values = expected.reference[expected.reference.isfinite()]
+        if values.numel() and float(expected.bound.median()) > TOO_WIDE * float(values.abs().max()):
+            return False
+    return True
+
+
+OPERATIONS_PER_ELEMENT = 3000  # of the budget: a product of 256^3 in the interpreter takes about 0.3 s
+DECLARED_TIMES = 16  # the budget of the host, for trying declared sizes at all
+PREPARE_SECONDS = 60.0  # of computing; after that, only what the problem itself gave is prepared
+_DERIVED = ("values", "sizes", "weights")
+PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
+GROUPS_AT_MOST = 64
+
+
+class ModelCaseSet:
+    """Cases of one problem; safe to read from several threads, made in the main one."""
+
+    def __init__(self, problem: ModelProblem, settings: Verify) -> None:
+        self._problem = problem
+        self._settings = settings
+        self._planner = CasePlanner(problem, strict_strides=settings.strict_strides)
+        self._oracle = ModelOracle(self._planner, problem.tolerance, mixed_precision=settings.mixed_precision)
+        self.reduced = ""
+        """The sizes that most calls are made on, where the declared ones are too large for that."""
+        self.growth = 1.0
+        """Operations on the declared sizes over those on the reduced ones."""
+        self.notes: list[str] = []
+        """What the problem does not allow to ask, and what is weak about it."""
+        with time_limited(PROBLEM_SECONDS, "planning its conditions"):
+            self.plans = tuple(self._plan())
+            self.notes += [f"degenerate problem: {line}" for line in self._degeneracies()]
+        self._futures: dict[int, Future[ModelCase | None]] = {id(plan): Future() for plan in self.plans}
+        self._gradients: dict[int, Future[GradientCase | None]] = {id(plan): Future() for plan in self.plans}
+
+    @property
+    def tolerance_note(self) -> str | None:
+        """What bound the problem declares."""
+        rule = self._problem.tolerance
+        if rule is None:
+            return None
+        return f"declared bound: rtol={rule.rtol:g} atol={rule.atol:g} ({rule.reason or 'no reason given'})"
+
+    @property
+    def check_gradients(self) -> bool:
+        """Whether the problem wants gradients to be right."""
+        return self._problem.check_gradients
+
+    @property
+    def largest(self) -> CasePlan:
+        """The plan that is nearest to the problem as it is declared."""
+        declared = [plan for plan in self.plans if plan.condition.kind in ("declared", "full")]
+        return (declared or list(self.plans))[0]
+
+    def case(self, plan: CasePlan) -> ModelCase | None:
+        """The case of a plan when it is ready; None where it says nothing. ProblemError as it was raised."""
+        return self._futures[id(plan)].result()
+
+    def gradient_case(self, plan: CasePlan) -> GradientCase | None:
+        """Expected gradients of a plan; None if there are none. ProblemError as it was raised."""
+        return self._gradients[id(plan)].result()
+
+    def prepare(self) -> None:
+        """Make all cases, in the main thread; exceptions are raised to those who get the case."""
+        started, left_out = time.thread_time(), 0
+        for plan in self.plans:
+            future = self._futures[id(plan)]
+            if plan.condition.kind in _DERIVED and time.thread_time() - started > PREPARE_SECONDS:
+                future.set_result(None)
+                left_out += 1
+                continue
+            try:
+                with time_limited(PROBLEM_SECONDS, "computing expected values"):
+                    future.set_result(self._case(plan))
+            except BaseException as error:
+                future.set_exception(error)
+        if left_out:
+            self.notes.append(f"{left_out} conditions left out: expected values take too long")
+        self._prepare_gradients()
+
+    def _prepare_gradients(self) -> None:
+        """Of the problem's own draws (a buffer that is not cleared shows), other sizes, all other weights."""
+        sizes = [plan for plan in self.plans if plan.condition.kind == "sizes"]
+        chosen = {id(plan) for plan in sizes[:1]}
+        chosen |= {id(each) for each in self.plans if each.condition.kind in ("base", "weights", "group")}
+        for plan in self.plans:
+            future = self._gradients[id(plan)]
+            if id(plan) not in chosen or not self.check_gradients:
+                future.set_result(None)
+                continue
+            try:
+                with time_limited(PROBLEM_SECONDS, "computing expected gradients"):
+                    case = self.case(plan)
+                    future.set_result(None if case is None else self._oracle.gradients(case))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def _case(self, plan: CasePlan) -> ModelCase | None:
+        """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
+        case = self._oracle.case(plan)
+        own = plan.condition.kind in ("base", "declared", "full", "group")
+        return case if own or is_informative(case) else None
+
+    def _plan(self) -> Iterator[CasePlan]:
+        settings = self._settings
+        elements = settings.interpreter_elements_at_most * 2
+        budget = SizeBudget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
+        workloads = TrialSizes(self._problem, budget)
+        seeds = draw_seeds(64)
+        groups = self._problem.declared.groups(seeds[0])
+        request = ConditionRequest(
+            draws=max(2, settings.seeds + 1),
+            variations=tuple(VARIATIONS) if groups is None else (),
+            others=self._others(workloads),
+            base=workloads.base,
+            groups=min(len(groups or []), GROUPS_AT_MOST),
+            try_declared=self._try_declared(workloads),
+            seeds=seeds,
+        )
+        self.reduced = "" if request.try_declared == "often" else _sizes_text(workloads.base)
+        base = workloads.extent(workloads.base)
+        if base is not None and base.operations:
+            self.growth = workloads.declared.operations / base.operations
+        yield from self._planned(conditions(request))
+
+    def _planned(self, planned: tuple[Condition, ...]) -> Iterator[CasePlan]:
+        """The first condition must be possible; the others are left out where they are not."""
+        first = self._planner.make(planned[0])
+        yield first
+        variations = self._planner.variations(planned[0], tuple(VARIATIONS))
+        all_finite = is_finite(first.values)
+        for condition in planned[1:]:
+            if condition.variation is not None and condition.variation not in variations:
+                continue
+            if condition.kind in ("base", "group", "declared", "full"):
+                yield self._planner.make(condition)
+                continue
+            with contextlib.suppress(ProblemError):
+                plan = self._planner.make(condition)
+                unchanged = condition.constants == "random" and not plan.changed
+                # Sizes that leave nothing to compute are often those that the model does not mean.
+                emptied = _is_empty(plan) and not _is_empty(first)
+                if not unchanged and not emptied and (is_finite(plan.values) or not all_finite):
+                    yield plan
+
+    def _others(self, workloads: TrialSizes) -> list[Sizes]:
+        found: list[Sizes] = []
+        for sizes in workloads.others():
+            found.append(sizes)
+            if len(found) >= self._settings.edge_shapes:
+                break
+        return found
+
+    def _degeneracies(self) -> tuple[str, ...]:
+        """What makes the problem a weak one, from its own draws."""
+        base = [plan for plan in self.plans if plan.condition.kind == "base"]
+        others = [plan for plan in self.plans if plan.condition.kind == "weights"]
+        by_weights = [base[0].values, *(self._planner.outputs_with(base[0], each) for each in others)]
+        return degeneracies([plan.values for plan in base], by_weights if base[0].state else ())
+
+    def _try_declared(self, workloads: TrialSizes) -> Literal["often", "once", "no"]:
+        elements = DECLARED_TIMES * self._settings.elements_at_most
+        if SizeBudget(elements=elements, operations=1000 * elements).fits(workloads.declared):
+            return "often"
+        operations = int(_OPERATIONS_A_SECOND * self._settings.declared_seconds)
+        once = SizeBudget(elements=_ELEMENTS_AT_MOST, operations=operations)
+        return "once" if once.fits(workloads.declared) else "no"
+
+
+def _is_empty(plan: CasePlan) -> bool:
+    return any(value.numel() == 0 for value in plan.values)
+
+
+def _sizes_text(sizes: Sizes) -> str:
+    return " ".join(f"{name}={value}" for name, value in sizes.items())

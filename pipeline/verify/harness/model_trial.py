@@ -1,0 +1,285 @@
+"""Tries one candidate: the order of its calls, and the verdict on them.
+
+In: a candidate, the cases of its problem. Out: a `ModelTrialResult`: right or the first fault, the share of
+the bound that was used, and notes for the reader. It fails closed: right means called often enough, under
+conditions that the candidate could not know, and judged by every check each time.
+"""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record
+from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.store.temporary import scratch_folder
+from pipeline.verify.harness.delegated_work import computed_by_torch
+from pipeline.verify.harness.final_checks import final_checks
+from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls, refusal
+from pipeline.verify.harness.judgement import ObservedCall, fitting_strides
+from pipeline.verify.harness.messages import WeightUpdate
+from pipeline.verify.harness.model_cases import ModelCaseSet
+from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.proxy import (
+    ALIGNED_LEAD,
+    SHIFT,
+    CandidateMemory,
+    CandidateProxy,
+    differing,
+    layout_for,
+)
+from pipeline.verify.harness.session import ProcessEnded, Session, TrialSubject
+from pipeline.verify.oracle.trivial_answers import summarize
+
+LOG = "log.txt"
+_PESSIMISM = 4.0  # by how much an estimate may be too high: few large blocks take less than many small ones
+_RESERVE = 0.4  # of the time that is left: what would take more is not tried
+_THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
+_ENDURANCE = 8  # calls for each repetition in the settings
+_SHUFFLE = random.SystemRandom()
+
+
+class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
+    """How it went."""
+
+    failure: Failure | None
+    share: float | None
+    checks: tuple[str, ...]
+    calls: int
+    conditions: tuple[str, ...]
+    notes: tuple[str, ...]
+    isolation: tuple[str, ...]
+    launched: tuple[str, ...]
+    """Kinds of its own kernels that ran."""
+    untried: str = ""
+    """Why the declared sizes were not tried, and which ones were."""
+    latest: tuple[Condition | None, CallOptions]
+    """The call that failed, or the last one."""
+
+
+def try_candidate(
+    server: ForkServer, subject: TrialSubject, case_set: ModelCaseSet, folder: Path
+) -> ModelTrialResult:
+    """Judge one candidate; what it prints goes to `log.txt` in `folder`."""
+    layout = layout_for(case_set.plans, gradients=case_set.check_gradients)
+    with CandidateMemory(layout.size) as memory, scratch_folder() as scratch:
+        with Session(server, subject, memory, log=folder / LOG, scratch=scratch) as session:
+            trial = _Trial(JudgedCalls(CandidateProxy(session, memory, layout), case_set), case_set, subject)
+            failure = trial.run()
+        failure = failure or session.finish()
+    if failure is not None:
+        _conclude(folder / LOG, failure)
+    calls = trial.calls
+    launches = {each.kind for seen in calls.seen for each in seen.done.observed.launches}
+    return ModelTrialResult(
+        failure=failure,
+        share=calls.share,
+        checks=(*calls.checks, *trial.closed),
+        calls=len(calls.seen),
+        conditions=tuple(dict.fromkeys(seen.case.condition.label for seen in calls.seen)),
+        notes=tuple(trial.notes()),
+        isolation=trial.isolation,
+        launched=tuple(sorted(launches)),
+        untried=trial.untried,
+        latest=calls.latest,
+    )
+
+
+def _conclude(log: Path, failure: Failure) -> None:
+    """End the log with the verdict: a crash prints nothing itself, and a reader starts from the log."""
+    with log.open("a") as stream:
+        stream.write(f"\njudge: {failure.outcome}: {failure.reason}\n")
+
+
+class _Trial:
+    """One candidate being tried."""
+
+    def __init__(self, calls: JudgedCalls, case_set: ModelCaseSet, subject: TrialSubject) -> None:
+        self.calls = calls
+        self.isolation: tuple[str, ...] = ()
+        self.closed: tuple[str, ...] = ()
+        """Checks that are made once, after all calls."""
+        self._case_set = case_set
+        self._settings = subject.settings
+        self._interpreted = subject.where == "interpreter"
+        self._skipped: list[CasePlan] = []
+        self._differing = 0
+        self._closing_notes: list[str] = []
+        self.untried = ""
+        """Why the declared sizes were not tried."""
+
+    def run(self) -> Failure | None:
+        """Until the first failure; None where there was none."""
+        try:
+            self.isolation = self.calls.load()
+            self._calls()
+            self._require_enough()
+            self.closed, self._closing_notes = final_checks(self.calls, self._case_set, self._settings)
+            self._try_full()
+        except CandidateFailed as failed:
+            return failed.failure
+        except ProcessEnded as ended:
+            return ended.failure
+        return None
+
+    def _calls(self) -> None:
+        """The base first and again, the rest in random order, the base again at other addresses."""
+        plans = self._case_set.plans
+        base = [plan for plan in plans if plan.condition.kind == "base"]
+        first = self.calls.judged(base[0], CallOptions(settle=self._settings.settle_seconds))
+        for _ in range(self._settings.repetitions - 1):
+            again = self._in_time(base[0], CallOptions())
+            if first is not None and again is not None:
+                self._differing += differing(first.outputs, again.outputs)
+        for plan in base[1:]:
+            self._in_time(plan, CallOptions())
+        for plan in base:
+            self._in_time(plan, CallOptions(same_objects=True))
+        rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared", "full")]
+        _SHUFFLE.shuffle(rest)
+        rest.sort(key=lambda plan: plan.identity != base[0].identity)
+        for plan in rest:
+            self._in_time(plan, CallOptions())
+        declared = [plan for plan in plans if plan.condition.kind == "declared"]
+        # Who refuses the reduced sizes must be right on the declared ones, and not only once.
+        for plan in declared[: 1 if first is not None else None]:
+            self._in_time(plan, CallOptions())
+        self._in_time(base[0], CallOptions(shift=SHIFT, threads=2))
+        for _ in range(self._settings.repetitions if self._is_native() else 0):
+            for threads in _THREADS:
+                self._in_time(_SHUFFLE.choice(base), CallOptions(threads=threads))
+        for lead in (1, ALIGNED_LEAD):  # who refuses the first, whose addresses are odd, must take the other
+            self.calls.unaligned = None
+            self._in_time(base[0], CallOptions(lead=lead))
+            if self.calls.unaligned is None:
+                break
+        self._change_weights(base[0])
+        self._endure(base)
+
+    def _is_native(self) -> bool:
+        """Whether any of its kernels is native code, which may have threads."""
+        launches = (each for seen in self.calls.seen for each in seen.done.observed.launches)
+        return any(each.kind in ("extension", "ctypes") for each in launches)
+
+    def _change_weights(self, base: CasePlan) -> None:
+        """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow."""
+        other = next((plan for plan in self._case_set.plans if plan.condition.kind == "weights"), None)
+        if other is None or id(other) in self.calls.refused or not differ_by_weights(base, other):
+            return
+        self._in_time(base, CallOptions())
+        changes: tuple[tuple[CasePlan, WeightUpdate], ...] = ((other, "in place"), (base, "load_state_dict"))
+        for plan, how in changes:
+            slow = self.calls.pace * plan.work > _RESERVE * self.calls.attempt.session.left
+            if slow or not self.calls.attempt.state.same_names or self.calls.changed(plan, how) is None:
+                return
+
+    def _try_full(self) -> None:
+        """The declared sizes once, last: what takes longer than it may is ended."""
+        budget, sizes = self._settings.declared_seconds, self._case_set.reduced
+        if not sizes:
+            return
+        full = next((plan for plan in self._case_set.plans if plan.condition.kind == "full"), None)
+        if full is None:
+            self.untried = f"right on {sizes} and smaller; the declared sizes are too large to be tried here"
+            return
+        base = self._case_set.plans[0]
+        seconds = self.calls.pace * base.work * max(full.work / base.work, self._case_set.growth)
+        if seconds > _PESSIMISM * budget:
+            self.untried = (
+                f"right on {sizes} and smaller; a call on the declared sizes would take about {seconds:.0f} s"
+                f" here, more than declared_seconds={budget:g}"
+            )
+            return
+        self.calls.attempt.session.allow(budget)
+        try:
+            self.calls.judged(full, CallOptions())
+        except ProcessEnded as ended:
+            if ended.failure.outcome is not Outcome.TIMEOUT:
+                raise
+            self.calls.attempt.session.excuse()
+            self.untried = (
+                f"right on {sizes} and smaller; a call on the declared sizes takes longer here than"
+                f" declared_seconds={budget:g}"
+            )
+
+    def _endure(self, base: Sequence[CasePlan]) -> None:
+        """Many more calls, of the shortest: a candidate that counts its calls does not know when they end."""
+        tried = sorted(self.calls.quickest.values(), key=lambda each: each[0])
+        small = [plan for _, plan in tried if id(plan) not in self.calls.refused][:3]
+        for _ in range(_ENDURANCE * self._settings.repetitions if small else 0):
+            self._in_time(_SHUFFLE.choice(small), CallOptions())
+        self._in_time(_SHUFFLE.choice(base), CallOptions())
+
+    def _in_time(self, plan: CasePlan, options: CallOptions) -> ObservedCall | None:
+        """Unless it would take too long: what a slow interpreter cannot do says nothing about a kernel."""
+        shortest = min((seconds for seconds, _ in self.calls.quickest.values()), default=0.0)
+        if max(self.calls.pace * plan.work, shortest) > _RESERVE * self.calls.attempt.session.left:
+            self._skipped.append(plan)
+            return None
+        return self.calls.judged(plan, options)
+
+    def _require_enough(self) -> None:
+        """Right is who was right at least twice on equal sizes, with other data in between."""
+        own = [seen.case for seen in self.calls.seen if seen.case.condition.kind in _OWN]
+        if len({id(case) for case in own}) >= 2:
+            return
+        if self.calls.refused:
+            answer = next(iter(self.calls.refused.values()))
+            reason = f"refuses all sizes that can be tried here: {refusal(answer, '').reason}"
+            raise CandidateFailed(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason))
+        reason = "too slow here to be called twice on the problem's own inputs"
+        slow = Outcome.DEVICE_UNAVAILABLE if self._interpreted else Outcome.TIMEOUT
+        raise CandidateFailed(Failure(outcome=slow, reason=reason))
+
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+        calls, found = self.calls, list(self._case_set.notes)
+        found += [] if self._case_set.tolerance_note is None else [self._case_set.tolerance_note]
+        labels = {id(plan): plan.condition.label for plan in self._case_set.plans}
+        refused: dict[str, list[str]] = {}
+        for each, answer in calls.refused.items():
+            refused.setdefault(answer.reason, []).append(labels[each].rpartition(", ")[0])
+        found += [f"refused {'; '.join(dict.fromkeys(where))}: {why}" for why, where in refused.items()]
+        if self._skipped:
+            labelled = "; ".join(dict.fromkeys(plan.condition.label for plan in self._skipped))
+            found.append(f"not tried, too slow here: {labelled}")
+        if calls.unaligned is not None:
+            found.append(f"refuses inputs that begin inside of their storage: {calls.unaligned.reason}")
+        if calls.kept_elsewhere:
+            names = ", ".join(calls.kept_elsewhere)
+            found.append(f"holds {names} in a form of its own: not tried with other values")
+        if self._differing:
+            found.append(f"{self._differing} elements differ between equal calls, within the bound")
+        strange = next((text for seen in calls.seen if (text := _strange_strides(seen))), None)
+        found += [] if strange is None else [strange]
+        part = computed_by_torch([seen.done.observed for seen in calls.seen])
+        found += [] if part is None else [part]
+        return [*found, *_weakness(calls), *self._closing_notes]
+
+
+def _strange_strides(seen: ObservedCall) -> str:
+    """Of the first output that is neither laid out as the reference's, nor contiguous, nor as an input."""
+    for got, wanted in zip(seen.done.outputs, seen.case.plan.outputs, strict=True):
+        if not fitting_strides(got, wanted, seen.case.plan):
+            return f"{got.name} has strides {got.strides}, the reference's {wanted.strides}"
+    return ""
+
+
+def _weakness(calls: JudgedCalls) -> list[str]:
+    """Trivial answers that would have passed every case."""
+    cases = {seen.case.condition.label: seen.case for seen in calls.seen}
+    answers = {
+        label: case.trivial
+        for label, case in cases.items()
+        if any(expected.reference.numel() for expected in case.expected)
+    }
+    weak = summarize(answers).task
+    return (
+        [f"weakly_checked: {', '.join(weak).replace('input input', 'input')} would pass as well"]
+        if weak
+        else []
+    )
+
+
+_OWN = ("base", "declared", "group")

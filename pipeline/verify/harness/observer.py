@@ -1,0 +1,192 @@
+"""Starts and reads all observers of a candidate's process, around its import, construction and calls.
+
+In: what the candidate runs. Out: `Observed`, made from the launches of its own kernels, operators of
+PyTorch, its surroundings, threads, processes and memory.
+"""
+
+import _thread
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.backends.registry import backend, candidate_backends
+from pipeline.sandbox.observation.background_activity import BackgroundActivity
+from pipeline.sandbox.observation.module_copy import module_copy
+from pipeline.verify.harness.messages import Observed, TorchOperation, Where
+from pipeline.verify.harness.observers import native_code, tensor_access
+from pipeline.verify.harness.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.observers.data_flow import DataFlow
+from pipeline.verify.harness.observers.file_access import FileAccess
+from pipeline.verify.harness.observers.host_arrays import watch_arrays
+from pipeline.verify.harness.observers.kernel_launches import (
+    LaunchLog,
+    watch_device,
+    watch_interpreter,
+)
+from pipeline.verify.harness.observers.native_calls import watch_ctypes, watch_extensions
+from pipeline.verify.harness.observers.profiler import OperatorProfile, unseen
+from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
+from pipeline.verify.harness.observers.torch_operators import OperatorWatch, TorchOperators
+from pipeline.verify.harness.thread_pools import fill_pools
+
+_initial_seed = torch.initial_seed
+_manual_seed = torch.manual_seed
+
+
+class Observer:
+    """Made and installed before the candidate is imported."""
+
+    def __init__(
+        self, where: Where, device_context: Callable[[], AbstractContextManager[Any]], source: Path
+    ) -> None:
+        self.allocations = GuardedAllocations()
+        self._data_flow = DataFlow()
+        self._log = LaunchLog(self._data_flow, self.allocations)
+        self._operations = TorchOperators(self._data_flow, self.allocations)
+        self._operations.custom = functools.partial(self._log.around, "extension")
+        self._device_context = device_context
+        self._local = threading.local()
+        self._forks: list[str] = []
+        self._files = FileAccess(str(source))
+        self._symbol_lookups = SymbolLookups()
+        self._direct: dict[str, tuple[str, ...]] = {}
+        self._profile = OperatorProfile()
+        self._unfilled = where == "interpreter"
+        self._interpreted = [backend(name) for name in candidate_backends()] if self._unfilled else []
+        self._install(where)
+        self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
+        self._processes = module_copy("pipeline.sandbox.observation.background_activity")
+        self._before = self._surroundings.snapshot()
+        self._running = self._processes.running()
+        self._native = frozenset(native_code.mapped())
+
+    def _install(self, where: Where) -> None:
+        watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
+        watch_extensions(self._log, self._symbol_lookups)
+        watch_threads(self.watching)
+        self._files.watch_saving(self._is_watching)
+        watch_arrays(
+            self._data_flow.computed_on_host,
+            lambda tensor: self._is_watching() and self._data_flow.of_the_call(tensor),
+        )
+        if where == "interpreter":
+            watch_interpreter(self._log, self.aside)
+        else:
+            watch_device(self._log)
+        sys.addaudithook(self._audit)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Inside, this thread runs code of the candidate."""
+        watch = self._operations.watch()
+        outer, self._local.watch = getattr(self._local, "watch", None), watch
+        try:
+            with self._device_context(), watch:
+                yield
+        finally:
+            self._local.watch = outer
+
+    def _is_watching(self) -> bool:
+        """Whether this thread runs code of the candidate, not of the harness."""
+        watch: OperatorWatch | None = getattr(self._local, "watch", None)
+        return watch is not None and not watch.is_aside
+
+    def begin(self, inputs: Iterable[tuple[int, int]], *, seed: int, suppress: bool) -> None:
+        """A call begins; `inputs`: address and bytes of each."""
+        inputs = tuple(inputs)
+        self._data_flow.next_call(start for start, _ in inputs)
+        self._log.next_call(inputs, suppress=suppress)
+        self._forks.clear()
+        _manual_seed(seed)
+        self._seed = seed
+        self._profile.begin()
+
+    def end(self, outputs: Sequence[torch.Tensor]) -> Observed:
+        """What was noticed since `begin`."""
+        events = self._profile.end()
+        left = self._processes.left_running(self._running)
+        seeded = ("torch's random state was seeded",) if _initial_seed() != self._seed else ()
+        own = tuple(path for path in native_code.mapped() if path not in self._native)
+        with tensor_access.plainly():
+            operations = self._data_flow.operations(outputs)
+        known = {each.name: each.elements for each in operations}
+        known |= dict.fromkeys(self._operations.replaced, sys.maxsize)
+        hidden = unseen(events or (), known)
+        stopped = () if events is not None else ("PyTorch's profiler was stopped",)
+        return Observed(
+            launches=self._log.launches(),
+            operations=(*operations, *hidden, *self._direct_operations(own, outputs)),
+            native=own,
+            tampering=(*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)),
+            threads=max(left.threads, left.native),
+            children=left.children,
+            out_of_bounds=self.allocations.trespasses(),
+            memory_faults=tuple(fault for each in self._interpreted for fault in each.take_memory_faults()),
+        )
+
+    def tampering(self) -> tuple[str, ...]:
+        """What was changed outside of the candidate since before it was imported."""
+        changed = self._surroundings.changed_settings(self._before)
+        settings = (name for name in changed if name not in self._surroundings.HARMLESS)
+        changes = self._surroundings.changes(self._before)
+        return (*changes, *(f"{name} was changed" for name in settings), *self._files.take())
+
+    def settle_pools(self, threads: int) -> None:
+        """Starts the thread pools of libraries, so that they do not count as the candidate's threads."""
+        before = self._processes.running()
+        fill_pools(threads, interpreted=self._unfilled)
+        self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
+        grown = self._processes.left_running(before)
+        known = self._running
+        self._running = BackgroundActivity(
+            threads=known.threads, native=known.native + grown.native, children=known.children
+        )
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside, in a thread that is watched, the harness itself works."""
+        watch: OperatorWatch | None = getattr(self._local, "watch", None)
+        with tensor_access.plainly(), watch.aside() if watch else contextlib.nullcontext():
+            yield
+
+    def _direct_operations(
+        self, paths: Iterable[str], outputs: Sequence[torch.Tensor]
+    ) -> Iterator[TorchOperation]:
+        elements = max((tensor_access.numel(tensor) for tensor in outputs), default=0)
+        launched = any(each.kind in ("ctypes", "extension") for each in self._log.launches())
+        for path in paths:
+            if path not in self._direct:
+                self._direct[path] = native_code.direct_calls(path)
+            names = (*self._direct[path], *self._symbol_lookups.found(path))
+            for name in names if launched else ():
+                yield TorchOperation(name=name, count=1, elements=elements, from_own=False, is_output=False)
+
+    def _audit(self, event: str, arguments: Any) -> None:
+        if getattr(self._local, "watch", None) is not None:
+            self._files.audit(event, arguments)
+        if event in ("os.fork", "os.forkpty"):
+            self._forks.append("a process was forked")
+
+
+def watch_threads(watching: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Replace what `threading` starts its threads with."""
+    start = _thread.start_new_thread
+
+    @functools.wraps(start)
+    def started(function: Callable[..., Any], arguments: Any, keywords: Any = None) -> int:
+        @functools.wraps(function)
+        def watched(*given: Any, **named: Any) -> None:
+            with watching():
+                function(*given, **named)
+
+        return start(watched, arguments, keywords or {})
+
+    _thread.start_new_thread = _thread.start_new = started
+    threading._start_new_thread = started  # type: ignore[attr-defined]

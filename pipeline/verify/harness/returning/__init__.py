@@ -1,1 +1,0 @@
-"""Judges candidates with a `ModelNew`, which return their outputs."""

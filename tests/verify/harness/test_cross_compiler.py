@@ -1,0 +1,144 @@
+"""Kernels of candidates are compiled for devices that are absent."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.records.configuration.hardware import Target
+from pipeline.records.outcome import Outcome
+from pipeline.sandbox.processes.fork_server import Limits
+from pipeline.verify.harness.encoding import encode, place
+from pipeline.verify.harness.messages import CompileReply, CompileRequest
+from pipeline.verify.harness.runtime.cross_compiler import PRELOAD, TARGET
+from tests.lazy_fork_server import LazyForkServer
+from tests.selection import slow_unless
+
+SERVER = LazyForkServer(preload=PRELOAD)
+LIMITS = {
+    "warp_size": 32, "shared_memory_per_block": 232448, "shared_memory_per_sm": 233472,
+    "registers_per_sm": 65536, "registers_per_thread": 255, "threads_per_block": 1024,
+    "threads_per_sm": 2048, "blocks_per_sm": 32,
+    "sm_count": 132,
+}  # fmt: skip
+H200 = Target(kind="cuda", architecture="sm_90", limits=LIMITS)
+HEAD = """
+import torch, triton, triton.language as tl
+from triton.language.extra import libdevice
+@triton.jit
+def rows(x, w, y, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    value = tl.load(x + tl.program_id(0) * n + at, mask=at < n, other=0.0)
+    value = libdevice.tanh(value) * tl.load(w + at, mask=at < n, other=0.0)
+    tl.store(y + tl.program_id(0) * n + at, value, mask=at < n)
+"""
+BODY = """
+class ModelNew(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(n))
+    def forward(self, x):
+        assert x.is_cuda and self.weight.device == x.device
+        y = torch.empty_like(x.cuda())
+        torch.cuda.current_stream().wait_stream(torch.cuda.Stream())
+        BEFORE
+        rows[(x.shape[0],)](x, self.weight, y, x.shape[1], B=triton.next_power_of_2(x.shape[1]))
+        AFTER
+        return y
+"""
+
+
+def assemble(tmp_path: Path, source: str, target: Target = H200) -> CompileReply:
+    """Compile one call on a matrix, in a process of its own."""
+    path, scratch = tmp_path / "candidate.py", tmp_path / "scratch"
+    path.write_text(textwrap.dedent(source))
+    scratch.mkdir()
+    encoded = encode([torch.empty(4, 100)], "input", "test")
+    request = CompileRequest(
+        source=str(path),
+        target=target,
+        initial=[100],
+        arguments=encoded.values,
+        tensors=place(encoded.tensors, 0)[0],
+        every_configuration=False,
+    )
+    log = tmp_path / "log.txt"
+    child = SERVER.start(TARGET, limits=Limits(seconds=100, output=64 << 20), log=log, scratch=scratch)
+    try:
+        child.send(request)
+        answer: CompileReply = child.receive(100, CompileReply)
+        return answer
+    finally:
+        child.stop()
+
+
+def body(before: str = "", after: str = "") -> str:
+    """A candidate with something before and after its launch."""
+    return HEAD + BODY.replace("BEFORE", before or "pass").replace("AFTER", after or "pass")
+
+
+def test_kernel_is_compiled_with_its_facts(tmp_path: Path) -> None:
+    """Registers, spills and shared memory of the real binary."""
+    result = assemble(tmp_path, body())
+    assert (result.failure, result.incomplete) == (None, "")
+    (kernel,) = result.kernels
+    assert kernel.name == "rows"
+    assert kernel.registers is not None
+    assert 8 <= kernel.registers <= 255
+    assert kernel.spills == 0
+
+
+@pytest.mark.slow
+def test_code_that_only_the_interpreter_takes_is_a_compile_error(tmp_path: Path) -> None:
+    """A kernel that calls PyTorch, or a name that Triton does not have."""
+    result = assemble(tmp_path, body().replace("libdevice.tanh(value)", "torch.tanh(value)"))
+    assert result.failure is not None
+    assert result.failure.outcome is Outcome.COMPILE_ERROR
+
+
+TUNED = """
+@triton.autotune(configs=[triton.Config({"B": b}) for b in (BLOCKS)], key=["n"])
+@triton.jit
+def product(x, y, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    a = tl.load(x + at[:, None] * B + at[None, :])
+    tl.store(y + at[:, None] * B + at[None, :], tl.dot(a, a))
+class ModelNew(torch.nn.Module):
+    def __init__(self, n): super().__init__()
+    def forward(self, x):
+        y = torch.empty_like(x)
+        product[(1,)](x, y, 4)
+        return y
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("blocks", "fits"), slow_unless(("64, 32", False).__eq__, [("64, 16", True), ("64, 32", False)])
+)
+def test_too_much_shared_memory_is_a_launch_error(tmp_path: Path, blocks: str, fits: bool) -> None:
+    """Unless another configuration of an autotuner fits."""
+    small = Target(kind="cuda", architecture="sm_90", limits={**LIMITS, "shared_memory_per_block": 4096})
+    result = assemble(tmp_path, HEAD + TUNED.replace("BLOCKS", blocks), small)
+    if fits:
+        assert result.failure is None, result
+        assert [each.name for each in result.kernels] == ["product"]
+    else:
+        assert result.failure is not None
+        assert result.failure.outcome is Outcome.LAUNCH_ERROR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "kernels"),
+    [("print(float(x.sum()))", "", 0), ("", "if bool((y > 0).all()): raise KeyError", 1)],
+)
+def test_host_code_that_needs_values_is_no_failure(
+    tmp_path: Path, before: str, after: str, kernels: int
+) -> None:
+    """What was compiled until then is reported, and why there is no more."""
+    result = assemble(tmp_path, body(before, after))
+    assert result.failure is None
+    assert result.incomplete
+    assert len(result.kernels) == kernels

@@ -1,0 +1,198 @@
+"""Conditions stay inside what a problem shows, and reach what it allows."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pipeline.verify.candidates.model_problem import ProblemError
+from pipeline.verify.harness.model_cases import ModelCaseSet
+from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
+from pipeline.verify.oracle.input_variations import VARIATIONS, applicable, free_inputs, vary
+from tests.verify.harness.problems import SCALED_SOFTMAX, SETTINGS, problem_of
+
+LARGE = SizeBudget(elements=1 << 20, operations=1 << 30)
+
+
+def samples(make) -> list[dict[str, torch.Tensor]]:
+    """One input under two seeds."""
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        found.append({"x": make()})
+    return found
+
+
+def with_get_inputs(text: str) -> str:
+    """The usual problem with other inputs."""
+    return SCALED_SOFTMAX.replace("[torch.randn(rows, columns)]", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("constant", lambda: torch.ones(8, 8)),
+        ("integers", lambda: torch.randint(0, 90, (8, 8)).float()),
+        ("indices", lambda: torch.randint(0, 90, (8, 8))),
+        ("mask", lambda: torch.rand(8, 8).round()),
+        ("one-hot", lambda: torch.eye(8)[torch.randperm(8)]),
+        ("probabilities", lambda: torch.softmax(torch.randn(8, 9), dim=1)),
+        ("directions", lambda: torch.nn.functional.normalize(torch.randn(8, 9), dim=1)),
+        ("sorted", lambda: torch.randn(64).sort().values),
+        ("triangular", lambda: torch.randn(8, 8).tril()),
+        ("symmetric", lambda: torch.cov(torch.randn(8, 30))),
+        ("sparse", lambda: torch.randn(16, 16).relu()),
+        ("repeated", lambda: torch.randn(1, 20).expand(4, 20)),
+        ("not finite", lambda: torch.randn(64).log()),
+        ("few", lambda: torch.randn(4)),
+    ],
+)
+def test_structure_is_kept(name: str, make) -> None:
+    """Where values have a structure, or seem to, only the problem itself draws others."""
+    assert free_inputs(samples(make)) == {}, name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("variation", list(VARIATIONS))
+def test_variations_stay_in_range(variation: str, dtype: torch.dtype) -> None:
+    """No value beyond the smallest and largest that was shown, in the same type, shape and strides."""
+    drawn = samples(lambda: torch.randn(12, 20, dtype=dtype).T)
+    free = free_inputs(drawn)
+    assert set(free) == {"x"}
+    varied = vary(drawn[0], free, variation, seed=3)["x"]
+    assert varied.dtype is dtype
+    assert varied.stride() == drawn[0]["x"].stride()
+    assert free["x"].low <= float(varied.min())
+    assert float(varied.max()) <= free["x"].high
+    assert not torch.equal(varied, drawn[0]["x"])
+    assert torch.equal(varied, vary(drawn[0], free, variation, seed=3)["x"])
+
+
+def test_signs_are_kept() -> None:
+    """Values of one sign get no other sign."""
+    drawn = samples(lambda: torch.rand(12, 20) + 0.5)
+    free = free_inputs(drawn)
+    assert not applicable("negative", free, ties=True)
+    for variation in VARIATIONS:
+        assert float(vary(drawn[0], free, variation, seed=3)["x"].min()) >= free["x"].low >= 0.5
+
+
+def test_bounds_of_each_other_are_kept() -> None:
+    """Two inputs of which one is never above the other are left alone."""
+    drawn = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        low = torch.randn(12, 20)
+        drawn.append({"low": low, "high": low + torch.rand(12, 20), "x": torch.randn(12, 20)})
+    assert set(free_inputs(drawn)) == {"x"}
+
+
+def test_sizes_follow_the_inputs(tmp_path: Path) -> None:
+    """Only names that the shapes of the inputs follow are sizes, and none is ever above what is declared."""
+    source = SCALED_SOFTMAX.replace("rows = 24", "rows = 24\nclasses = 7\naxis = 1")
+    workloads = TrialSizes(problem_of(tmp_path, source), LARGE)
+    assert workloads.base == {}
+    others = list(workloads.others())
+    assert {name for sizes in others for name in sizes} == {"rows", "columns"}
+    assert all(1 <= sizes.get("rows", 1) <= 24 for sizes in others)
+    assert {"rows": 17, "columns": 59} in others  # primes
+    assert {"columns": 65} in others  # a power of two and one
+    assert {"columns": 1} in others
+    assert {} not in others
+
+
+def test_large_sizes_are_reduced(tmp_path: Path) -> None:
+    """Far beyond the memory of any machine, and still judged: nothing of that size is ever made."""
+    source = SCALED_SOFTMAX.replace("rows = 24", "rows = 1 << 22").replace("2 * 40", "1 << 22")
+    problem = problem_of(tmp_path, source)
+    workloads = TrialSizes(problem, SizeBudget(elements=4096, operations=1 << 30))
+    found = workloads.extent(workloads.base)
+    assert found is not None
+    assert found.elements <= 4096
+    assert workloads.base["rows"] >= 3
+    assert any(sizes["columns"] > 1000 for sizes in workloads.others())  # one axis long, the other short
+
+
+def test_impossible_sizes_are_left_out(tmp_path: Path) -> None:
+    """A size on which Model raises is nobody's duty."""
+    source = SCALED_SOFTMAX.replace("self.weight =", "assert columns % 16 == 0\n        self.weight =")
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    sizes = [plan.condition.sizes for plan in case_set.plans]
+    assert all(each.get("columns", 80) % 16 == 0 for each in sizes)
+    assert any(each.get("rows", 24) != 24 for each in sizes)
+
+
+def kinds(source: str, folder: Path) -> list[str]:
+    """Kinds of the conditions of a problem."""
+    return [plan.condition.kind for plan in ModelCaseSet(problem_of(folder, source), SETTINGS).plans]
+
+
+def test_all_kinds(tmp_path: Path) -> None:
+    """Draws, other values, other sizes, other weights."""
+    found = kinds(SCALED_SOFTMAX, tmp_path)
+    assert found[:2] == ["base", "base"]
+    assert set(found) == {"base", "values", "sizes", "weights"}
+
+
+def test_groups_stand_for_other_values(tmp_path: Path) -> None:
+    """A problem that says what its operator must bear is asked for that, and for no values of ours."""
+    groups = """
+def get_input_groups():
+    return [[torch.full((3, columns), float("nan"))], [torch.randn(columns, 5).T]]
+"""
+    case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX + groups), SETTINGS)
+    plans = {plan.condition.kind: plan for plan in case_set.plans}
+    assert set(plans) == {"base", "group", "sizes", "weights"}
+    strided = [plan for plan in case_set.plans if plan.condition.group == 1]
+    assert strided[0].encoded.tensors["input 0"].stride() == (1, 5)
+
+
+def test_constant_weights_get_other_values(tmp_path: Path) -> None:
+    """Weights of ones hide a kernel that leaves them out; the change is reported."""
+    case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
+    changed = [plan for plan in case_set.plans if plan.changed]
+    assert [plan.changed for plan in changed] == [("weight",)]
+    assert len(changed[0].state["weight"].unique()) > 10
+
+
+def test_only_finite_references(tmp_path: Path) -> None:
+    """Derived conditions on which Model gives NaN or an infinity are left out; its own draws stay."""
+    source = SCALED_SOFTMAX.replace("torch.softmax(x, dim=1)", "x.std(dim=1, keepdim=True).log()")
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    case_set.prepare()
+    assert all(plan.condition.sizes.get("columns", 80) > 1 for plan in case_set.plans)
+    assert all(plan.condition.variation != "constant rows" for plan in case_set.plans)
+
+
+def test_random_model(tmp_path: Path) -> None:
+    """A model that draws random numbers has no right answer, and says so."""
+    case_set = ModelCaseSet(
+        problem_of(tmp_path, SCALED_SOFTMAX.replace("dim=1)", "dim=1) * torch.rand_like(x)")), SETTINGS
+    )
+    case_set.prepare()
+    with pytest.raises(ProblemError, match="Model is random"):
+        case_set.case(case_set.plans[0])
+
+
+def test_endless_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A problem that does not end is stopped."""
+    monkeypatch.setattr("pipeline.verify.harness.model_cases.PROBLEM_SECONDS", 1.0)
+    source = SCALED_SOFTMAX.replace("def get_inputs():", "def get_inputs():\n    while True: pass")
+    with pytest.raises(ProblemError, match="takes longer than 1 s"):
+        ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+
+
+def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
+    """The line names the cause."""
+    problem = problem_of(tmp_path, with_get_inputs("[torch.randn(3), 4]"))
+    with pytest.raises(ProblemError, match=r"get_inputs\(\) does not fit Model: forward raises TypeError"):
+        ModelCaseSet(problem, SETTINGS)
+
+
+def test_weak_problem(tmp_path: Path) -> None:
+    """Trivial answers that would pass are known for each case."""
+    case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX.replace("dim=1)", "dim=1) * 0")), SETTINGS)
+    case_set.prepare()
+    case = case_set.case(case_set.plans[0])
+    assert case is not None
+    assert "zeros" in case.trivial
