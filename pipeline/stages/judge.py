@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # these import torch, which must not be used before the fork 
     from pipeline.verify.harness.messages import CompileReply
     from pipeline.verify.harness.model_cases import ModelCaseSet
     from pipeline.verify.harness.model_trial import ModelTrialResult
-    from pipeline.verify.harness.session import TrialSubject
+    from pipeline.verify.harness.session import ModelSubject
 
 ID_LENGTH = 12
 """Characters of the entry's digest in the table."""
@@ -126,14 +126,14 @@ def _judge_all(
     spec: JudgeSpec, candidates: list[CandidateFile], options: argparse.Namespace
 ) -> dict[str, Verdict]:
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
-    from pipeline.verify.harness.session import PRELOAD
+    from pipeline.verify.harness.process import MODEL_PRELOAD
 
     environment: dict[str, str] = {}
     for interpreter in _interpreters().values() if not _on_device(spec) else ():
         environment |= interpreter.environment
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
-        ForkServer(preload=PRELOAD, environment=environment) as server,
+        ForkServer(preload=MODEL_PRELOAD, environment=environment) as server,
         _compilers(spec) as compilers,
     ):
         import torch
@@ -254,22 +254,19 @@ class _Judge:
             put_record(folder, record)
         return verdict
 
-    def _subject(self, candidate: CandidateFile) -> "TrialSubject":
-        from pipeline.verify.harness.session import TrialSubject
+    def _subject(self, candidate: CandidateFile) -> "ModelSubject":
+        from pipeline.verify.harness.model_trial import model_subject
 
-        text = Path(candidate.path).read_text(errors="replace")
         where: JudgedWhere = "interpreter" if _interpreters(candidate.languages) else "host"
-        limits = {} if executes_on_host(self._spec.target.kind) else self._spec.target.limits
-        return TrialSubject(
-            source=str(Path(candidate.path).absolute()),
-            text=text,
+        return model_subject(
+            Path(candidate.path),
             where="cuda" if _on_device(self._spec) else where,
-            limits=limits,
+            limits={} if executes_on_host(self._spec.target.kind) else self._spec.target.limits,
             settings=self._spec.settings,
         )
 
     def _failed_call(
-        self, candidate: CandidateFile, subject: "TrialSubject", tried: "ModelTrialResult", verdict: Verdict
+        self, candidate: CandidateFile, subject: "ModelSubject", tried: "ModelTrialResult", verdict: Verdict
     ) -> "FailedCall":
         """What `kernelmill judge --repeat` makes again."""
         from pipeline.verify.harness.failed_call import FailedCall
@@ -278,8 +275,8 @@ class _Judge:
         return FailedCall(
             problem=str(Path(self._spec.problem.path).absolute()),
             candidate=str(Path(candidate.path).absolute()),
-            where=subject.where,
-            limits=subject.limits,
+            where=subject.candidate.where,
+            limits=subject.candidate.limits,
             settings=subject.settings,
             failure=Failure(outcome=verdict.outcome, reason=verdict.reason),
             condition=condition,
@@ -290,7 +287,7 @@ class _Judge:
         self,
         candidate: CandidateFile,
         tried: "ModelTrialResult",
-        subject: "TrialSubject",
+        subject: "ModelSubject",
         assembled: "CompileReply",
     ) -> Verdict:
         from pipeline.verify.harness.cross_compilation import facts_text
@@ -302,7 +299,7 @@ class _Judge:
             facts = [f"not compiled: {assembled.incomplete}" if assembled.incomplete else ""]
             facts.append(facts_text(assembled))
             notes.append(f"{self._spec.hardware}: {'; '.join(fact for fact in facts if fact)}")
-        where = subject.where
+        where = subject.candidate.where
         if where == "interpreter" and tried.launched and not _interpreters().keys() & set(tried.launched):
             where = "host"
         if failure is None and tried.untried:
@@ -322,7 +319,7 @@ class _Judge:
         )
 
     def _assembled(
-        self, candidate: CandidateFile, subject: "TrialSubject", tried: "ModelTrialResult", folder: Path
+        self, candidate: CandidateFile, subject: "ModelSubject", tried: "ModelTrialResult", folder: Path
     ) -> "CompileReply":
         """What is right in the interpreter is compiled for the target that is absent."""
         from pipeline.verify.harness.cross_compilation import cross_compile

@@ -162,7 +162,8 @@ class _Run:
 
     def try_all(self, orders: list[tuple[Mutant, ...]], repository: Path, workers: int) -> None:
         """The kernel itself first; then threads, each with a compiling process and an operator of its own."""
-        from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (with torch, before the fork: it costs no child anything)
+        from pipeline.verify.harness import process  # noqa: F401  (with torch, before the fork: it costs no child anything)
+        from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (likewise)
 
         with (
             ForkServer(preload=backend(self._spec.backend).preload) as compiling,

@@ -152,7 +152,11 @@ _ROWS = (
         cores="variants",
         workers=True,
         rooms=BASE | {"verify"},
-        preload=("pipeline.verify.harness.conventions.outputs_given", "pipeline.verify.harness.kernel_trial"),
+        preload=(
+            "pipeline.verify.harness.process",
+            "pipeline.verify.harness.conventions.outputs_given",
+            "pipeline.verify.harness.kernel_trial",
+        ),
     ),
     Stage(
         name="profile",

@@ -177,7 +177,8 @@ def _judge_all(
     spec: VerifySpec, plans: list[VerificationPlan], options: argparse.Namespace
 ) -> dict[str, VerifyRecord]:
     """Threads of this process judge, each with a candidate in a forked process."""
-    from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (with torch: imported here, it costs no child anything)
+    from pipeline.verify.harness import process  # noqa: F401  (with torch: imported here, it costs no child anything)
+    from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (likewise)
 
     preload: list[str] = []
     environment: dict[str, str] = {}

@@ -4,7 +4,7 @@
 candidates in other formats; `harness` runs a candidate in a process of its own, by one of two calling
 conventions; `checks` judges each call; `mutation` tests the checks themselves.
 
-Doors: candidates, harness.preparation, harness.conventions.outputs_given, harness.kernel_trial,
-harness.planning.shapes, harness.model_cases, harness.cross_compilation,
-harness.messages, harness.session, harness.model_trial, mutation, oracle.random_inputs
+Doors: candidates, harness.conventions.outputs_given, harness.cross_compilation, harness.kernel_trial,
+harness.messages, harness.model_cases, harness.model_trial, harness.planning.shapes, harness.preparation,
+harness.process, harness.session, mutation, oracle.random_inputs
 """

@@ -16,8 +16,7 @@ from pipeline.stages import judge
 from pipeline.stages.table import STAGES
 from pipeline.verify.candidates.model_problem import ModelProblem
 from pipeline.verify.harness.model_cases import ModelCaseSet
-from pipeline.verify.harness.model_trial import try_candidate
-from pipeline.verify.harness.session import TrialSubject
+from pipeline.verify.harness.model_trial import model_subject, try_candidate
 from tests.adversarial.suite import PROBLEMS, Key, Verdict, expected, misjudged, sources, stage
 from tests.paths import ROOT
 from tests.verify.conftest import one_thread  # noqa: F401  (a fixture for this module too)
@@ -54,9 +53,7 @@ def test_a_few(tmp_path: Path) -> None:
         case_set = ModelCaseSet(ModelProblem(tmp_path / problem / "problem.py"), settings)
         case_set.prepare()
         for path in (tmp_path / problem / "solutions").iterdir():
-            subject = TrialSubject(
-                source=str(path), text=path.read_text(), where="interpreter", limits={}, settings=settings
-            )
+            subject = model_subject(path, where="interpreter", limits={}, settings=settings)
             failure = try_candidate(SERVER, subject, case_set, tmp_path).failure
             verdicts[problem, path.stem] = (
                 Verdict("passed", "") if failure is None else Verdict(failure.outcome, failure.reason)

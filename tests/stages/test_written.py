@@ -125,7 +125,8 @@ TRITON_CHEATS = {
     "not Python": ("\ndef (:\n", "compile: compile_error"),
     "patches the timer": ("\nimport time\ntime.perf_counter = lambda: 0.0\n", "verify: tampered"),
     "patches the judge": (
-        "\nimport pipeline.verify.harness.conventions.outputs_given as judge\njudge._seen = lambda *_: ()\n",
+        "\nimport pipeline.verify.harness.conventions.outputs_given as judge\n"
+        "judge.MappedBuffers.outputs = lambda *_: {}\n",
         "verify: tampered",
     ),
 }

@@ -5,11 +5,11 @@ from typing import Literal
 
 import torch
 
-from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Arena, Layout, Patterns
 from pipeline.verify.harness.kernel_cases import PreparedCase
+from pipeline.verify.harness.messages import Observed, OutputState
 
 CallKind = Literal["first", "again", "elsewhere", "protected", "fenced"]
 """`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;
@@ -24,36 +24,6 @@ CALL_KINDS: Mapping[CallKind, str] = {
     "fenced": ", call with tensors that end where memory does",
 }
 """How a reason names a turn."""
-
-
-class OutputState(Record, frozen=True, kw_only=True):
-    """An output tensor as it is in the candidate's process after the call."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    moved: bool
-    """Whether its address has changed."""
-    changed_later: bool = False
-    """Whether it changed on the device after the call had returned."""
-
-
-class CallProcessState(Record, frozen=True, kw_only=True):
-    """What was noticed in the candidate's process during one call."""
-
-    launches: int | None
-    """Kernels that were launched; None where the backend has no launches to count."""
-    operations: tuple[str, ...] = ()
-    """Operators of PyTorch that computed: `aten::softmax`."""
-    tampering: tuple[str, ...] | None = None
-    """What was changed outside of the candidate, one line each; None if it was not compared."""
-    threads: int = 0
-    """Threads that run now and did not before it was loaded, those of a thread pool left out."""
-    children: int = 0
-    """The same for processes."""
-    memory_faults: tuple[MemoryFault, ...] = ()
-    """What an interpreter or emulator saw."""
 
 
 class CallObservation(Record, frozen=True, kw_only=True, eq=False):
@@ -71,7 +41,7 @@ class CallObservation(Record, frozen=True, kw_only=True, eq=False):
     """Contiguous copies, taken when the candidate had answered."""
     first: Mapping[str, torch.Tensor] | None = None
     """Outputs of the first call on equal inputs, in a later turn."""
-    noticed: CallProcessState
+    observed: Observed
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that the implementation declares to use."""
     later: Mapping[str, torch.Tensor] | None = None

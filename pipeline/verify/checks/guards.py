@@ -10,4 +10,7 @@ def check_guards(observation: CallObservation) -> Judgement:
         trespass = observation.arena.trespass(slot, observation.patterns)
         if trespass is not None:
             return observation.fail(Outcome.OUT_OF_BOUNDS, trespass)
+    beside = observation.observed.out_of_bounds
+    if beside:
+        return observation.fail(Outcome.OUT_OF_BOUNDS, "; ".join(beside))
     return Passed()

@@ -13,7 +13,7 @@ _OUTCOMES = {
 
 def check_memory(observation: CallObservation) -> Judgement:
     """Judge the faults of the call; on a device and in native code there is nobody who sees them."""
-    failure = memory_failure(observation.noticed.memory_faults)
+    failure = memory_failure(observation.observed.memory_faults)
     return Passed() if failure is None else observation.fail(failure.outcome, failure.reason)
 
 

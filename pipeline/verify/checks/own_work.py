@@ -6,12 +6,14 @@ from pipeline.verify.checks.call_observation import CallObservation, Judgement, 
 
 def check_own_work(observation: CallObservation) -> Judgement:
     """Judge launches and operators of PyTorch; an implementation may declare the ones that it uses."""
-    called = [name for name in observation.noticed.operations if name not in observation.uses_torch]
+    operations = dict.fromkeys(each.name for each in observation.observed.operations)
+    called = [name for name in operations if name not in observation.uses_torch]
     if called:
-        text = f"let PyTorch compute {', '.join(called)}, which its `uses_torch` does not name"
+        who = "PyTorch" if any("::" in name for name in called) else "the host"
+        text = f"let {who} compute {', '.join(called)}, which its `uses_torch` does not name"
         return observation.fail(Outcome.TAMPERED, text)
     if observation.prepared.empty:
         return NotApplicable()
-    if observation.noticed.launches == 0:
+    if observation.observed.counted == 0:
         return observation.fail(Outcome.TAMPERED, "launched no kernel of its own")
     return Passed()

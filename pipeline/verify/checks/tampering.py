@@ -8,7 +8,7 @@ _SHOWN = 3  # changes that a reason names
 
 def check_tampering(observation: CallObservation) -> Judgement:
     """Judge what the process reports; what it could hide reaches neither the judge nor its expectations."""
-    noticed = observation.noticed
+    noticed = observation.observed
     if noticed.tampering:
         more = len(noticed.tampering) - _SHOWN
         text = ", ".join(noticed.tampering[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -5,21 +5,22 @@ inputs; at the end, cases are called at other addresses after other work, with r
 tensors that end at a protected page.
 """
 
+import os
 import time
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 
-from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
 from pipeline.verify.checks.determinism import differing
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Layout, lay_out
-from pipeline.verify.harness.in_place.messages import CallRequest
-from pipeline.verify.harness.in_place.session import Session, TrialSubject
 from pipeline.verify.harness.kernel_cases import PreparedCase
+from pipeline.verify.harness.messages import CallReply, DeclaredKernel, KernelCall, RefusedReply
+from pipeline.verify.harness.session import ProcessEnded, Session, TrialSubject, refusal
 
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a later call
 EVERY_THIRD = 3  # the cases that are called on several threads
@@ -48,28 +49,41 @@ class PlacedCase(Record, frozen=True, kw_only=True, eq=False):
         return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
 
 
-def place_case(prepared: PreparedCase, number: int, subject: TrialSubject) -> PlacedCase:
-    """The case of this number."""
+class KernelSubject(TrialSubject, frozen=True, kw_only=True):
+    """A variant of a declared kernel that is tried."""
+
+    candidate: DeclaredKernel
+    repeat: Literal["every", "first"]
+    """Which cases are called on equal inputs again."""
+    deterministic: bool
+    """Whether the kernel claims equal bits on equal inputs."""
+
+
+def place_case(prepared: PreparedCase, number: int, subject: KernelSubject) -> PlacedCase:
+    """The case of this number; every third one runs on several threads.
+
+    The others run on one, because threads that wait for each other on busy cores are what costs most.
+    """
     layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
-    return PlacedCase(
-        prepared=prepared, layout=layout, threads=1 if number % EVERY_THIRD else subject.threads
-    )
+    threads = 1 if number % EVERY_THIRD else subject.candidate.threads
+    return PlacedCase(prepared=prepared, layout=layout, threads=threads)
 
 
 class CallSequence:
     """All calls of one variant."""
 
-    def __init__(self, talk: Session, gate: Gate, subject: TrialSubject) -> None:
+    def __init__(self, talk: Session, gate: Gate, subject: KernelSubject) -> None:
         self._talk = talk
         self._gate = gate
         self._subject = subject
         self.calls = 0
         self.cases = 0
-        self.label = "while it was loaded"
-        self.turn: CallKind = "first"
 
     def run(self, steps: list[PlacedCase]) -> Failure | None:
-        """Until the first failure; None where there was none."""
+        """Load, and call until the first failure; None where there was none."""
+        loaded = self._talk.load()
+        if isinstance(loaded, RefusedReply):
+            return refusal(loaded, "")
         first: dict[str, CallObservation] = {}
         for turn, one in self._order(steps):
             self.cases += turn == "first"
@@ -82,7 +96,7 @@ class CallSequence:
     @property
     def _last_turn(self) -> CallKind:
         # Memory of a device cannot be protected.
-        return "fenced" if executes_on_host(self._subject.device) else "elsewhere"
+        return "fenced" if self._subject.on_host else "elsewhere"
 
     def _order(self, steps: list[PlacedCase]) -> Iterator[tuple[CallKind, PlacedCase]]:
         settings = self._subject.settings
@@ -93,7 +107,7 @@ class CallSequence:
                     yield "again", one
         for one in steps if settings.elsewhere == "every" else steps[:1]:
             yield "elsewhere", one.moved()
-        if executes_on_host(self._subject.device):
+        if self._subject.on_host:
             # Last, because a candidate that touches what it may not does not survive it.
             for one in steps if settings.protect == "every" else steps[:1]:
                 yield "protected", one
@@ -128,24 +142,24 @@ class CallSequence:
     def _observe(
         self, one: PlacedCase, turn: CallKind, first: CallObservation | None
     ) -> CallObservation | Failure:
-        self.label, self.turn = one.label, turn
         arena = self._talk.arena
         patterns = AGAIN if turn == "again" else FIRST
         arena.write(one.layout, one.prepared.inputs, patterns)
         settle = self._subject.settings.settle_seconds if self.calls == 0 else 0.0
-        done = self._talk.call(
-            CallRequest(
-                layout=one.layout,
-                threads=one.threads,
-                inspect=self.calls == 0 or turn == self._last_turn,
-                disturb=turn == "elsewhere",
-                protect=turn == "protected",
-                fence=turn == "fenced",
-                settle=settle,
-            )
+        request = KernelCall(
+            nonce=os.urandom(16).hex(),
+            layout=one.layout,
+            poison=patterns.poison,
+            threads=one.threads,
+            inspect=self.calls == 0 or turn == self._last_turn,
+            disturb=turn == "elsewhere",
+            protected=turn == "protected",
+            fenced=turn == "fenced",
+            settle=settle,
         )
+        done = self._answer(request, f"{one.label}{CALL_KINDS[turn]}")
         if isinstance(done, Failure):
-            return Failure(outcome=done.outcome, reason=f"{done.reason} ({one.label}{CALL_KINDS[turn]})")
+            return done
         outputs = self._outputs(one.layout)
         return CallObservation(
             prepared=one.prepared,
@@ -157,10 +171,23 @@ class CallSequence:
             seen=done.outputs,
             outputs=outputs,
             first=None if first is None else first.outputs,
-            noticed=done.noticed,
-            uses_torch=self._subject.job.implementation.uses_torch,
+            observed=done.observed,
+            uses_torch=self._subject.candidate.job.implementation.uses_torch,
             later=self._later(one.layout, settle) if settle else None,
         )
+
+    def _answer(self, request: KernelCall, when: str) -> CallReply | Failure:
+        """What crashes only where the inputs cannot be written has written to them; likewise with a fence."""
+        try:
+            done = self._talk.call(request, when)
+        except ProcessEnded as ended:
+            if not ended.touched_memory or not (request.protected or request.fenced):
+                raise
+            if request.protected:
+                return Failure(outcome=Outcome.INPUT_MUTATED, reason=f"wrote to a read-only input ({when})")
+            reason = f"touched memory beyond a tensor ({when})"
+            return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=reason)
+        return refusal(done, when) if isinstance(done, RefusedReply) else done
 
     def _later(self, layout: Layout, seconds: float) -> dict[str, torch.Tensor]:
         """What a thread or process that goes on working would change, read from outside."""

@@ -9,10 +9,9 @@ from pipeline.records.configuration.hardware import Target
 from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.encoding import place
-from pipeline.verify.harness.in_place.session import exit_failure
 from pipeline.verify.harness.messages import CompileReply, CompileRequest
 from pipeline.verify.harness.planning.case_plans import CasePlan
-from pipeline.verify.harness.session import TrialSubject
+from pipeline.verify.harness.session import ModelSubject, exit_failure
 
 TARGET = "pipeline.verify.harness.runtime.cross_compiler:serve"
 PRELOAD = (
@@ -26,7 +25,7 @@ LOG = "compile.txt"
 
 
 def cross_compile(
-    server: ForkServer, subject: TrialSubject, plan: CasePlan, target: Target, folder: Path
+    server: ForkServer, subject: ModelSubject, plan: CasePlan, target: Target, folder: Path
 ) -> CompileReply:
     """Compile the kernels of one call; a process that does not come to an end leaves them uncompiled.
 
@@ -43,11 +42,11 @@ def cross_compile(
 
 
 def _request(
-    subject: TrialSubject, plan: CasePlan, target: Target, *, every_configuration: bool
+    subject: ModelSubject, plan: CasePlan, target: Target, *, every_configuration: bool
 ) -> CompileRequest:
     slots, _ = place({**plan.initial.tensors, **plan.encoded.tensors}, 0)
     return CompileRequest(
-        source=subject.source,
+        source=subject.candidate.source,
         target=target,
         initial=plan.initial.values,
         arguments=plan.encoded.values,
@@ -57,7 +56,7 @@ def _request(
 
 
 def _answered(
-    server: ForkServer, subject: TrialSubject, request: CompileRequest, folder: Path
+    server: ForkServer, subject: ModelSubject, request: CompileRequest, folder: Path
 ) -> CompileReply:
     settings = subject.settings
     limits = Limits(seconds=settings.time_limit, memory=settings.memory_limit, output=settings.output_limit)

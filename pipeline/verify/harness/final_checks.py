@@ -3,7 +3,6 @@
 In: all judged calls. Out: the names of the checks that were made, and notes; raises `CandidateFailed`.
 """
 
-import signal
 from collections.abc import Mapping
 
 import torch
@@ -138,7 +137,7 @@ def _protected(calls: JudgedCalls, *, every: bool) -> bool:
         try:
             seen = calls.judged(plan, CallOptions(protected=True))
         except ProcessEnded as ended:
-            if ended.signal in (signal.SIGSEGV, signal.SIGBUS):
+            if ended.touched_memory:
                 reason = f"wrote to a read-only input ({plan.condition.label})"
                 raise CandidateFailed(Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)) from ended
             raise
@@ -155,7 +154,7 @@ def _fenced(calls: JudgedCalls) -> bool:
         try:
             calls.judged(plan, CallOptions(fenced=True))
         except ProcessEnded as ended:
-            if ended.signal in (signal.SIGSEGV, signal.SIGBUS):
+            if ended.touched_memory:
                 reason = f"reads or writes beyond an input ({plan.condition.label})"
                 raise CandidateFailed(Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=reason)) from ended
             raise

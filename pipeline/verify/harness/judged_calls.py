@@ -4,8 +4,6 @@ In: a candidate's process, cases. Out: a record of all right calls. After a wron
 tell races, late writes and stale results from a plainly wrong value.
 """
 
-import re
-
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.harness.judgement import CHECKS, ObservedCall, Share, judge, tampered
 from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
@@ -13,11 +11,11 @@ from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
 from pipeline.verify.harness.proxy import CandidateProxy, differing
+from pipeline.verify.harness.session import ENDING, refusal
 
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left
 _LOOKS = 2  # more calls, to see whether a wrong result changes
 _PLAINLY = CallOptions()
-ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
 
 
 class CandidateFailed(Exception):
@@ -50,13 +48,12 @@ class JudgedCalls:
         self.pace = 0.0
         """Seconds for each unit of work, in the latest call on the base sizes."""
 
-    def load(self) -> tuple[str, ...]:
-        """Import the candidate; what confines its process."""
+    def load(self) -> None:
+        """Import the candidate."""
         answer = self.attempt.session.load()
         if isinstance(answer, RefusedReply):
             raise CandidateFailed(refusal(answer, ""))
         self._innocent(answer)
-        return answer.isolation
 
     def judged(self, plan: CasePlan, options: CallOptions) -> ObservedCall | None:
         """One call; None where the candidate refused it, or nothing can be said."""
@@ -192,24 +189,4 @@ def _explained(failure: Failure, options: CallOptions) -> Failure:
     return Failure(outcome=failure.outcome, reason=reason)
 
 
-def refusal(answer: RefusedReply, label: str) -> Failure:
-    """What an exception means where none was allowed."""
-    where = f" ({label})" if label else ""
-    if _REACHES_OUT.search(answer.reason):
-        outcome = Outcome.TAMPERED
-    elif answer.error in ENDING:
-        outcome = Outcome.CRASHED
-    elif answer.error == "DeviceUnavailable":
-        outcome = Outcome.DEVICE_UNAVAILABLE
-    elif answer.error == "MemoryError":
-        outcome = Outcome.OUT_OF_MEMORY
-    elif answer.stage in ("import", "build"):
-        outcome = Outcome.COMPILE_ERROR
-    else:
-        outcome = Outcome.LAUNCH_ERROR
-    return Failure(outcome=outcome, reason=f"{answer.reason or answer.error}{where}"[:500])
-
-
-_REACHES_OUT = re.compile(r"Errno (1|13|30)\].*\'/proc/")
-"""What confinement says to who writes to the memory or to the settings of processes."""
 _NEVER = (Outcome.OUT_OF_MEMORY,)

@@ -11,7 +11,7 @@ import torch
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.verify.checks.memory import memory_failure
-from pipeline.verify.harness.messages import CallReply, Observed, ReturnedTensor
+from pipeline.verify.harness.messages import CallReply, Observed, OutputState
 from pipeline.verify.harness.model_cases import ModelCase
 from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput
 from pipeline.verify.oracle.tolerance import Expected, deviation
@@ -96,7 +96,7 @@ def _aliasing(seen: ObservedCall) -> Failure | None:
     return None
 
 
-def _is_identity(seen: ObservedCall, output: ReturnedTensor, name: str) -> bool:
+def _is_identity(seen: ObservedCall, output: OutputState, name: str) -> bool:
     """Whether an output is an unchanged input where that is the result (a sort of one element)."""
     given = seen.case.plan.encoded.tensors.get(name)
     number = int(output.name.rpartition(" ")[2])
@@ -233,7 +233,7 @@ def wrong_form(done: CallReply, plan: CasePlan) -> Failure | None:
     return None
 
 
-def _differences(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> Iterator[Failure]:
+def _differences(got: OutputState, wanted: ReferenceOutput, plan: CasePlan) -> Iterator[Failure]:
     """In the order in which they are reported; a difference may make the later ones meaningless."""
     if got.kind not in _PLAIN:
         yield wrong_shape(f"{got.name}: is {_article(got.kind)}, expected a torch.Tensor")
@@ -250,7 +250,7 @@ def _differences(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -
         yield wrong_shape(f"{got.name}: two of its elements share memory")
 
 
-def fitting_strides(got: ReturnedTensor, wanted: ReferenceOutput, plan: CasePlan) -> bool:
+def fitting_strides(got: OutputState, wanted: ReferenceOutput, plan: CasePlan) -> bool:
     """As `Model`'s, contiguous, or as an input of this shape, whose strides elementwise operators keep."""
     if 0 in got.shape:
         return True

@@ -4,20 +4,18 @@ In: what to load, and the cases. Out: a `KernelTrialResult`: passed, with the sh
 was used, or the first failure.
 """
 
-import signal
 from pathlib import Path
 
-from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.outcome import Failure
 from pipeline.records.record import Record
 from pipeline.records.results.verified import CheckResult, Verified
-from pipeline.sandbox.processes.fork_server import ChildEnded, Exit, ForkServer
+from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
-from pipeline.verify.checks.call_observation import CALL_KINDS
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import Arena
-from pipeline.verify.harness.call_sequence import SHIFT, CallSequence, PlacedCase, place_case
-from pipeline.verify.harness.in_place.session import Session, TrialSubject, exit_failure
+from pipeline.verify.harness.call_sequence import SHIFT, CallSequence, KernelSubject, PlacedCase, place_case
 from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet
+from pipeline.verify.harness.session import ProcessEnded, Session
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
@@ -36,7 +34,7 @@ class KernelTrialResult(Record, frozen=True, kw_only=True):
 
 def try_variant(
     server: ForkServer,
-    subject: TrialSubject,
+    subject: KernelSubject,
     case_set: KernelCaseSet,
     cases: tuple[KernelCase, ...],
     folder: Path,
@@ -46,8 +44,11 @@ def try_variant(
     steps = [place_case(case_set.prepare(case), number, subject) for number, case in enumerate(cases)]
     size = max(max(one.layout.size, one.flush().layout.size) for one in steps) + 2 * SHIFT
     gate = Gate()
-    with Arena(size) as arena, scratch_folder() as scratch:
-        talk = Session(server, subject, arena, log=folder / LOG, scratch=scratch)
+    with (
+        Arena(size) as arena,
+        scratch_folder() as scratch,
+        Session(server, subject, arena, log=folder / LOG, scratch=scratch) as talk,
+    ):
         attempt = CallSequence(talk, gate, subject)
         failure = _try(talk, attempt, steps)
     tried = tuple(one.prepared.case for one in steps[: attempt.cases])
@@ -73,27 +74,11 @@ def _verified(gate: Gate, steps: list[PlacedCase]) -> Verified:
 
 
 def _try(talk: Session, attempt: CallSequence, steps: list[PlacedCase]) -> Failure | None:
-    """All calls; however it ends, the child does not outlive it."""
+    """All calls, and how the process ends after them."""
     try:
-        failure = talk.load() or attempt.run(steps)
-        ended = talk.stop()
-    except ChildEnded as ending:
-        return _ended_early(ending.exit, attempt)
-    finally:
-        talk.stop()
-    if failure is None and ended.kind != "ok":
-        return exit_failure(ended, "after the last call")
-    return failure
-
-
-def _ended_early(ended: Exit, attempt: CallSequence) -> Failure:
-    """What crashes only where the inputs cannot be written has written to them; beyond a fence, likewise."""
-    when = f"{attempt.label}{CALL_KINDS[attempt.turn]}"
-    if attempt.turn == "protected" and ended.code == -signal.SIGSEGV:
-        return Failure(outcome=Outcome.INPUT_MUTATED, reason=f"wrote to a read-only input ({when})")
-    if attempt.turn == "fenced" and ended.code == -signal.SIGSEGV:
-        return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=f"touched memory beyond a tensor ({when})")
-    return exit_failure(ended, when)
+        return attempt.run(steps) or talk.finish()
+    except ProcessEnded as ended:
+        return ended.failure
 
 
 def _conclude(log: Path, failure: Failure) -> None:

@@ -1,17 +1,19 @@
 """Messages between the judge and a candidate's process: plain records; tensors by their place.
 
-The judge sends `LoadRequest`, then one `CallRequest` at a time, each answered by `ReadyReply`, `CallReply`
-or `RefusedReply`. Tensors travel in shared memory (`pipeline.verify.harness.buffers`): a `CallRequest` says
-where its inputs lie and where copies of the outputs go.
+The judge sends `LoadRequest`, answered by `ConfinedReply` and `ReadyReply`, then one request at a time, each
+answered by `ReadyReply`, `CallReply` or `RefusedReply`. Tensors travel in shared memory
+(`pipeline.verify.harness.buffers`): a request says where inputs lie and where outputs go. Expected values are
+in none of the messages.
 """
 
 from typing import Any, Literal
 
-from pipeline.backends.backend import MemoryFault
-from pipeline.records.configuration.hardware import Target
+from pipeline.backends.backend import CompileJob, MemoryFault
+from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.outcome import Failure
 from pipeline.records.record import Record
-from pipeline.verify.harness.buffers import Slot
+from pipeline.records.results.compiled import Compiled
+from pipeline.verify.harness.buffers import Layout, Slot
 
 Where = Literal["host", "interpreter", "cuda"]
 """`host`: compiled code on the CPU; `interpreter`: Triton's interpreter on the CPU; `cuda`: the device."""
@@ -24,17 +26,38 @@ A tensor is `{"tensor": name}` with the name of a slot, a tuple `{"tuple": [...]
 """
 
 
-class LoadRequest(Record, frozen=True, kw_only=True):
-    """Import the candidate and construct its `ModelNew`."""
+class DeclaredKernel(Record, frozen=True, kw_only=True, tag="kernel"):
+    """A compiled variant of a declared kernel: outputs are given to it."""
+
+    job: CompileJob
+    compiled: Compiled
+    root: str
+    """The repository."""
+    folder: str
+    """The store entry that compile left."""
+    device: DeviceKind
+    """Where it runs: the host, if an interpreter or an emulator stands in for the target's device."""
+    threads: int
+    """The most that any call has."""
+
+
+class ModelFile(Record, frozen=True, kw_only=True, tag="model"):
+    """A file with a `ModelNew`: it returns its outputs."""
 
     source: str
-    """Absolute path of the candidate's file."""
-    arena: str
-    """Path of the shared memory."""
-    size: int
+    """Absolute path of the file."""
     where: Where
     limits: dict[str, int]
     """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
+
+
+class LoadRequest(Record, frozen=True, kw_only=True):
+    """Load the kernel, or import the file."""
+
+    candidate: DeclaredKernel | ModelFile
+    arena: str
+    """Path of the shared memory."""
+    size: int
 
 
 WeightUpdate = Literal["in place", "load_state_dict"]
@@ -53,22 +76,43 @@ class ConstructRequest(Record, frozen=True, kw_only=True, tag="construct"):
     """Make no new one: give the present one these weights."""
 
 
-class CallRequest(Record, frozen=True, kw_only=True, tag="call"):
-    """Call `forward(*arguments)`."""
+class CallRequest(Record, frozen=True, kw_only=True):
+    """How a call is made, by either convention."""
 
     nonce: str
     """Comes back in the answer: an answer that was prepared beforehand does not know it."""
+    threads: int
+    """Of torch, and of kernels that share its OpenMP runtime."""
+    protected: bool = False
+    """Whether the pages of the inputs are read-only during the call."""
+    fenced: bool = False
+    """Whether the whole pages of the tensors' guard bands cannot be touched during the call."""
+    settle: float = 0.0
+    """Seconds after which outputs are looked at a second time; the judge does it where it can read them."""
+
+
+class KernelCall(CallRequest, frozen=True, kw_only=True, tag="kernel_call"):
+    """Launch a declared kernel on these buffers."""
+
+    layout: Layout
+    poison: int
+    """Word of 16 bits that the outputs hold; memory that the kernel allocates holds it too, lest a right
+    answer of an earlier call be found there."""
+    inspect: bool = False
+    """Whether to compare the surroundings with what they were before the artifact was loaded."""
+    disturb: bool = False
+    """Whether memory is allocated and filled by others before."""
+
+
+class ForwardCall(CallRequest, frozen=True, kw_only=True, tag="forward_call"):
+    """Call `forward(*arguments)`."""
+
     arguments: list[Value]
     inputs: tuple[Slot, ...]
     output_offset: int
     """Byte offset where copies of the outputs begin, each aligned to 256 bytes, in order."""
     output_bytes: int
     """Room for them; outputs that do not fit are described but not copied."""
-    threads: int
-    protected: bool
-    """Whether the pages of the inputs are read-only during the call."""
-    fenced: bool = False
-    """Whether the whole pages of the inputs' guard bands cannot be touched during the call."""
     same_objects: bool = False
     """Whether tensors are the objects of an earlier call that had this; else they are new ones."""
     gradients: bool
@@ -78,17 +122,15 @@ class CallRequest(Record, frozen=True, kw_only=True, tag="call"):
     suppress: bool = False
     """Own launches are not made: what still comes out right was not computed by them. Those that cannot be
     left out are made, and only they are among the observed ones."""
-    settle: float = 0.0
-    """Seconds to wait after the outputs were copied before they are compared with their copies."""
 
 
-class ReturnedTensor(Record, frozen=True, kw_only=True):
+class OutputState(Record, frozen=True, kw_only=True):
     """One tensor that came out: an output, or a gradient of an input or parameter."""
 
     name: str
-    """`output 0`, `gradient of input 1`, `gradient of weight` (the name that the parameter has in the
-    reference, where it was taken over)."""
-    kind: str
+    """`y`; of a model `output 0`, `gradient of input 1`, `gradient of weight` (the name that the parameter
+    has in the reference, where it was taken over)."""
+    kind: str = "Tensor"
     """`Tensor` for a plain tensor; the name of any other type, which is then not copied."""
     dtype: str = ""
     shape: tuple[int, ...] = ()
@@ -103,8 +145,10 @@ class ReturnedTensor(Record, frozen=True, kw_only=True):
     """Whether two of its elements share memory."""
     unwritten: int = 0
     """Elements that still hold what allocations memory was filled with."""
+    moved: bool = False
+    """Whether an output that was given is at another address."""
     changed_later: bool = False
-    """Whether it changed after `forward` had returned."""
+    """Whether it changed after the call had returned."""
 
 
 Reads = Literal["input", "derived", "nothing"]
@@ -141,18 +185,32 @@ class Observed(Record, frozen=True, kw_only=True):
     """What the process noticed during one call."""
 
     launches: tuple[Launches, ...] = ()
+    counted: int | None = None
+    """Launches that the device or the backend of a declared kernel counted; None where there are none to
+    count."""
     operations: tuple[TorchOperation, ...] = ()
     native: tuple[str, ...] = ()
     """Shared objects of the candidate's own in this process."""
-    tampering: tuple[str, ...] = ()
-    """What it changed outside of itself, one line each: `time.perf_counter was replaced`."""
+    tampering: tuple[str, ...] | None = ()
+    """What it changed outside of itself, one line each: `time.perf_counter was replaced`; None if it was not
+    compared."""
     threads: int = 0
-    """Threads that run now and did not before the call."""
+    """Threads that run now and did not before it was loaded, those of a thread pool left out."""
     children: int = 0
+    """The same for processes."""
     out_of_bounds: tuple[str, ...] = ()
     """Writes outside of tensors that it allocated itself."""
     memory_faults: tuple[MemoryFault, ...] = ()
-    """What an interpreter saw."""
+    """What an interpreter or emulator saw."""
+
+
+class ConfinedReply(Record, frozen=True, kw_only=True, tag="confined"):
+    """The process gave up its rights, before any code of the candidate ran."""
+
+    isolation: tuple[str, ...]
+    """Mechanisms that are active."""
+    process: int
+    """Its id, from which follows how long it waited for a core."""
 
 
 class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
@@ -167,19 +225,15 @@ class ReadyReply(Record, frozen=True, kw_only=True, tag="ready"):
     spare: int = 0
     """After `ConstructRequest`: elements of the candidate's own floating tensors (parameters, buffers,
     attributes of its modules) that took over nothing: they may hold a missing parameter in another form."""
-    isolation: tuple[str, ...] = ()
-    """After `LoadRequest`: what confines the process."""
-    process: int = 0
-    """After `LoadRequest`: its id, from which follows how long it waited for a core."""
     tampering: tuple[str, ...] = ()
 
 
 class CallReply(Record, frozen=True, kw_only=True, tag="done"):
-    """`forward` (and `backward`) returned."""
+    """The call returned and its work is finished."""
 
     nonce: str
-    outputs: tuple[ReturnedTensor, ...]
-    gradients: tuple[ReturnedTensor, ...] = ()
+    outputs: tuple[OutputState, ...]
+    gradients: tuple[OutputState, ...] = ()
     structure: str = "tensor"
     """`tensor`, `tuple`, `list`, or the name of any other type."""
     reshaped: tuple[str, ...] = ()
@@ -187,14 +241,17 @@ class CallReply(Record, frozen=True, kw_only=True, tag="done"):
     overwrites: bool = False
     """Whether an output of the call before has changed since."""
     observed: Observed
-    seconds: float
+    seconds: float = 0.0
+
+
+RefusalStage = Literal["load", "import", "build", "construct", "call", "backward"]
 
 
 class RefusedReply(Record, frozen=True, kw_only=True, tag="refused"):
-    """Importing, constructing or calling raised."""
+    """Loading, constructing or calling raised."""
 
-    stage: Literal["import", "build", "construct", "call", "backward"]
-    """`build`: a C++ or CUDA extension or a Triton kernel did not compile."""
+    stage: RefusalStage
+    """`load`: a declared kernel; `build`: a C++ or CUDA extension or a Triton kernel did not compile."""
     error: str
     """The exception's type."""
     reason: str
@@ -202,7 +259,8 @@ class RefusedReply(Record, frozen=True, kw_only=True, tag="refused"):
     nonce: str = ""
 
 
-Answer = ReadyReply | CallReply | RefusedReply
+Request = ConstructRequest | KernelCall | ForwardCall
+Answer = ConfinedReply | ReadyReply | CallReply | RefusedReply
 
 
 class CompileRequest(Record, frozen=True, kw_only=True):

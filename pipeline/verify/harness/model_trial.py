@@ -9,15 +9,16 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.delegated_work import computed_by_torch
 from pipeline.verify.harness.final_checks import final_checks
-from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls, refusal
+from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.judgement import ObservedCall, fitting_strides
-from pipeline.verify.harness.messages import WeightUpdate
+from pipeline.verify.harness.messages import ModelFile, WeightUpdate, Where
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
@@ -29,7 +30,7 @@ from pipeline.verify.harness.proxy import (
     differing,
     layout_for,
 )
-from pipeline.verify.harness.session import ProcessEnded, Session, TrialSubject
+from pipeline.verify.harness.session import ModelSubject, ProcessEnded, Session, refusal
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
@@ -38,6 +39,19 @@ _RESERVE = 0.4  # of the time that is left: what would take more is not tried
 _THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
 _ENDURANCE = 8  # calls for each repetition in the settings
 _SHUFFLE = random.SystemRandom()
+
+
+_BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
+
+
+def model_subject(path: Path, where: Where, limits: dict[str, int], settings: Verify) -> ModelSubject:
+    """A candidate's file; `limits`: of the hardware target that it is shown."""
+    text = path.read_text(errors="replace")
+    return ModelSubject(
+        candidate=ModelFile(source=str(path.absolute()), where=where, limits=limits),
+        settings=settings,
+        builds=any(word in text for word in _BUILDS),
+    )
 
 
 class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
@@ -59,7 +73,7 @@ class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
 
 
 def try_candidate(
-    server: ForkServer, subject: TrialSubject, case_set: ModelCaseSet, folder: Path
+    server: ForkServer, subject: ModelSubject, case_set: ModelCaseSet, folder: Path
 ) -> ModelTrialResult:
     """Judge one candidate; what it prints goes to `log.txt` in `folder`."""
     layout = layout_for(case_set.plans, gradients=case_set.check_gradients)
@@ -79,7 +93,7 @@ def try_candidate(
         calls=len(calls.seen),
         conditions=tuple(dict.fromkeys(seen.case.condition.label for seen in calls.seen)),
         notes=tuple(trial.notes()),
-        isolation=trial.isolation,
+        isolation=session.isolation,
         launched=tuple(sorted(launches)),
         untried=trial.untried,
         latest=calls.latest,
@@ -95,14 +109,13 @@ def _conclude(log: Path, failure: Failure) -> None:
 class _Trial:
     """One candidate being tried."""
 
-    def __init__(self, calls: JudgedCalls, case_set: ModelCaseSet, subject: TrialSubject) -> None:
+    def __init__(self, calls: JudgedCalls, case_set: ModelCaseSet, subject: ModelSubject) -> None:
         self.calls = calls
-        self.isolation: tuple[str, ...] = ()
         self.closed: tuple[str, ...] = ()
         """Checks that are made once, after all calls."""
         self._case_set = case_set
         self._settings = subject.settings
-        self._interpreted = subject.where == "interpreter"
+        self._interpreted = subject.candidate.where == "interpreter"
         self._skipped: list[CasePlan] = []
         self._differing = 0
         self._closing_notes: list[str] = []
@@ -112,7 +125,7 @@ class _Trial:
     def run(self) -> Failure | None:
         """Until the first failure; None where there was none."""
         try:
-            self.isolation = self.calls.load()
+            self.calls.load()
             self._calls()
             self._require_enough()
             self.closed, self._closing_notes = final_checks(self.calls, self._case_set, self._settings)

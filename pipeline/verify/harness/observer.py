@@ -1,7 +1,7 @@
-"""Starts and reads all observers of a candidate's process, around its import, construction and calls.
+"""Starts and reads all observers of a candidate's process, by either convention.
 
-In: what the candidate runs. Out: `Observed`, made from the launches of its own kernels, operators of
-PyTorch, its surroundings, threads, processes and memory.
+In: where the candidate's code is, what it is written in, and its calls. Out: `Observed` of each call, made
+from the launches of its own kernels, operators of PyTorch, its surroundings, threads, processes and memory.
 """
 
 import _thread
@@ -12,14 +12,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 
-from pipeline.backends.registry import backend, candidate_backends
+from pipeline.backends.backend import Backend
 from pipeline.sandbox.observation.background_activity import BackgroundActivity
 from pipeline.sandbox.observation.module_copy import module_copy
-from pipeline.verify.harness.messages import Observed, TorchOperation, Where
+from pipeline.verify.harness.messages import Observed, TorchOperation
 from pipeline.verify.harness.observers import native_code, tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
@@ -34,7 +35,9 @@ from pipeline.verify.harness.observers.native_calls import watch_ctypes, watch_e
 from pipeline.verify.harness.observers.profiler import OperatorProfile, unseen
 from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 from pipeline.verify.harness.observers.torch_operators import OperatorWatch, TorchOperators
-from pipeline.verify.harness.thread_pools import fill_pools
+
+TritonRuns = Literal["interpreted", "compiled", "absent"]
+"""How kernels in Triton run in this process; absent: no candidate here has any."""
 
 _initial_seed = torch.initial_seed
 _manual_seed = torch.manual_seed
@@ -44,8 +47,15 @@ class Observer:
     """Made and installed before the candidate is imported."""
 
     def __init__(
-        self, where: Where, device_context: Callable[[], AbstractContextManager[Any]], source: Path
+        self,
+        source: Path,
+        *,
+        triton: TritonRuns,
+        backends: Sequence[Backend],
+        device_context: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
+        count_launches: Callable[[], int] | None = None,
     ) -> None:
+        """`source`: the candidate's own Python; `backends`: of what it is written in, as far as known."""
         self.allocations = GuardedAllocations()
         self._data_flow = DataFlow()
         self._log = LaunchLog(self._data_flow, self.allocations)
@@ -58,16 +68,19 @@ class Observer:
         self._symbol_lookups = SymbolLookups()
         self._direct: dict[str, tuple[str, ...]] = {}
         self._profile = OperatorProfile()
-        self._unfilled = where == "interpreter"
-        self._interpreted = [backend(name) for name in candidate_backends()] if self._unfilled else []
-        self._install(where)
+        self._backends = backends
+        self._count_launches = count_launches
+        self._counted = 0
+        self._unfilled = triton == "interpreted"
+        self._pool = 0
+        self._install(triton)
         self._surroundings = module_copy("pipeline.sandbox.observation.process_state")
         self._processes = module_copy("pipeline.sandbox.observation.background_activity")
         self._before = self._surroundings.snapshot()
         self._running = self._processes.running()
         self._native = frozenset(native_code.mapped())
 
-    def _install(self, where: Where) -> None:
+    def _install(self, triton: TritonRuns) -> None:
         watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
         watch_extensions(self._log, self._symbol_lookups)
         watch_threads(self.watching)
@@ -76,9 +89,9 @@ class Observer:
             self._data_flow.computed_on_host,
             lambda tensor: self._is_watching() and self._data_flow.of_the_call(tensor),
         )
-        if where == "interpreter":
+        if triton == "interpreted":
             watch_interpreter(self._log, self.aside)
-        else:
+        elif triton == "compiled":
             watch_device(self._log)
         sys.addaudithook(self._audit)
 
@@ -106,10 +119,12 @@ class Observer:
         self._forks.clear()
         _manual_seed(seed)
         self._seed = seed
+        self._counted = self._count_launches() if self._count_launches else 0
         self._profile.begin()
 
-    def end(self, outputs: Sequence[torch.Tensor]) -> Observed:
-        """What was noticed since `begin`."""
+    def end(self, outputs: Sequence[torch.Tensor], *, inspect: bool = True) -> Observed:
+        """What was noticed since `begin`; `inspect`: changes of the surroundings too, which takes longer."""
+        counted = self._count_launches() - self._counted if self._count_launches else None
         events = self._profile.end()
         left = self._processes.left_running(self._running)
         seeded = ("torch's random state was seeded",) if _initial_seed() != self._seed else ()
@@ -122,13 +137,16 @@ class Observer:
         stopped = () if events is not None else ("PyTorch's profiler was stopped",)
         return Observed(
             launches=self._log.launches(),
+            counted=counted,
             operations=(*operations, *hidden, *self._direct_operations(own, outputs)),
             native=own,
-            tampering=(*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)),
+            tampering=(
+                (*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)) if inspect else None
+            ),
             threads=max(left.threads, left.native),
             children=left.children,
             out_of_bounds=self.allocations.trespasses(),
-            memory_faults=tuple(fault for each in self._interpreted for fault in each.take_memory_faults()),
+            memory_faults=tuple(fault for each in self._backends for fault in each.take_memory_faults()),
         )
 
     def tampering(self) -> tuple[str, ...]:
@@ -140,8 +158,13 @@ class Observer:
 
     def settle_pools(self, threads: int) -> None:
         """Starts the thread pools of libraries, so that they do not count as the candidate's threads."""
+        if threads == self._pool and not self._unfilled:
+            torch.set_num_threads(threads)
+            return
         before = self._processes.running()
-        fill_pools(threads, interpreted=self._unfilled)
+        torch.set_num_threads(threads)
+        _fill_pools(threads, interpreted=self._unfilled)
+        self._pool = threads
         self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
         grown = self._processes.left_running(before)
         known = self._running
@@ -173,6 +196,22 @@ class Observer:
             self._files.audit(event, arguments)
         if event in ("os.fork", "os.forkpty"):
             self._forks.append("a process was forked")
+
+
+_PARALLEL = 1 << 18  # elements that PyTorch shares among threads
+_PRODUCT = 512  # rows and columns of a product that NumPy shares among threads
+
+
+def _fill_pools(threads: int, *, interpreted: bool) -> None:
+    """PyTorch's pools and OpenMP's, with so many threads.
+
+    `interpreted`: that of NumPy's linear algebra too, with which Triton's interpreter computes products.
+    """
+    if threads > 1:
+        torch.full((_PARALLEL,), 0.0)
+    if interpreted:
+        square = np.ones((_PRODUCT, _PRODUCT), np.float32)
+        np.matmul(square, square)
 
 
 def watch_threads(watching: Callable[[], AbstractContextManager[Any]]) -> None:

@@ -25,7 +25,7 @@ from pipeline.records.results.verified import WhereRun
 from pipeline.verify.harness.planning.shapes import Dimensions, Shape, ShapeBudget, plan
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.in_place.session import TrialSubject
+    from pipeline.verify.harness.call_sequence import KernelSubject
     from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
@@ -111,18 +111,22 @@ def job_of(spec: VerifySpec, variant: Variant) -> CompileJob:
 
 def subject_of(
     spec: VerifySpec, job: CompileJob, compiled: Compiled, *, root: Path, folder: Path
-) -> "TrialSubject":
+) -> "KernelSubject":
     """What is tried; `root` holds the sources, `folder` what compile left."""
-    from pipeline.verify.harness.in_place.session import TrialSubject
+    from pipeline.verify.harness.call_sequence import KernelSubject
+    from pipeline.verify.harness.messages import DeclaredKernel
 
     interpreted = where_run(spec) == "interpreter"
-    return TrialSubject(
+    kernel = DeclaredKernel(
         job=job,
         compiled=compiled,
         root=str(root),
         folder=str(folder),
         device=HOST if interpreted else spec.target.kind,
         threads=1 if interpreted else THREADS,
+    )
+    return KernelSubject(
+        candidate=kernel,
         repeat="first" if interpreted else "every",
         deterministic=spec.deterministic,
         settings=spec.settings,

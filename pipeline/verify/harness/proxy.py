@@ -17,11 +17,11 @@ from pipeline.verify.harness.encoding import PAGE, distinct, place
 from pipeline.verify.harness.judgement import ObservedCall
 from pipeline.verify.harness.messages import (
     CallReply,
-    CallRequest,
     ConstructRequest,
+    ForwardCall,
+    OutputState,
     ReadyReply,
     RefusedReply,
-    ReturnedTensor,
     WeightUpdate,
 )
 from pipeline.verify.harness.model_cases import ModelCase
@@ -77,7 +77,7 @@ class CandidateMemory(Arena):
                 trespass = trespass or f"{name}: {outside} elements around it were written"
         return mutated, trespass
 
-    def read(self, returned: ReturnedTensor, first: int) -> torch.Tensor | None:
+    def read(self, returned: OutputState, first: int) -> torch.Tensor | None:
         """A copy of an output that was left at or after a byte offset; None where none can be read."""
         dtype: Any = _DTYPES.get(returned.dtype)
         if dtype is None or returned.offset is None or any(size < 0 for size in returned.shape):
@@ -205,7 +205,7 @@ class CandidateProxy:
         self._memory.put(slots, tensors)
         room = output_room(case.plan, gradients=bool(gradients))
         self._memory.poison(layout.outputs, room)
-        message = CallRequest(
+        message = ForwardCall(
             nonce=os.urandom(16).hex(),
             arguments=encoded.values,
             inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),

@@ -22,7 +22,7 @@ from pipeline.verify.harness.conventions.outputs_returned import PreparedProcess
 from pipeline.verify.harness.encoding import place
 from pipeline.verify.harness.failed_call import FailedCall
 from pipeline.verify.harness.judgement import values, wrong_shape
-from pipeline.verify.harness.messages import LoadRequest
+from pipeline.verify.harness.messages import ModelFile
 from pipeline.verify.harness.model_cases import ModelCase, ModelOracle
 from pipeline.verify.harness.planning.case_plans import CasePlanner
 from pipeline.verify.harness.planning.trial_conditions import Condition
@@ -47,10 +47,8 @@ class RepeatedCall:
         with scratch_folder() as scratch:
             os.chdir(scratch)
             try:
-                request = LoadRequest(
-                    source=failed.candidate, arena="", size=0, where=failed.where, limits=failed.limits
-                )
-                prepared = prepare(request, time.perf_counter)
+                file = ModelFile(source=failed.candidate, where=failed.where, limits=failed.limits)
+                prepared = prepare(file, time.perf_counter)
                 with prepared.device_context():
                     module = import_file(Path(failed.candidate), Path(failed.candidate))
                     return None if case is None else self._called(module, case, prepared)

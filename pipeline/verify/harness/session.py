@@ -1,66 +1,84 @@
 """A session with a candidate's process, on the judge's own clock.
 
-In: a candidate's file, shared memory, limits. Out: its answers; however the process ends becomes a `Failure`.
+In: what is tried, shared memory, limits. Out: its answers; however the process ends becomes a `Failure`.
 """
 
 import contextlib
 import math
-import time
+import re
+import signal
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits, shared_path
-from pipeline.sandbox.processes.scheduling_delay import waited
+from pipeline.sandbox.processes.child_session import EXIT_OUTCOMES, ChildSession
+from pipeline.sandbox.processes.fork_server import (
+    UNEXPECTED,
+    ChildEnded,
+    Exit,
+    ForkServer,
+    Limits,
+    shared_path,
+)
 from pipeline.verify.harness.buffers import Arena
-from pipeline.verify.harness.in_place.session import exit_failure
 from pipeline.verify.harness.messages import (
     Answer,
     CallReply,
     CallRequest,
+    ConfinedReply,
     ConstructRequest,
+    DeclaredKernel,
     LoadRequest,
+    ModelFile,
     ReadyReply,
     RefusedReply,
-    Where,
 )
 
-TARGET = "pipeline.verify.harness.conventions.outputs_returned:serve"
-PRELOAD = ("numpy", "torch", "triton", "pipeline.verify.harness.conventions.outputs_returned")
+TARGET = "pipeline.verify.harness.process:serve"
 BUILD_SECONDS = 300.0  # for compiling an extension against PyTorch's headers on a busy machine
 BUILD_OUTPUT = 1 << 30  # bytes of any file that a compiler writes
-_BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
 _CALLS_AT_LEAST = 3
 _BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
+_WHILE_LOADED = "while it was loaded"
+A = TypeVar("A", bound=Record)
+ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
+"""Exceptions by which a candidate ends its process."""
+
+
+class TrialSubject(Record, frozen=True, kw_only=True):
+    """What is tried, and how its process runs."""
+
+    candidate: DeclaredKernel | ModelFile
+    settings: Verify
+    builds: bool = False
+    """Whether it may run a compiler, whose time does not count as the candidate's own."""
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it runs on the CPU."""
+        if isinstance(self.candidate, DeclaredKernel):
+            return executes_on_host(self.candidate.device)
+        return self.candidate.where != "cuda"
+
+
+class ModelSubject(TrialSubject, frozen=True, kw_only=True):
+    """A model that is tried."""
+
+    candidate: ModelFile
 
 
 class ProcessEnded(Exception):
     """The candidate's process is gone."""
 
-    def __init__(self, failure: Failure, signal: int | None = None) -> None:
+    def __init__(self, failure: Failure, number: int | None = None) -> None:
         super().__init__(failure.reason)
         self.failure = failure
-        self.signal = signal
-
-
-class TrialSubject(Record, frozen=True, kw_only=True):
-    """A candidate and how its process runs."""
-
-    source: str
-    """Absolute path of the candidate's file."""
-    text: str
-    where: Where
-    limits: dict[str, int]
-    """Of the hardware target that it is shown; empty: none."""
-    settings: Verify
-
-    @property
-    def builds(self) -> bool:
-        """Whether it may run a compiler, whose time does not count as the candidate's own."""
-        return any(word in self.text for word in _BUILDS)
+        self.touched_memory = number in (signal.SIGSEGV, signal.SIGBUS)
+        """Whether it touched memory that it must not."""
 
 
 class Session:
@@ -69,25 +87,26 @@ class Session:
     def __init__(
         self, server: ForkServer, subject: TrialSubject, arena: Arena, *, log: Path, scratch: Path
     ) -> None:
+        self.arena = arena
+        self.isolation: tuple[str, ...] = ()
+        """What confines the process."""
         self._subject = subject
-        self._arena = arena
         settings = subject.settings
         self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds else 0.0)
-        self._left = self._limit
-        self.seconds = 0.0
         self._excused = False
-        self._process = 0
-        self._child = server.start(
+        child = server.start(
             TARGET,
             limits=Limits(
                 seconds=_BACKSTOP * self._limit,
-                memory=settings.memory_limit + arena.size if subject.where != "cuda" else None,
+                # A CUDA context reserves more address space than any limit on it would let pass.
+                memory=settings.memory_limit + arena.size if subject.on_host else None,
                 output=max(settings.output_limit, BUILD_OUTPUT if subject.builds else 0),
             ),
             log=log,
             scratch=scratch,
             shared=[arena.descriptor],
         )
+        self._child = ChildSession(child, Answer, seconds=self._limit)
 
     def __enter__(self) -> Self:
         return self
@@ -101,38 +120,36 @@ class Session:
     @property
     def left(self) -> float:
         """Seconds that the candidate has left."""
-        return self._left
+        return self._child.left
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of its own time that the candidate has taken."""
+        return self._child.spent
 
     def load(self) -> ReadyReply | RefusedReply:
-        """Import the candidate."""
-        subject = self._subject
-        message = LoadRequest(
-            source=subject.source,
-            arena=shared_path(0),
-            size=self._arena.size,
-            where=subject.where,
-            limits=subject.limits,
-        )
-        answer = self._expect_ready(self._ask(message, "while it was imported"))
-        self._process = answer.process if isinstance(answer, ReadyReply) else 0
-        return answer
+        """Have the candidate loaded, in a process that was confined before."""
+        message = LoadRequest(candidate=self._subject.candidate, arena=shared_path(0), size=self.arena.size)
+        confined = self._expect(ConfinedReply, message, _WHILE_LOADED)
+        if isinstance(confined, RefusedReply):
+            return confined
+        self.isolation, self._child.process = confined.isolation, confined.process
+        return self._expect(ReadyReply, None, _WHILE_LOADED)
 
     def construct(self, message: ConstructRequest, when: str) -> ReadyReply | RefusedReply:
         """Make a new ModelNew."""
-        return self._expect_ready(self._ask(message, when))
+        return self._expect(ReadyReply, message, when)
 
     def call(self, message: CallRequest, when: str) -> CallReply | RefusedReply:
-        """Call forward; who cannot be called some times in the time that there is need not go on."""
-        answer = self._ask(message, when, at_most=self._limit / _CALLS_AT_LEAST)
-        if isinstance(answer, ReadyReply):
-            raise _out_of_turn("ReadyReply", when)
+        """Call it; who cannot be called some times in the time that there is need not go on."""
+        answer = self._expect(CallReply, message, when, at_most=self._limit / _CALLS_AT_LEAST)
         if answer.nonce != message.nonce:
             raise _out_of_turn("an answer to another call", when)
         return answer
 
     def allow(self, seconds: float) -> None:
         """Let it take so many seconds from now on, in one call if need be."""
-        self._left = seconds
+        self._child.left = seconds
         self._limit = _CALLS_AT_LEAST * seconds
 
     def excuse(self) -> None:
@@ -147,39 +164,52 @@ class Session:
             ended = ending.exit
         return None if ended.kind == "ok" or self._excused else exit_failure(ended, "after the last call")
 
-    def _expect_ready(self, answer: Answer) -> ReadyReply | RefusedReply:
-        if isinstance(answer, CallReply):
-            raise _out_of_turn("CallReply", "")
-        return answer
-
-    def _ask(
-        self, message: LoadRequest | ConstructRequest | CallRequest, when: str, at_most: float = math.inf
-    ) -> Answer:
-        limit = max(min(self._left, at_most), 0.0)
-        started, waited_before = time.monotonic(), self._waited()
-
-        def own() -> float:
-            return time.monotonic() - started - (self._waited() - waited_before)
-
+    def _expect(
+        self, kind: type[A], message: object, when: str, *, at_most: float = math.inf
+    ) -> A | RefusedReply:
+        limit = max(min(self._child.left, at_most), 0.0)
         try:
-            self._child.send(message)
-            answer: Answer = self._child.receive(limit, Answer, more=lambda: limit - own())
+            answer = self._child.ask(message, at_most=at_most)
         except ChildEnded as ended:
             if ended.exit.kind == "timeout":
                 reason = f"not finished after {limit:.3g} s of its own time ({when})"
                 raise ProcessEnded(Failure(outcome=Outcome.TIMEOUT, reason=reason)) from ended
             raise ProcessEnded(exit_failure(ended.exit, when), -min(ended.exit.code, 0)) from ended
-        finally:
-            spent = own()
-            self._left -= spent
-            self.seconds += spent
-        return answer
+        if isinstance(answer, kind | RefusedReply):
+            return answer
+        raise _out_of_turn(type(answer).__name__, when)
 
-    def _waited(self) -> float:
-        """Seconds in which it waited for a core: on a busy machine they pass, and are not its own."""
-        return waited(self._process) if self._process else 0.0
+
+def exit_failure(ended: Exit, when: str) -> Failure:
+    """The failure of a process that is gone before its last answer was read."""
+    if ended.detail.startswith(UNEXPECTED):
+        return Failure(outcome=Outcome.TAMPERED, reason=f"its process sent an {ended.detail} ({when})")
+    reason = ended.detail or "its process ended without an answer"
+    return Failure(outcome=EXIT_OUTCOMES[ended.kind], reason=f"{reason} ({when})")
+
+
+def refusal(answer: RefusedReply, label: str) -> Failure:
+    """What an exception means where none was allowed; `label`: in which call, or nothing."""
+    where = f" ({label})" if label else ""
+    if _REACHES_OUT.search(answer.reason):
+        outcome = Outcome.TAMPERED
+    elif answer.error in ENDING:
+        outcome = Outcome.CRASHED
+    elif answer.error == "DeviceUnavailable":
+        outcome = Outcome.DEVICE_UNAVAILABLE
+    elif answer.error == "MemoryError":
+        outcome = Outcome.OUT_OF_MEMORY
+    elif answer.stage in ("import", "build"):
+        outcome = Outcome.COMPILE_ERROR
+    else:
+        outcome = Outcome.LAUNCH_ERROR
+    return Failure(outcome=outcome, reason=f"{answer.reason or answer.error}{where}"[:500])
+
+
+_REACHES_OUT = re.compile(r"Errno (1|13|30)\].*\'/proc/")
+"""What confinement says to who writes to the memory or to the settings of processes."""
 
 
 def _out_of_turn(what: str, when: str) -> ProcessEnded:
-    reason = f"its process sent {what} out of turn ({when})".replace(" ()", "")
+    reason = f"its process sent {what} out of turn ({when})"
     return ProcessEnded(Failure(outcome=Outcome.TAMPERED, reason=reason))

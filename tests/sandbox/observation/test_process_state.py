@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from pipeline.sandbox.observation import process_state
 from pipeline.sandbox.observation.module_copy import module_copy as copy_of
-from pipeline.verify.harness.conventions import outputs_given
+from pipeline.verify.harness import process
 from tests.paths import ROOT
 
 
@@ -91,16 +91,16 @@ REPLACED = {
     "os.getpid": (os, "getpid"),
     "builtins.isinstance": (builtins, "isinstance"),
     "threading.Thread.start": (threading.Thread, "start"),
-    "pipeline.verify.harness.conventions.outputs_given.serve": (outputs_given, "serve"),
-    "pipeline.sandbox.processes.channel.Channel.send": (outputs_given.Channel, "send"),
+    "pipeline.verify.harness.process.serve": (process, "serve"),
+    "pipeline.sandbox.processes.channel.Channel.send": (process.Channel, "send"),
 }
 
 
 def with_shadow() -> Iterator[None]:
     """A name of Python's own, in a module that has none of that name."""
-    outputs_given.range = fake  # type: ignore[attr-defined]
+    process.range = fake  # type: ignore[attr-defined]
     yield
-    del outputs_given.range  # type: ignore[attr-defined]
+    del process.range  # type: ignore[attr-defined]
 
 
 OTHERWISE: dict[str, Callable[[], Iterator[None]]] = {
@@ -108,7 +108,7 @@ OTHERWISE: dict[str, Callable[[], Iterator[None]]] = {
         functional.softmax
     ),
     "a kernel of PyTorch was replaced: aten/trapz.dx/CPU": with_new_kernel,
-    "pipeline.verify.harness.conventions.outputs_given.range was replaced": with_shadow,
+    "pipeline.verify.harness.process.range was replaced": with_shadow,
     "time was replaced": lambda: with_module("time"),
     "an import hook was added: Finder": with_finder,
     "sys.settrace was set": with_trace,

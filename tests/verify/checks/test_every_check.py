@@ -10,12 +10,11 @@ from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure
 from pipeline.verify.checks.call_observation import (
     CallObservation,
-    CallProcessState,
     NotApplicable,
-    OutputState,
     Passed,
 )
 from pipeline.verify.checks.gate import CHECKS
+from pipeline.verify.harness.messages import Observed, OutputState, TorchOperation
 from tests.verify.oracle.simulated import Stage, prepared, softmax, stage
 
 
@@ -52,8 +51,12 @@ def unchanged(tensors: dict[str, torch.Tensor]) -> None:
 
 def noticing(**changes: object) -> Callable[[Stage], CallObservation]:
     """A right call during which something was noticed."""
-    fields: dict = {"launches": 1, "tampering": ()}
-    return lambda stage: stage.observe(softmax, noticed=CallProcessState(**(fields | changes)))
+    return lambda stage: stage.observe(softmax, observed=Observed(**({"counted": 1} | changes)))
+
+
+def computed(name: str) -> TorchOperation:
+    """An operator that PyTorch computed, or the host."""
+    return TorchOperation(name=name, count=1, elements=377, from_own=False, is_output=False)
 
 
 WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
@@ -68,6 +71,7 @@ WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
         "past the end": ("out_of_bounds", lambda s: s.observe(after(lambda t: write_past(s, "y", 0)))),
         "far past the end": ("out_of_bounds", lambda s: s.observe(after(lambda t: write_past(s, "y", 9999)))),
         "before the start": ("out_of_bounds", lambda s: s.observe(after(lambda t: write_before(s, "x", 1)))),
+        "memory of its own": ("out_of_bounds", noticing(out_of_bounds=("y 8 bytes past the end",))),
         "padding": ("out_of_bounds", lambda s: s.observe(after(lambda t: beyond(t["x"], 29).fill_(1)))),
     },
     "memory": {
@@ -87,8 +91,9 @@ WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
         "processes": ("tampered", noticing(children=2)),
     },
     "work": {
-        "torch": ("tampered", noticing(operations=("aten::_softmax",))),
-        "no launch": ("tampered", noticing(launches=0)),
+        "torch": ("tampered", noticing(operations=(computed("aten::_softmax"),))),
+        "host": ("tampered", noticing(operations=(computed("numpy:exp"),))),
+        "no launch": ("tampered", noticing(counted=0)),
     },
     "completion": {
         "host": ("tampered", lambda s: s.observe(softmax, later=lambda t: t["y"][12, 28].add_(1))),
@@ -194,7 +199,7 @@ def test_operators_that_are_declared_may_be_used() -> None:
     """An implementation that says so may let PyTorch compute a part of it."""
     with stage() as buffers:
         observation = buffers.observe(
-            softmax, noticed=CallProcessState(launches=1, operations=("aten::sum",))
+            softmax, observed=Observed(counted=1, operations=(computed("aten::sum"),))
         )
         declared = msgspec.structs.replace(observation, uses_torch=("aten::sum",))
         assert isinstance(CHECKS["work"](observation), Failure)

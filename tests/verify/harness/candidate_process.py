@@ -15,18 +15,21 @@ from pipeline.verify.harness.encoding import encode, place
 from pipeline.verify.harness.messages import (
     Answer,
     CallReply,
-    CallRequest,
+    ConfinedReply,
     ConstructRequest,
+    ForwardCall,
     LoadRequest,
+    ModelFile,
+    OutputState,
     ReadyReply,
-    ReturnedTensor,
     WeightUpdate,
     Where,
 )
+from pipeline.verify.harness.process import MODEL_PRELOAD
 from tests.lazy_fork_server import LazyForkServer
 
 SERVER = LazyForkServer(
-    preload=("numpy", "torch", "triton", "pipeline.verify.harness.conventions.outputs_returned"),
+    preload=MODEL_PRELOAD,
     environment={"TRITON_INTERPRET": "1"},
 )
 _ROOM = 1 << 24  # bytes of the arena; outputs begin in its middle
@@ -70,16 +73,20 @@ class CandidateProcess:
         self.log = folder / "log.txt"
         self.arena = Arena(_ROOM)
         self.child: Child = SERVER.start(
-            "pipeline.verify.harness.conventions.outputs_returned:serve",
+            "pipeline.verify.harness.process:serve",
             limits=Limits(seconds=_SECONDS, memory=8 << 30, output=1 << 30),
             log=self.log,
             scratch=scratch,
         )
         self.loaded = self._ask(
             LoadRequest(
-                source=str(path), arena=self.arena.path, size=_ROOM, where=where, limits={"sm_count": 4}
+                candidate=ModelFile(source=str(path), where=where, limits={"sm_count": 4}),
+                arena=self.arena.path,
+                size=_ROOM,
             )
         )
+        if isinstance(self.loaded, ConfinedReply):
+            self.loaded = self.child.receive(_SECONDS, Answer)
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +123,7 @@ class CandidateProcess:
         back = {f"output gradient {n}": g for n, g in enumerate(options.pop("output_gradients", ()))}
         slots, _ = place({**encoded.tensors, **back}, 0, lead=options.pop("lead", 0))
         self._write(slots, {**encoded.tensors, **back})
-        message = CallRequest(
+        message = ForwardCall(
             nonce="a nonce",
             arguments=encoded.values,
             inputs=tuple(slot for slot in slots if slot.name in encoded.tensors),
@@ -139,7 +146,7 @@ class CandidateProcess:
         assert isinstance(done, CallReply), done
         return done
 
-    def value(self, returned: ReturnedTensor) -> torch.Tensor:
+    def value(self, returned: OutputState) -> torch.Tensor:
         """The copy in shared memory."""
         assert returned.offset is not None
         plain = torch.empty(returned.shape, device="meta")

@@ -2,12 +2,16 @@
 
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
+import torch
 
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.channel import Channel
-from pipeline.verify.harness.in_place.observer import Observer
+from pipeline.verify.harness.messages import Observed
+from pipeline.verify.harness.observer import Observer
+from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.native_code import mapped
 
 
@@ -17,15 +21,54 @@ class Answer(Record, frozen=True, kw_only=True):
     items: tuple[str, ...]
 
 
+class ObservedCalls(Record, frozen=True, kw_only=True):
+    """What an observer noticed during some calls."""
+
+    calls: tuple[Observed, ...]
+
+
+def observe_calls(channel: Channel) -> None:
+    """Operators and settings of PyTorch, then NumPy on an input."""
+    counts = iter((4, 7, 7, 7, 7, 7))
+    observer = Observer(
+        Path("candidate.py"), triton="absent", backends=(), count_launches=lambda: next(counts)
+    )
+    observer.settle_pools(1)
+    given = torch.ones(4)
+
+    def operators() -> None:
+        x = torch.randn(4, 4).t().contiguous()
+        torch.softmax(x + 1, -1).add_(1).to(torch.float64)
+
+    def setting() -> None:
+        torch.set_default_dtype(torch.float64)
+
+    def host() -> None:
+        torch.set_default_dtype(torch.float32)
+        np.exp(given.numpy())
+        given.tolist()
+
+    calls = []
+    for action, inspect in ((operators, True), (setting, True), (host, False)):
+        observer.begin([tensor_access.region(given)], seed=0, suppress=False)
+        with observer.watching():
+            action()
+        calls.append(observer.end([], inspect=inspect))
+    channel.send(ObservedCalls(calls=tuple(calls)))
+
+
 def count_threads(channel: Channel) -> None:
     """Threads that are left by a large product of NumPy, and by the candidate's own thread."""
-    observer = Observer(lambda: 0, threads=2)
-    with observer.call():
+    observer = Observer(Path("candidate.py"), triton="interpreted", backends=())
+    observer.settle_pools(2)
+    observer.begin([], seed=0, suppress=False)
+    with observer.watching():
         np.ones((700, 700), np.float32) @ np.ones((700, 700), np.float32)
-    after_product = observer.noticed(inspect=False, native=True).threads
-    with observer.call():
+    after_product = observer.end([], inspect=False).threads
+    observer.begin([], seed=0, suppress=False)
+    with observer.watching():
         threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
-    own = observer.noticed(inspect=False, native=True).threads
+    own = observer.end([], inspect=False).threads
     channel.send(Answer(items=(str(after_product), str(own))))
 
 

@@ -13,8 +13,8 @@ from pipeline.verify.harness.messages import (
     CallReply,
     Launches,
     Observed,
+    OutputState,
     RefusedReply,
-    ReturnedTensor,
     TorchOperation,
 )
 from pipeline.verify.harness.model_cases import ModelCase, ModelOracle
@@ -36,14 +36,14 @@ def call(case: ModelCase, output: torch.Tensor | None = None, **changes) -> Obse
     """A right call, or what becomes of it by changes of its output, answer and traces."""
     right = case.plan.values[0]
     value = right if output is None else output
-    returned = ReturnedTensor(
+    returned = OutputState(
         name="output 0",
         kind=changes.pop("kind", "Tensor"),
         dtype=str(value.dtype).removeprefix("torch."),
         shape=tuple(value.shape),
         strides=changes.pop("strides", tuple(value.stride())),
         device=changes.pop("device", "cpu"),
-        **{name: changes.pop(name) for name in tuple(changes) if name in ReturnedTensor.__struct_fields__},
+        **{name: changes.pop(name) for name in tuple(changes) if name in OutputState.__struct_fields__},
     )
     observed = {name: changes.pop(name) for name in tuple(changes) if name in Observed.__struct_fields__}
     done = CallReply(
@@ -280,7 +280,7 @@ def test_board_sees_every_byte() -> None:
 )
 def test_board_reads_nothing_else(changes: dict) -> None:
     """What a process says about places and shapes is checked before memory is read."""
-    right = ReturnedTensor(
+    right = OutputState(
         name="output 0", kind="Tensor", dtype="float32", shape=(3,), strides=(1,), offset=4096
     )
     with CandidateMemory(8192) as memory:

@@ -5,26 +5,45 @@ import mmap
 import os
 import signal
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.verify.harness.buffers import FIRST, Arena, Layout, lay_out, view
-from pipeline.verify.harness.conventions import outputs_given
-from pipeline.verify.harness.in_place.messages import CallRequest
-from pipeline.verify.harness.in_place.observer import Observer
+from pipeline.verify.harness.conventions.outputs_given import DeviceBuffers, MappedBuffers
 from pipeline.verify.harness.memory_protection import protected
-from tests.verify.oracle.simulated import prepared, softmax
+from pipeline.verify.harness.messages import KernelCall, OutputState
+from pipeline.verify.harness.runtime.refusal import refuse
+from tests.verify.harness.candidate_process import answer_of
+from tests.verify.harness.in_a_child import ObservedCalls, observe_calls
+from tests.verify.oracle.simulated import Action, prepared, softmax
 
 
-def call(layout: Layout, **changes: bool | float) -> CallRequest:
+def call(layout: Layout, **changes: bool | float) -> KernelCall:
     """A call on one thread."""
-    return CallRequest(layout=layout, threads=1, **changes)
+    return KernelCall(nonce="", layout=layout, poison=FIRST.poison, threads=1, **changes)
 
 
-@pytest.mark.parametrize(
-    "run", [outputs_given.launch_on_host, lambda *call: outputs_given.launch_on_device("cpu", *call)]
-)
+def on_host(action: Action, arena: Arena, request: KernelCall) -> tuple[OutputState, ...]:
+    """Launch on the mapped buffers."""
+    descriptor = os.open(arena.path, os.O_RDWR)
+    memory = mmap.mmap(descriptor, arena.size)
+    os.close(descriptor)
+    return MappedBuffers(memory, request).call(action, nullcontext)
+
+
+def by_way_of_a_device(action: Action, arena: Arena, request: KernelCall) -> tuple[OutputState, ...]:
+    """Launch on a copy, as on a device."""
+    descriptor = os.open(arena.path, os.O_RDWR)
+    memory = mmap.mmap(descriptor, arena.size)
+    os.close(descriptor)
+    return DeviceBuffers(memory, request, device("cpu")).call(action, nullcontext)
+
+
+@pytest.mark.parametrize("run", [on_host, by_way_of_a_device])
 @pytest.mark.parametrize("padded", [False, True])
 def test_launch_writes_into_the_shared_buffers(run, padded: bool) -> None:
     """Results, guards and inputs are there afterwards, also when a device computed in between."""
@@ -32,10 +51,7 @@ def test_launch_writes_into_the_shared_buffers(run, padded: bool) -> None:
     layout = lay_out(case.problem, padded=padded, shift=256)
     with Arena(layout.size) as arena:
         arena.write(layout, case.inputs, FIRST)
-        descriptor = os.open(arena.path, os.O_RDWR)
-        watch = Observer(None, threads=1)
-        (seen,) = run(softmax, mmap.mmap(descriptor, layout.size), call(layout, disturb=True), watch)
-        os.close(descriptor)
+        (seen,) = run(softmax, arena, call(layout, disturb=True))
         x, y = layout.slots
         assert torch.allclose(arena.copy(y), torch.softmax(case.inputs["x"], -1))
         assert torch.equal(arena.copy(x), case.inputs["x"])
@@ -51,21 +67,16 @@ def test_outputs_that_were_replaced_are_seen() -> None:
         tensors["y"].set_(torch.zeros(29, 13, dtype=torch.float32))
 
     with Arena(layout.size) as arena:
-        descriptor = os.open(arena.path, os.O_RDWR)
-        watch = Observer(None, threads=1)
-        (seen,) = outputs_given.launch_on_host(
-            replace, mmap.mmap(descriptor, layout.size), call(layout), watch
-        )
-        os.close(descriptor)
+        (seen,) = on_host(replace, arena, call(layout))
     assert seen.shape == (29, 13)
     assert seen.moved
 
 
 def test_refusals_are_one_line() -> None:
     """The reason is the exception's first line; memory is the sandbox's to tell."""
-    assert outputs_given.refusal_of(ValueError("bad size\nmore")).reason == "ValueError: bad size"
+    assert refuse(ValueError("bad size\nmore"), "load").reason == "ValueError: bad size"
     with pytest.raises(MemoryError):
-        outputs_given.refusal_of(MemoryError())
+        refuse(MemoryError(), "call")
 
 
 def test_late_writes_on_a_device_are_seen() -> None:
@@ -79,33 +90,21 @@ def test_late_writes_on_a_device_are_seen() -> None:
         writers[0].start()
 
     with Arena(layout.size) as arena:
-        descriptor = os.open(arena.path, os.O_RDWR)
-        watch = Observer(None, threads=1)
-        memory = mmap.mmap(descriptor, layout.size)
-        (seen,) = outputs_given.launch_on_device("cpu", late, memory, call(layout, settle=0.3), watch)
-        os.close(descriptor)
+        (seen,) = by_way_of_a_device(late, arena, call(layout, settle=0.3))
     writers[0].join()
     assert seen.changed_later
 
 
-def test_what_is_noticed() -> None:
-    """Operators that compute are named once each, views and copies are not; so are changes of settings."""
-    watch = Observer(None, threads=1)
-    with watch.call():
-        x = torch.randn(4, 4).t().contiguous()
-        torch.softmax(x + 1, -1).add_(1).to(torch.float64)
-    noticed = watch.noticed(inspect=True, native=True)
-    assert noticed.operations == ("aten::add", "aten::_softmax", "aten::add_")
-    assert (noticed.tampering, noticed.launches, noticed.threads, noticed.children) == ((), None, 0, 0)
-    with watch.call():
-        torch.set_default_dtype(torch.float64)
-    try:
-        noticed = watch.noticed(inspect=True, native=True)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert noticed.operations == ()
-    assert "torch's default dtype was changed" in noticed.tampering
-    assert watch.noticed(inspect=False, native=True).tampering is None
+def test_what_is_noticed(tmp_path: Path) -> None:
+    """Operators that compute are named once each, views and copies are not; so is NumPy, and settings."""
+    answer = answer_of(observe_calls, tmp_path, ObservedCalls)
+    first, second, third = answer.calls
+    assert [each.name for each in first.operations] == ["aten::add", "aten::_softmax", "aten::add_"]
+    assert (first.tampering, first.counted, first.threads, first.children) == ((), 3, 0, 0)
+    assert second.operations == ()
+    assert "torch's default dtype was changed" in (second.tampering or ())
+    assert [each.name for each in third.operations] == ["numpy:exp", "python:tolist"]
+    assert third.tampering is None
 
 
 def test_inputs_cannot_be_written_in_a_protected_call() -> None:

@@ -3,14 +3,19 @@
 import pytest
 import torch
 
-from pipeline.verify.harness.conventions.outputs_given import Poisoned
+from pipeline.verify.harness.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.observers.data_flow import DataFlow
+from pipeline.verify.harness.observers.torch_operators import TorchOperators
 
 POISON = 0x7FFC
 
 
-def output(dtype=torch.float32):
-    """An output as the judge poisons it."""
-    return torch.full((8,), POISON, dtype=torch.int16).view(dtype)
+@pytest.fixture
+def watch():
+    """What watches the operators of a call, in which memory holds the poison of the outputs."""
+    allocations = GuardedAllocations()
+    allocations.next_call(POISON)
+    return TorchOperators(DataFlow(), allocations).watch()
 
 
 @pytest.mark.parametrize(
@@ -23,25 +28,19 @@ def output(dtype=torch.float32):
         lambda like: torch.empty(3, dtype=torch.bfloat16),
     ],
 )
-def test_what_is_taken_holds_the_poison(take):
+def test_what_is_taken_holds_the_poison(watch, take):
     """Every way to take memory without values, in any type."""
     like = torch.zeros(6)
-    with Poisoned([output()]):
+    with watch:
         made = take(like)
     words = made.as_strided((made.numel(),), (1,)).view(torch.int16)
     assert words.eq(POISON).all()
 
 
-def test_values_stay():
+def test_values_stay(watch):
     """Tensors that have values keep them, and nothing is filled afterwards."""
-    with Poisoned([output()]):
+    with watch:
         zeros = torch.zeros(4)
         copy = torch.ones(3).clone()
     assert zeros.eq(0).all()
     assert copy.eq(1).all()
-
-
-def test_outputs_without_elements_leave_all_as_it_is():
-    """There is no pattern to take over."""
-    with Poisoned([torch.empty(0)]):
-        assert torch.empty(4).shape == (4,)

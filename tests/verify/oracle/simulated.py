@@ -6,9 +6,10 @@ from contextlib import contextmanager
 import torch
 
 from pipeline.records.planning.problem import Problem
-from pipeline.verify.checks.call_observation import CallKind, CallObservation, CallProcessState, OutputState
+from pipeline.verify.checks.call_observation import CallKind, CallObservation
 from pipeline.verify.harness.buffers import AGAIN, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet, PreparedCase
+from pipeline.verify.harness.messages import Observed, OutputState
 from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from tests.verify.harness.build import PROBLEM, TOLERANCE
@@ -54,7 +55,7 @@ class Stage:
         first: CallObservation | None = None,
         deterministic: bool = True,
         seen: tuple[OutputState, ...] | None = None,
-        noticed: CallProcessState | None = None,
+        observed: Observed | None = None,
         later: Action | None = None,
     ) -> CallObservation:
         """Let the action write into the buffers and look at what it left."""
@@ -79,7 +80,7 @@ class Stage:
             seen=honest if seen is None else seen,
             outputs=written,
             later={slot.name: self.arena.copy(slot) for slot in outputs},
-            noticed=noticed or CallProcessState(launches=1, tampering=()),
+            observed=observed or Observed(counted=1),
             first=None if first is None else first.outputs,
         )
 

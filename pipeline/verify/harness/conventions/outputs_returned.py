@@ -1,16 +1,12 @@
-"""Runs in the candidate's process: imports it, constructs its `ModelNew`, calls it, and answers.
+"""Runs in the candidate's process: imports a file, constructs its `ModelNew`, and calls it.
 
-In: a `LoadRequest`, then `ConstructRequest`s and `CallRequest`s over a channel. Out: `ReadyReply`,
-`CallReply` or `RefusedReply` for each. Expected values never enter this process. The candidate may do
-anything in it: the judge reads outputs from shared memory, and changes to the process are looked for after
-each step.
+In: a `ModelFile`, then `ConstructRequest`s and `ForwardCall`s. Out: `ReadyReply`, `CallReply` or
+`RefusedReply` for each. Changes to the process are looked for after each step.
 """
 
 import contextlib
 import ctypes
-import faulthandler
 import mmap
-import os
 import random
 import time
 from collections.abc import Callable
@@ -22,16 +18,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.record import Record
-from pipeline.sandbox.confinement.confine import confine
-from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.messages import (
     Answer,
-    CallRequest,
     ConstructRequest,
-    LoadRequest,
+    ForwardCall,
+    ModelFile,
     ReadyReply,
     RefusedReply,
+    Request,
 )
 from pipeline.verify.harness.observer import Observer
 from pipeline.verify.harness.runtime.caller import Caller
@@ -46,57 +42,39 @@ from pipeline.verify.torch_internals import import_compiler
 import_compiler()  # once in the fork server, not in every child
 
 
-def serve(channel: Channel) -> None:
-    """Answer until the channel closes."""
-    faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
-    send, receive = channel.send, channel.receive
-    load: LoadRequest = receive(LoadRequest)
-    descriptor = os.open(load.arena, os.O_RDWR)
-    memory = mmap.mmap(descriptor, load.size)
-    os.close(descriptor)
-    session = _Session(load, memory, confine(Path.cwd()))
-    answer: Answer = session.load()
-    send(answer)
-    while session.alive:
-        try:
-            message: CallRequest | ConstructRequest = receive(CallRequest | ConstructRequest)
-        except EOFError:
-            return
-        answer = (
-            session.construct(message) if isinstance(message, ConstructRequest) else session.call(message)
-        )
-        send(answer)
-
-
-class _Session:
+class OutputsReturned:
     """One candidate: its module, its model, and those who watch it."""
 
-    def __init__(self, load: LoadRequest, memory: mmap.mmap, isolation: tuple[str, ...]) -> None:
-        self._load = load
-        self._process = os.getpid()
-        self._isolation = isolation
+    def __init__(self, candidate: ModelFile, memory: mmap.mmap) -> None:
+        self._source = Path(candidate.source)
         self._memory = memory
-        self._device = "cuda" if load.where == "cuda" else "cpu"
-        prepared = prepare(load, time.perf_counter)
-        self._observer = Observer(load.where, prepared.device_context, copy_of(Path.cwd()))
+        self._device = "cuda" if candidate.where == "cuda" else "cpu"
+        prepared = prepare(candidate, time.perf_counter)
+        interpreted = candidate.where == "interpreter"
+        self._observer = Observer(
+            copy_of(Path.cwd()),
+            triton="interpreted" if interpreted else "compiled",
+            backends=[backend(name) for name in candidate_backends()] if interpreted else (),
+            device_context=prepared.device_context,
+        )
         self._caller = Caller(memory, self._device, self._observer, prepared.builds, time.sleep)
         self._module: ModuleType | None = None
-
-    @property
-    def alive(self) -> bool:
-        """Whether there is a candidate to be called."""
-        return self._module is not None
 
     def load(self) -> ReadyReply | RefusedReply:
         """Import the candidate."""
         try:
             with self._observer.watching():
-                self._module = import_candidate(Path(self._load.source), Path.cwd())
+                self._module = import_candidate(self._source, Path.cwd())
         except BaseException as error:
             return refuse(error, "import")
-        return ReadyReply(
-            isolation=self._isolation, process=self._process, tampering=self._observer.tampering()
-        )
+        return ReadyReply(tampering=self._observer.tampering())
+
+    def answer(self, request: Request) -> Answer:
+        """Construct or call."""
+        if isinstance(request, ConstructRequest):
+            return self.construct(request)
+        assert isinstance(request, ForwardCall)
+        return self._caller.call(request)
 
     def construct(self, message: ConstructRequest) -> ReadyReply | RefusedReply:
         """Make a new model, with the weights of the reference."""
@@ -124,10 +102,6 @@ class _Session:
             tampering=self._observer.tampering(),
         )
 
-    def call(self, message: CallRequest) -> Answer:
-        """Call the model."""
-        return self._caller.call(message)
-
 
 def instantiate(module: Any, seed: int, arguments: list[Any], device: str) -> Any:
     """`ModelNew(*arguments)` of a candidate's module, under a seed, on `cpu` or `cuda`."""
@@ -149,20 +123,20 @@ class PreparedProcess(Record, frozen=True, kw_only=True, eq=False):
     builds: ExtensionBuilds
 
 
-def prepare(load: LoadRequest, clock: Callable[[], float]) -> PreparedProcess:
+def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess:
     """Mend the interpreter, stand in for the device, watch builds."""
     builds = ExtensionBuilds(clock)
-    stand_in_for_builds(builds, device=load.where == "cuda")
+    stand_in_for_builds(builds, device=candidate.where == "cuda")
     fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
     if fill is not None:
         fill(_FILL, _PATTERN)
-    if load.where == "interpreter":
+    if candidate.where == "interpreter":
         from pipeline.backends.triton.interpretation.interpreter import interpret_unseen, mend
 
         mend()
         interpret_unseen()
         torch.compiler.set_stance("force_eager")  # its compiler would ask for the device, too
-    if load.where == "cuda":
+    if candidate.where == "cuda":
         return PreparedProcess(device_context=contextlib.nullcontext, builds=builds)
-    device_context = fake_device(load.limits, shown=load.where == "interpreter")
+    device_context = fake_device(candidate.limits, shown=candidate.where == "interpreter")
     return PreparedProcess(device_context=device_context, builds=builds)

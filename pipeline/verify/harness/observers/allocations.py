@@ -73,9 +73,12 @@ class GuardedAllocations:
         self._word = next(self._nans)
         self._calls = 0
 
-    def next_call(self) -> None:
-        """Another pattern."""
+    def next_call(self, word: int | None = None) -> None:
+        """Another pattern: this one, or one that differs from the last."""
         self._calls += 1
+        if word is not None:
+            self._word = word
+            return
         self._word = next(self._nans) if self._calls % 2 else next(self._numbers)
         if self._word == _GUARD:
             self._word = next(self._nans)

@@ -4,6 +4,7 @@ In: the beginning and end of a call. Out: operators that PyTorch's own profiler 
 those that were seen anyway. The profiler knows names and shapes only, so it comes second.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,8 +39,9 @@ class OperatorProfile:
         # Its library would print two lines for each call, and reads how much to print from the environment.
         os.environ["KINETO_LOG_LEVEL"] = "99"
         self._running = False
-        self.begin()
-        self.end()  # its threads exist from now on, and are not the candidate's
+        with _silenced():  # it complains once that this is not the thread that imported PyTorch
+            self.begin()
+            self.end()  # its threads exist from now on, and are not the candidate's
 
     def begin(self) -> None:
         """Start."""
@@ -61,6 +63,19 @@ class OperatorProfile:
         events = tuple(disable_profiler().events())
         # Where all threads are profiled, PyTorch does not tell whether it still runs: our own marks do.
         return events if {event.name() for event in events} >= _MARKS else None
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Inside, what native code writes to stderr is lost."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Calls the candidate's model once. In: `CallRequest`. Out: `CallReply` or `RefusedReply`.
+"""Calls the candidate's model once. In: `ForwardCall`. Out: `CallReply` or `RefusedReply`.
 
 Outputs are copied before anything else happens, so that what is done after `forward` has returned comes too
 late.
@@ -17,7 +17,7 @@ import torch
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.memory_protection import fenced, protected
-from pipeline.verify.harness.messages import CallReply, CallRequest, RefusedReply, ReturnedTensor
+from pipeline.verify.harness.messages import CallReply, ForwardCall, OutputState, RefusalStage, RefusedReply
 from pipeline.verify.harness.observer import Observer
 from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.runtime.decoding import (
@@ -29,7 +29,7 @@ from pipeline.verify.harness.runtime.decoding import (
     views,
 )
 from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds
-from pipeline.verify.harness.runtime.refusal import Stage, refuse
+from pipeline.verify.harness.runtime.refusal import refuse
 
 _increment_version: Any = torch.autograd.graph.increment_version
 _clock = time.perf_counter
@@ -72,13 +72,13 @@ class Caller:
         self.names: Mapping[str, str] = {}
         """Of its tensors -> of the reference's."""
 
-    def call(self, message: CallRequest) -> CallReply | RefusedReply:
+    def call(self, message: ForwardCall) -> CallReply | RefusedReply:
         """Call it, and propagate gradients back where the judge asks for them."""
         inputs = self._inputs(message)
         writer = ResultWriter(self._memory, message.output_offset, message.output_bytes)
         places = {name: tensor_access.region(tensor) for name, tensor in inputs.items()}
         self._begin(message, inputs)
-        stage: Stage = "call"
+        stage: RefusalStage = "call"
         gradients: dict[str, torch.Tensor] = {}
         try:
             with self._around(message):
@@ -109,7 +109,7 @@ class Caller:
         )
         return self._settled(message, result, outputs, writer, done)
 
-    def _inputs(self, message: CallRequest) -> dict[str, torch.Tensor]:
+    def _inputs(self, message: ForwardCall) -> dict[str, torch.Tensor]:
         """The tensors to call with: new objects, or those of an earlier call, which hold other values now.
 
         Who keeps results by object is met by values that it does not expect, as in a benchmark that fills its
@@ -128,7 +128,7 @@ class Caller:
             inputs[slot.name] = known
         return inputs
 
-    def _begin(self, message: CallRequest, inputs: Mapping[str, torch.Tensor]) -> None:
+    def _begin(self, message: ForwardCall, inputs: Mapping[str, torch.Tensor]) -> None:
         self._observer.settle_pools(message.threads)
         self._observer.allocations.next_call()
         regions = [tensor_access.region(tensor) for tensor in inputs.values()]
@@ -141,14 +141,14 @@ class Caller:
                 tensor.requires_grad_(tensor.is_floating_point())
 
     @contextmanager
-    def _around(self, message: CallRequest) -> Iterator[None]:
+    def _around(self, message: ForwardCall) -> Iterator[None]:
         shield = protected(self._memory, message.inputs) if message.protected else nullcontext()
         fence = fenced(self._memory, message.inputs) if message.fenced else nullcontext()
         with shield, fence, _enable_grad() if message.gradients else _no_grad(), self._observer.watching():
             yield
 
     def _forward(
-        self, message: CallRequest, inputs: Mapping[str, torch.Tensor], writer: ResultWriter
+        self, message: ForwardCall, inputs: Mapping[str, torch.Tensor], writer: ResultWriter
     ) -> _Result:
         arguments = [decode(value, inputs) for value in message.arguments]
         built, started = self._builds.seconds, _clock()
@@ -162,7 +162,7 @@ class Caller:
         return _Result(structure=structure, values=values, offsets=offsets, seconds=max(seconds, 0.0))
 
     def _propagate(
-        self, message: CallRequest, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]
+        self, message: ForwardCall, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]
     ) -> dict[str, torch.Tensor]:
         """Gradients by name; what got none is left out."""
         given = views(self._memory, message.output_gradients, self._device)
@@ -194,7 +194,7 @@ class Caller:
         self._earlier += [(value, tensor_access.digest(value)) for value in own]
         return changed
 
-    def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[ReturnedTensor]:
+    def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[OutputState]:
         known = {**inputs, **self._weights()}
         return [
             describe(f"output {number}", value, offset, known=known, allocations=self._observer.allocations)
@@ -213,7 +213,7 @@ class Caller:
 
     def _gradients(
         self, gradients: Mapping[str, torch.Tensor], writer: ResultWriter
-    ) -> tuple[ReturnedTensor, ...]:
+    ) -> tuple[OutputState, ...]:
         offsets = put_all(list(gradients.values()), writer)
         return tuple(
             describe(name, gradient, offset, known={}, allocations=self._observer.allocations)
@@ -222,9 +222,9 @@ class Caller:
 
     def _settled(
         self,
-        message: CallRequest,
+        message: ForwardCall,
         result: _Result,
-        outputs: Sequence[ReturnedTensor],
+        outputs: Sequence[OutputState],
         writer: ResultWriter,
         done: CallReply,
     ) -> CallReply:
@@ -248,7 +248,7 @@ def _reshaped(tensor: torch.Tensor, slot: Slot) -> str:
     return f"{slot.name}: is {kind} {shape} with strides {strides} after the call, was {given}"
 
 
-def _with_change(output: ReturnedTensor, value: Any, writer: ResultWriter) -> ReturnedTensor:
+def _with_change(output: OutputState, value: Any, writer: ResultWriter) -> OutputState:
     if output.offset is None:
         return output
     with tensor_access.plainly():

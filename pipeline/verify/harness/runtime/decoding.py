@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
-from pipeline.verify.harness.messages import ReturnedTensor, Value
+from pipeline.verify.harness.messages import OutputState, Value
 from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.torch_internals import TensorBase
@@ -93,16 +93,16 @@ def describe(
     *,
     known: Mapping[str, torch.Tensor],
     allocations: GuardedAllocations,
-) -> ReturnedTensor:
+) -> OutputState:
     """What came out; `known`: inputs and parameters by name."""
     if not tensor_access.is_plain(value):
-        return ReturnedTensor(name=name, kind=_kind(value))
+        return OutputState(name=name, kind=_kind(value))
     with tensor_access.plainly():
         start = tensor_access.region(value)[0] if tensor_access.numel(value) else None
         aliases = [
             other for other, tensor in known.items() if start and tensor_access.region(tensor)[0] == start
         ]
-        return ReturnedTensor(
+        return OutputState(
             name=name,
             kind="Tensor",
             dtype=str(tensor_access.dtype(value)).removeprefix("torch."),

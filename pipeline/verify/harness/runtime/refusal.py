@@ -1,12 +1,10 @@
-"""Why a candidate could not be imported, constructed or called. In: an exception. Out: `RefusedReply`."""
+"""Why a candidate could not be loaded, constructed or called. In: an exception. Out: `RefusedReply`."""
 
 import traceback
-from typing import Literal
 
 from pipeline.backends.triton.error_summary import is_interpreters_limit, reason_of
-from pipeline.verify.harness.messages import RefusedReply
+from pipeline.verify.harness.messages import RefusalStage, RefusedReply
 
-Stage = Literal["import", "build", "construct", "call", "backward"]
 _NO_DEVICE = (
     "not compiled with CUDA",
     "no NVIDIA driver",
@@ -36,7 +34,7 @@ class BuildError(RuntimeError):
     """An extension did not compile; the text is the compiler's first complaint."""
 
 
-def refuse(error: BaseException, stage: Stage, nonce: str = "") -> RefusedReply:
+def refuse(error: BaseException, stage: RefusalStage, nonce: str = "") -> RefusedReply:
     """Write the traceback to the log and say it in a line; running out of memory is the sandbox's to tell."""
     if isinstance(error, MemoryError) or _STARVED in str(error):
         raise error

@@ -1,1 +1,0 @@
-"""Judges variants of declared kernels, which write into outputs that are passed to them."""

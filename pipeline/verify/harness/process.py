@@ -1,0 +1,75 @@
+"""Runs in the candidate's process: maps the memory, gives up its rights, loads the candidate, and answers.
+
+In: a `LoadRequest`, then requests over a channel. Out: an answer to each. Expected values never enter this
+process. The candidate may do anything in it: the judge reads outputs from shared memory, and changes to the
+process are looked for.
+"""
+
+import faulthandler
+import mmap
+import os
+from pathlib import Path
+from typing import Protocol
+
+from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.processes.channel import Channel
+from pipeline.verify.harness.messages import (
+    Answer,
+    ConfinedReply,
+    DeclaredKernel,
+    LoadRequest,
+    ReadyReply,
+    RefusedReply,
+    Request,
+)
+
+MODEL_PRELOAD = (
+    "numpy",
+    "torch",
+    "triton",
+    "pipeline.verify.harness.process",
+    "pipeline.verify.harness.conventions.outputs_returned",
+)
+"""For a fork server whose children run models."""
+
+
+class Convention(Protocol):
+    """How a candidate is loaded and called."""
+
+    def load(self) -> ReadyReply | RefusedReply:
+        """Run the candidate's code for the first time."""
+        ...
+
+    def answer(self, request: Request) -> Answer:
+        """Do what is asked."""
+        ...
+
+
+def serve(channel: Channel) -> None:
+    """Answer until the channel closes."""
+    faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
+    send, receive = channel.send, channel.receive
+    load: LoadRequest = receive(LoadRequest)
+    descriptor = os.open(load.arena, os.O_RDWR)
+    memory = mmap.mmap(descriptor, load.size)
+    os.close(descriptor)
+    send(ConfinedReply(isolation=confine(Path.cwd()), process=os.getpid()))
+    convention = convention_of(load, memory)
+    send(convention.load())
+    while True:
+        try:
+            request: Request = receive(Request)
+        except EOFError:
+            return
+        send(convention.answer(request))
+
+
+def convention_of(load: LoadRequest, memory: mmap.mmap) -> Convention:
+    """The one of a candidate; the modules of the other one are not imported."""
+    if isinstance(load.candidate, DeclaredKernel):
+        from pipeline.verify.harness.conventions.outputs_given import OutputsGiven
+
+        return OutputsGiven(load.candidate, memory)
+    from pipeline.verify.harness.conventions.outputs_returned import OutputsReturned
+
+    return OutputsReturned(load.candidate, memory)
