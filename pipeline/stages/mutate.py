@@ -28,7 +28,7 @@ from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.integrity import write_sealed
 from pipeline.store.temporary import scratch_folder
-from pipeline.verify.harness.preparation import interpreter_of, job_of
+from pipeline.verify.harness.planning.preparation import interpreter_of, job_of
 from pipeline.verify.mutation.mutant_compiler import Compiler
 from pipeline.verify.mutation.mutant_generation import find_mutants, spread
 from pipeline.verify.mutation.mutant_trials import MutantTrials, Servers, describe

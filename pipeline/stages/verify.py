@@ -37,8 +37,7 @@ from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
 from pipeline.store.outputs import put_output
 from pipeline.store.stored_sources import require_sources, root_of
-from pipeline.verify.harness.planning.shapes import Shape
-from pipeline.verify.harness.preparation import (
+from pipeline.verify.harness.planning.preparation import (
     can_run,
     case_set_of,
     cases_of,
@@ -50,6 +49,7 @@ from pipeline.verify.harness.preparation import (
     where_run,
     where_tried,
 )
+from pipeline.verify.harness.planning.shapes import Shape
 
 if TYPE_CHECKING:
     from pipeline.verify.harness.kernel_trial import KernelTrialResult

@@ -19,7 +19,7 @@ from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import VerifySpec
 from pipeline.records.record import Record, read_record
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
-from pipeline.verify.harness.preparation import where_run
+from pipeline.verify.harness.planning.preparation import where_run
 from tests.benchmarks.chain import run_chain
 from tests.paths import ROOT
 

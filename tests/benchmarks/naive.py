@@ -28,7 +28,7 @@ def main() -> None:
     import torch
 
     from pipeline.backends.registry import backend
-    from pipeline.verify.harness.preparation import case_set_of, cases_of, job_of, shapes_of
+    from pipeline.verify.harness.planning.preparation import case_set_of, cases_of, job_of, shapes_of
     from pipeline.verify.oracle.reference import find_function
 
     torch.set_num_threads(1)

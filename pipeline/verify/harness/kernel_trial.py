@@ -1,24 +1,45 @@
-"""Tries one variant: calls it on every case in a child process, and lets the gate judge every call.
+"""Tries one variant of a declared kernel: the sequence of its calls, each judged before the next one.
 
-In: what to load, and the cases. Out: a `KernelTrialResult`: passed, with the share of the bound that
-was used, or the first failure.
+In: what to load, and the cases. Out: a `KernelTrialResult`: passed, with the share of the bound that was
+used, or the first failure. Every case is called twice on equal inputs; at the end, cases are called at other
+addresses after other work, with read-only inputs, and with tensors that end at a protected page.
 """
 
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-from pipeline.records.outcome import Failure
+import torch
+
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.verified import CheckResult, Verified
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
+from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
+from pipeline.verify.checks.determinism import differing
 from pipeline.verify.checks.gate import Gate
-from pipeline.verify.harness.buffers import Arena
-from pipeline.verify.harness.call_sequence import SHIFT, CallSequence, KernelSubject, PlacedCase, place_case
-from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet
-from pipeline.verify.harness.session import ProcessEnded, Session
+from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Arena, Layout, lay_out
+from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet, PreparedCase
+from pipeline.verify.harness.messages import CallReply, DeclaredKernel, KernelCall, RefusedReply
+from pipeline.verify.harness.session import ProcessEnded, Session, TrialSubject, refusal
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
+SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a later call
+EVERY_THIRD = 3  # the cases that are called on several threads
+
+
+class KernelSubject(TrialSubject, frozen=True, kw_only=True):
+    """A variant of a declared kernel that is tried."""
+
+    candidate: DeclaredKernel
+    repeat: Literal["every", "first"]
+    """Which cases are called on equal inputs again."""
+    deterministic: bool
+    """Whether the kernel claims equal bits on equal inputs."""
 
 
 class KernelTrialResult(Record, frozen=True, kw_only=True):
@@ -41,7 +62,7 @@ def try_variant(
 ) -> KernelTrialResult:
     """Judge one variant; the child's output goes to `log.txt` in `folder`."""
     # All expected values are computed before the child's clock starts, and never enter its process.
-    steps = [place_case(case_set.prepare(case), number, subject) for number, case in enumerate(cases)]
+    steps = [_place_case(case_set.prepare(case), number, subject) for number, case in enumerate(cases)]
     size = max(max(one.layout.size, one.flush().layout.size) for one in steps) + 2 * SHIFT
     gate = Gate()
     with (
@@ -59,6 +80,178 @@ def try_variant(
     gate.require_all(attempt.calls)
     verified = _verified(gate, steps)
     return KernelTrialResult(result=verified, checks=gate.results(), cases=tried, isolation=talk.isolation)
+
+
+class PlacedCase(Record, frozen=True, kw_only=True, eq=False):
+    """One case as it is called."""
+
+    prepared: PreparedCase
+    layout: Layout
+    threads: int
+
+    @property
+    def label(self) -> str:
+        """Of the case."""
+        return self.prepared.case.label
+
+    def moved(self) -> "PlacedCase":
+        """The same at other addresses."""
+        layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, shift=SHIFT)
+        return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
+
+    def flush(self) -> "PlacedCase":
+        """The same with every tensor at the end of a page."""
+        layout = lay_out(self.prepared.problem, padded=self.prepared.case.shape.padded, flush=True)
+        return PlacedCase(prepared=self.prepared, layout=layout, threads=self.threads)
+
+
+def _place_case(prepared: PreparedCase, number: int, subject: KernelSubject) -> PlacedCase:
+    """The case of this number; every third one runs on several threads.
+
+    The others run on one, because threads that wait for each other on busy cores are what costs most.
+    """
+    layout = lay_out(prepared.problem, padded=prepared.case.shape.padded)
+    threads = 1 if number % EVERY_THIRD else subject.candidate.threads
+    return PlacedCase(prepared=prepared, layout=layout, threads=threads)
+
+
+class CallSequence:
+    """All calls of one variant."""
+
+    def __init__(self, talk: Session, gate: Gate, subject: KernelSubject) -> None:
+        self._talk = talk
+        self._gate = gate
+        self._subject = subject
+        self.calls = 0
+        self.cases = 0
+
+    def run(self, steps: list[PlacedCase]) -> Failure | None:
+        """Load, and call until the first failure; None where there was none."""
+        loaded = self._talk.load()
+        if isinstance(loaded, RefusedReply):
+            return refusal(loaded, "")
+        first: dict[str, CallObservation] = {}
+        for turn, one in self._order(steps):
+            self.cases += turn == "first"
+            found = self._call(one, turn, first.get(one.label))
+            if isinstance(found, Failure):
+                return found
+            first.setdefault(one.label, found)
+        return None
+
+    @property
+    def _last_turn(self) -> CallKind:
+        # Memory of a device cannot be protected.
+        return "fenced" if self._subject.on_host else "elsewhere"
+
+    def _order(self, steps: list[PlacedCase]) -> Iterator[tuple[CallKind, PlacedCase]]:
+        settings = self._subject.settings
+        for number, one in enumerate(steps):
+            yield "first", one
+            if number == 0 or self._subject.repeat == "every":
+                for _ in range(settings.repetitions - 1):
+                    yield "again", one
+        for one in steps if settings.elsewhere == "every" else steps[:1]:
+            yield "elsewhere", one.moved()
+        if self._subject.on_host:
+            # Last, because a candidate that touches what it may not does not survive it.
+            for one in steps if settings.protect == "every" else steps[:1]:
+                yield "protected", one
+            for one in steps if settings.protect == "every" else _one_of_each_shape(steps):
+                yield "fenced", one.flush()
+
+    def _call(
+        self, one: PlacedCase, turn: CallKind, first: CallObservation | None
+    ) -> CallObservation | Failure:
+        observation = self._observe(one, turn, first)
+        if isinstance(observation, Failure):
+            return observation
+        self.calls += 1
+        failure = self._gate.judge(observation)
+        if failure is None:
+            return observation
+        if failure.outcome is Outcome.WRONG_VALUE:
+            return self._consistent(one, observation, failure)
+        return failure
+
+    def _consistent(self, one: PlacedCase, wrong: CallObservation, failure: Failure) -> Failure:
+        """A wrong value that changes from call to call is a race or unset memory: another thing to fix."""
+        again = self._observe(one, wrong.turn, None)
+        if isinstance(again, Failure):
+            return failure
+        changed = sum(differing(output, wrong.outputs[name]) for name, output in again.outputs.items())
+        if not changed:
+            return failure
+        reason = f"{changed} elements change between equal calls, and {failure.reason}"
+        return Failure(outcome=Outcome.NONDETERMINISTIC, reason=reason)
+
+    def _observe(
+        self, one: PlacedCase, turn: CallKind, first: CallObservation | None
+    ) -> CallObservation | Failure:
+        arena = self._talk.arena
+        patterns = AGAIN if turn == "again" else FIRST
+        arena.write(one.layout, one.prepared.inputs, patterns)
+        settle = self._subject.settings.settle_seconds if self.calls == 0 else 0.0
+        request = KernelCall(
+            nonce=os.urandom(16).hex(),
+            layout=one.layout,
+            poison=patterns.poison,
+            threads=one.threads,
+            inspect=self.calls == 0 or turn == self._last_turn,
+            disturb=turn == "elsewhere",
+            protected=turn == "protected",
+            fenced=turn == "fenced",
+            settle=settle,
+        )
+        done = self._answer(request, f"{one.label}{CALL_KINDS[turn]}")
+        if isinstance(done, Failure):
+            return done
+        outputs = self._outputs(one.layout)
+        return CallObservation(
+            prepared=one.prepared,
+            deterministic=self._subject.deterministic,
+            turn=turn,
+            arena=arena,
+            layout=one.layout,
+            patterns=patterns,
+            seen=done.outputs,
+            outputs=outputs,
+            first=None if first is None else first.outputs,
+            observed=done.observed,
+            uses_torch=self._subject.candidate.job.implementation.uses_torch,
+            later=self._later(one.layout, settle) if settle else None,
+        )
+
+    def _answer(self, request: KernelCall, when: str) -> CallReply | Failure:
+        """What crashes only where the inputs cannot be written has written to them; likewise with a fence."""
+        try:
+            done = self._talk.call(request, when)
+        except ProcessEnded as ended:
+            if not ended.touched_memory or not (request.protected or request.fenced):
+                raise
+            if request.protected:
+                return Failure(outcome=Outcome.INPUT_MUTATED, reason=f"wrote to a read-only input ({when})")
+            reason = f"touched memory beyond a tensor ({when})"
+            return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason=reason)
+        return refusal(done, when) if isinstance(done, RefusedReply) else done
+
+    def _later(self, layout: Layout, seconds: float) -> dict[str, torch.Tensor]:
+        """What a thread or process that goes on working would change, read from outside."""
+        time.sleep(seconds)
+        return self._outputs(layout)
+
+    def _outputs(self, layout: Layout) -> dict[str, torch.Tensor]:
+        arena = self._talk.arena
+        return {slot.name: arena.copy(slot) for slot in layout.slots if slot.role == "output"}
+
+
+def _one_of_each_shape(steps: list[PlacedCase]) -> list[PlacedCase]:
+    """Which tail is handled wrongly depends on the shape, not on the values."""
+    shapes: dict[tuple[object, ...], PlacedCase] = {}
+    for one in steps:
+        shape = one.prepared.case.shape
+        shapes.setdefault((*shape.dimensions.items(), shape.padded), one)
+    return list(shapes.values())
 
 
 def _verified(gate: Gate, steps: list[PlacedCase]) -> Verified:

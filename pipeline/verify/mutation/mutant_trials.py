@@ -21,7 +21,7 @@ from pipeline.records.results.compiled import Compiled
 from pipeline.records.results.mutated import Fate, Judged, Mutant
 from pipeline.records.results.verified import Verified
 from pipeline.sandbox.processes.fork_server import ForkServer
-from pipeline.verify.harness.preparation import (
+from pipeline.verify.harness.planning.preparation import (
     can_run,
     case_set_of,
     cases_of,

@@ -14,8 +14,8 @@ import torch
 from pipeline.backends.devices.device_registry import device
 from pipeline.verify.harness.buffers import FIRST, Arena, Layout, lay_out, view
 from pipeline.verify.harness.conventions.outputs_given import DeviceBuffers, MappedBuffers
-from pipeline.verify.harness.memory_protection import protected
 from pipeline.verify.harness.messages import KernelCall, OutputState
+from pipeline.verify.harness.runtime.memory_protection import protected
 from pipeline.verify.harness.runtime.refusal import refuse
 from tests.verify.harness.candidate_process import answer_of
 from tests.verify.harness.in_a_child import ObservedCalls, observe_calls

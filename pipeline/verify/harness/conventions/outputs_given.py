@@ -19,7 +19,6 @@ from pipeline.backends.devices.device import Device
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend
 from pipeline.verify.harness.buffers import view
-from pipeline.verify.harness.memory_protection import fenced, protected
 from pipeline.verify.harness.messages import (
     CallReply,
     DeclaredKernel,
@@ -31,6 +30,7 @@ from pipeline.verify.harness.messages import (
 )
 from pipeline.verify.harness.observer import Observer, TritonRuns
 from pipeline.verify.harness.observers import tensor_access
+from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.runtime.refusal import refuse
 
 if TYPE_CHECKING:

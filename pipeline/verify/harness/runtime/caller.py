@@ -16,7 +16,6 @@ import torch
 
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
-from pipeline.verify.harness.memory_protection import fenced, protected
 from pipeline.verify.harness.messages import CallReply, ForwardCall, OutputState, RefusalStage, RefusedReply
 from pipeline.verify.harness.observer import Observer
 from pipeline.verify.harness.observers import tensor_access
@@ -29,6 +28,7 @@ from pipeline.verify.harness.runtime.decoding import (
     views,
 )
 from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds
+from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.runtime.refusal import refuse
 
 _increment_version: Any = torch.autograd.graph.increment_version

@@ -25,8 +25,8 @@ from pipeline.records.results.verified import WhereRun
 from pipeline.verify.harness.planning.shapes import Dimensions, Shape, ShapeBudget, plan
 
 if TYPE_CHECKING:  # these import torch, which must not be used before the fork server is there
-    from pipeline.verify.harness.call_sequence import KernelSubject
     from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet
+    from pipeline.verify.harness.kernel_trial import KernelSubject
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
 THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
@@ -113,7 +113,7 @@ def subject_of(
     spec: VerifySpec, job: CompileJob, compiled: Compiled, *, root: Path, folder: Path
 ) -> "KernelSubject":
     """What is tried; `root` holds the sources, `folder` what compile left."""
-    from pipeline.verify.harness.call_sequence import KernelSubject
+    from pipeline.verify.harness.kernel_trial import KernelSubject
     from pipeline.verify.harness.messages import DeclaredKernel
 
     interpreted = where_run(spec) == "interpreter"
