@@ -120,6 +120,7 @@ CLASSES_OF = ("torch.nn",)
 
 _LAZY = "__annotations__"  # made when first asked for
 _CODE = (attrgetter("__code__"), attrgetter("__defaults__"), attrgetter("__kwdefaults__"))
+_referents = gc.get_referents
 _HOLDERS = (types.FunctionType, property, staticmethod, classmethod)
 """What may have a function's code in it."""
 _ABSENT = object()
@@ -146,6 +147,8 @@ class ProcessState(Record, frozen=True, kw_only=True, eq=False):
     """Labels of functions, and themselves,"""
     code: tuple[tuple[Any, ...], ...]
     """their code, their defaults, and their defaults by keyword."""
+    referents: tuple[Any, ...]
+    """All that the functions refer to, in order: while it is the same, so are those three."""
     hooks: Mapping[str, Any]
     finders: tuple[Any, ...]
     settings: Mapping[str, object]
@@ -175,6 +178,7 @@ def _snapshot(watched: "_Watched", *, collecting: bool) -> ProcessState:
         inherited=_inherited(names),
         functions=(labels, functions),
         code=tuple(tuple(map(part, functions)) for part in _CODE),
+        referents=tuple(_referents(*functions)),
         hooks=_hooks(),
         finders=tuple(sys.meta_path),
         settings=settings() | {"garbage collection": collecting},
@@ -316,6 +320,10 @@ def _function(value: Any) -> types.FunctionType | None:
 def _recoded(before: ProcessState) -> Iterator[str]:
     """Functions that have other code or defaults than before."""
     labels, functions = before.functions
+    now = _referents(*functions)
+    # Reading `__code__` asks Python's audit hooks, which takes far longer than all of this.
+    if len(now) == len(before.referents) and all(map(is_, now, before.referents)):
+        return
     if all(all(map(is_, map(part, functions), then)) for part, then in zip(_CODE, before.code, strict=True)):
         return
     for label, function, *code in zip(labels, functions, *before.code, strict=True):

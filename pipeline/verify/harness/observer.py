@@ -41,6 +41,8 @@ TritonRuns = Literal["interpreted", "compiled", "absent"]
 
 _initial_seed = torch.initial_seed
 _manual_seed = torch.manual_seed
+_manual_seed_of_host = torch.default_generator.manual_seed
+_is_cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 
 
 class Observer:
@@ -79,6 +81,7 @@ class Observer:
         self._before = self._surroundings.snapshot()
         self._running = self._processes.running()
         self._native = frozenset(native_code.mapped())
+        self._own: tuple[str, ...] = ()
 
     def _install(self, triton: TritonRuns) -> None:
         watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
@@ -117,7 +120,7 @@ class Observer:
         self._data_flow.next_call(start for start, _ in inputs)
         self._log.next_call(inputs, suppress=suppress)
         self._forks.clear()
-        _manual_seed(seed)
+        _manual_seed(seed) if _is_cuda_in_use() else _manual_seed_of_host(seed)
         self._seed = seed
         self._counted = self._count_launches() if self._count_launches else 0
         self._profile.begin()
@@ -128,7 +131,8 @@ class Observer:
         events = self._profile.end()
         left = self._processes.left_running(self._running)
         seeded = ("torch's random state was seeded",) if _initial_seed() != self._seed else ()
-        own = tuple(path for path in native_code.mapped() if path not in self._native)
+        if inspect:
+            self._own = tuple(path for path in native_code.mapped() if path not in self._native)
         with tensor_access.plainly():
             operations = self._data_flow.operations(outputs)
         known = {each.name: each.elements for each in operations}
@@ -138,8 +142,8 @@ class Observer:
         return Observed(
             launches=self._log.launches(),
             counted=counted,
-            operations=(*operations, *hidden, *self._direct_operations(own, outputs)),
-            native=own,
+            operations=(*operations, *hidden, *self._direct_operations(self._own, outputs)),
+            native=self._own,
             tampering=(
                 (*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)) if inspect else None
             ),

@@ -50,12 +50,13 @@ class OutputsGiven:
         self._device = device(kernel.device)
         self._memory = memory
         self._backend = backend(kernel.job.variant.backend)
-        triton: TritonRuns = "interpreted" if self._device.is_host else "compiled"
+        count = self._backend.count_launches()
+        runs: TritonRuns = "interpreted" if self._device.is_host else "compiled"
         self._observer = Observer(
             Path(kernel.root) / kernel.job.implementation.source,
-            triton=triton if self._backend.in_candidates else "absent",
+            triton="absent" if count is None else runs,  # who launches nothing itself has no such kernels
             backends=(self._backend,),
-            count_launches=self._device.count_launches() or self._backend.count_launches(),
+            count_launches=self._device.count_launches() or count,
         )
         self._observer.settle_pools(kernel.threads)
         self._launch: Launch | None = None
