@@ -145,7 +145,7 @@ def test_cheating_triton(tmp_path: Path) -> None:
         *(task.proposal("triton", f"{text}\nimport torch\n{more}") for more, _ in TRITON_CHEATS.values()),
     )
     ends = dict(zip(["right", "writes", *TRITON_CHEATS], task.ends("compile", "verify"), strict=True))
-    assert ends == {"right": "passed", "writes": "passed"} | {
+    assert ends == {"right": "passed", "writes": "verify: tampered"} | {
         name: end for name, (_, end) in TRITON_CHEATS.items()
     }
     assert not mark.exists()
