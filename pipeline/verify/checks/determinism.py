@@ -26,7 +26,9 @@ def check_determinism(observation: CallObservation) -> Judgement:
             )
         found = deviation(output, observation.prepared.expected[name])
         if not found.passed:
-            return observation.fail(Outcome.NONDETERMINISTIC, describe(name, found, observation))
+            return observation.fail(
+                Outcome.NONDETERMINISTIC, describe(name, output, observation.prepared.expected[name])
+            )
     return Passed(differing=total, compared=compared)
 
 

@@ -15,10 +15,15 @@ def check_input_mutation(observation: CallObservation) -> Judgement:
         now = observation.arena.bits(slot)
         given = integers(observation.prepared.inputs[slot.name])
         if not torch.equal(now, given):
-            changed = (now != given).nonzero()
-            where = ", ".join(str(int(axis)) for axis in changed[0])
-            return observation.fail(
-                Outcome.INPUT_MUTATED,
-                f"{slot.name}: {len(changed)} of {given.numel()} changed, first [{where}]",
-            )
+            return observation.fail(Outcome.INPUT_MUTATED, changed_elements(slot.name, now, given))
     return Passed()
+
+
+def changed_elements(name: str, now: torch.Tensor, before: torch.Tensor) -> str:
+    """How many elements of an input changed, and which one first."""
+    changed = now != before
+    if now.is_floating_point():
+        changed &= ~(now.isnan() & before.isnan())
+    count = int(changed.sum())
+    where = ", ".join(str(int(axis)) for axis in changed.nonzero()[0]) if count else "bits of a NaN"
+    return f"{name}: {count} of {now.numel()} elements changed, first [{where}]"

@@ -1,20 +1,36 @@
-"""The candidate left its process as it found it: functions, settings, threads and processes."""
+"""The candidate left its process as it found it: functions, settings, files, threads and processes."""
 
-from pipeline.records.outcome import Outcome
+from collections.abc import Sequence
+
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
+from pipeline.verify.harness.messages import Observed
 
 _SHOWN = 3  # changes that a reason names
 
 
 def check_tampering(observation: CallObservation) -> Judgement:
     """Judge what the process reports; what it could hide reaches neither the judge nor its expectations."""
-    noticed = observation.observed
-    if noticed.tampering:
-        more = len(noticed.tampering) - _SHOWN
-        text = ", ".join(noticed.tampering[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        return observation.fail(Outcome.TAMPERED, text)
-    for count, kind in ((noticed.threads, "thread"), (noticed.children, "process")):
+    observed = observation.observed
+    failure = tampering_failure(observed, threads=observed.threads)
+    if failure is not None:
+        return observation.fail(failure.outcome, failure.reason)
+    return NotApplicable() if observed.tampering is None else Passed()
+
+
+def tampering_failure(observed: Observed, *, threads: int) -> Failure | None:
+    """What it changed or left; `threads`: those that it must not leave."""
+    if observed.tampering:
+        return tampered(observed.tampering)
+    for count, kind in ((threads, "thread"), (observed.children, "process")):
         if count:
             plural = f"{count} {kind}{'' if count == 1 else 'es' if kind == 'process' else 's'}"
-            return observation.fail(Outcome.TAMPERED, f"left {plural} running")
-    return NotApplicable() if noticed.tampering is None else Passed()
+            return Failure(outcome=Outcome.TAMPERED, reason=f"left {plural} running")
+    return None
+
+
+def tampered(lines: Sequence[str]) -> Failure:
+    """What was changed, one line each."""
+    more = len(lines) - _SHOWN
+    text = ", ".join(lines[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return Failure(outcome=Outcome.TAMPERED, reason=text)

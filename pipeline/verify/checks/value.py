@@ -1,33 +1,60 @@
-"""The outputs of the first call are the expected ones, each element within its derived bound."""
+"""The outputs are the expected ones, each element within its derived bound."""
 
-from pipeline.records.outcome import Outcome
+from collections.abc import Mapping
+
+import torch
+
+from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
-from pipeline.verify.oracle.tolerance import Deviation, deviation
+from pipeline.verify.oracle.tolerance import Expected, deviation
 
 
 def check_value(observation: CallObservation) -> Judgement:
     """Compare with the reference; later calls are compared with the first one by `determinism`."""
     if observation.first is not None:
         return NotApplicable()
+    judgement = compare(observation.outputs, observation.prepared.expected)
+    if isinstance(judgement, Failure):
+        return observation.fail(judgement.outcome, judgement.reason)
+    return judgement
+
+
+def compare(outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected]) -> Passed | Failure:
+    """Named tensors with their expected values."""
     share = error = 0.0
-    for name, expected in observation.prepared.expected.items():
-        found = deviation(observation.outputs[name], expected)
+    for name, wanted in expected.items():
+        output = outputs[name]
+        if output is None:
+            return Failure(outcome=Outcome.WRONG_SHAPE, reason=f"{name}: could not be read")
+        found = deviation(output, wanted)
         if not found.passed:
-            return observation.fail(Outcome.WRONG_VALUE, describe(name, found, observation))
+            return Failure(outcome=Outcome.WRONG_VALUE, reason=describe(name, output, wanted))
         share, error = max(share, found.share), max(error, found.error)
     return Passed(share=share, error=error)
 
 
-def describe(name: str, found: Deviation, observation: CallObservation) -> str:
-    """The worst element: where, got, expected, and how far beyond its bound."""
+def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
+    """The worst element: where, got, expected, and how many are beyond their bound."""
+    got = torch.view_as_real(output) if output.is_complex() else output
+    found = deviation(got, expected)
     if found.where is None:
         return f"{name}: no elements"
-    got = observation.outputs[name][found.where].item()
-    expected = observation.prepared.expected[name]
-    wanted = expected.reference[found.where].item()
-    bound = expected.bound[found.where].item()
     where = ", ".join(str(axis) for axis in found.where)
+    value, wanted = got[found.where].item(), expected.reference[found.where].item()
+    bound = expected.bound[found.where].item()
+    within = f" ± {bound:.2g}" if got.is_floating_point() else ""
+    if found.wrong == 0 and found.row > max(found.overall, 1.0):
+        return (
+            f"{name}: all elements of a row are off by one factor, {found.row:.3g} times what rounding"
+            f" explains; [{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g}"
+        )
+    if found.wrong == 0:
+        return (
+            f"{name}: the errors of all {found.total} elements together are too large,"
+            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.8g},"
+            f" expected {wanted:.8g} ± {bound:.2g}"
+        )
     return (
-        f"{name}[{where}]: got {got:.6g}, expected {wanted:.6g} ± {bound:.2g};"
+        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
         f" {found.wrong} of {found.total} beyond their bound"
     )

@@ -9,6 +9,7 @@ import torch
 
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.checks.call_observation import Passed
 from pipeline.verify.harness.delegated_work import (
     computing_kernels,
     did_the_work,
@@ -19,8 +20,7 @@ from pipeline.verify.harness.delegated_work import (
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.judgement import (
     ObservedCall,
-    Share,
-    compare,
+    compare_for,
     judge,
     values,
     wrong_form,
@@ -110,7 +110,7 @@ def _compared(
     found: Mapping[str, torch.Tensor | None],
     case: ModelCase,
     calls: JudgedCalls,
-) -> Share | Failure:
+) -> Passed | Failure:
     """Missing gradients of inputs, and of parameters that were taken over, are wrong unless they are zero."""
     missing = calls.attempt.state.missing
     wanted = {}
@@ -126,7 +126,7 @@ def _compared(
             reason = f"{name}: has shape {tuple(tensor.shape)}, expected {tuple(each.reference.shape)}"
             return Failure(outcome=Outcome.WRONG_SHAPE, reason=reason)
         wanted[name] = each
-    return compare(found, wanted, case)
+    return compare_for(case, found, wanted)
 
 
 def _protected(calls: JudgedCalls, *, every: bool) -> bool:
@@ -178,7 +178,7 @@ def _suppressed(calls: JudgedCalls) -> bool:
     if isinstance(again, RefusedReply) or any(each.count for each in again.done.observed.launches):
         return not isinstance(again, RefusedReply)
     fits = wrong_form(again.done, seen.case.plan) is None
-    if fits and isinstance(values(seen.case, again.outputs), Share):
+    if fits and isinstance(values(seen.case, again.outputs), Passed):
         reason = f"its output is right without its own kernels ({seen.case.condition.label})"
         raise CandidateFailed(Failure(outcome=Outcome.TAMPERED, reason=reason))
     return True

@@ -5,7 +5,9 @@ tell races, late writes and stale results from a plainly wrong value.
 """
 
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.harness.judgement import CHECKS, ObservedCall, Share, judge, tampered
+from pipeline.verify.checks.call_observation import Passed
+from pipeline.verify.checks.tampering import tampered
+from pipeline.verify.harness.judgement import CHECKS, ObservedCall, judge
 from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan
@@ -165,7 +167,7 @@ class JudgedCalls:
             if isinstance(again, RefusedReply):
                 return None
             changed = max(changed, differing(seen.outputs, again.outputs))
-            rights += isinstance(judge(again), Share)
+            rights += isinstance(judge(again), Passed)
         if right_before and not rights:
             reason = f"{failure.reason}; a call on equal inputs was right before"
             return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)

@@ -10,11 +10,16 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.verify.checks.call_observation import Passed
+from pipeline.verify.checks.input_mutation import changed_elements
+from pipeline.verify.checks.late_writes import late_output
 from pipeline.verify.checks.memory import memory_failure
-from pipeline.verify.harness.messages import CallReply, Observed, OutputState
+from pipeline.verify.checks.tampering import tampering_failure
+from pipeline.verify.checks.value import compare
+from pipeline.verify.harness.messages import CallReply, OutputState
 from pipeline.verify.harness.model_cases import ModelCase
 from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput
-from pipeline.verify.oracle.tolerance import Expected, deviation
+from pipeline.verify.oracle.tolerance import Expected
 
 CHECKS = (
     "tampering",
@@ -43,43 +48,23 @@ class ObservedCall(Record, frozen=True, kw_only=True, eq=False):
     """What was written around the inputs."""
 
 
-class Share(Record, frozen=True, kw_only=True):
-    """How much of the bound a right call used."""
-
-    share: float
-
-
-def judge(seen: ObservedCall) -> Share | Failure:
+def judge(seen: ObservedCall) -> Passed | Failure:
     """Judge one call."""
     failure = (
-        tampering(seen.done.observed)
+        # Threads may be a pool's: they count where something is wrong.
+        tampering_failure(seen.done.observed, threads=0)
         or wrong_form(seen.done, seen.case.plan)
         or _aliasing(seen)
         or _mutation(seen)
         or memory_failure(seen.done.observed.memory_faults)
         or _guards(seen)
-        or _completion(seen.done)
+        or late_output(seen.done.outputs)
         or _earlier_result(seen.done)
         or _written(seen.done)
     )
     if failure is not None:
         return _labelled(failure, seen.case)
     return values(seen.case, seen.outputs)
-
-
-def tampering(observed: Observed) -> Failure | None:
-    """What it changed outside of itself."""
-    if observed.tampering:
-        return tampered(observed.tampering)
-    if observed.children:
-        reason = f"{observed.children} processes that it started run on after the call"
-        return Failure(outcome=Outcome.TAMPERED, reason=reason)
-    return None
-
-
-def tampered(lines: Sequence[str]) -> Failure:
-    """A failure with what was changed, one line each."""
-    return Failure(outcome=Outcome.TAMPERED, reason="; ".join(lines)[:400])
 
 
 def _aliasing(seen: ObservedCall) -> Failure | None:
@@ -115,10 +100,7 @@ def _mutation(seen: ObservedCall) -> Failure | None:
         if wanted is not None and _close(now, wanted):
             continue
         before = seen.case.plan.encoded.tensors[name]
-        changed = (now != before) & ~(now.isnan() & before.isnan())
-        count = int(changed.sum())
-        where = ", ".join(str(int(axis)) for axis in changed.nonzero()[0]) if count else "bits of a NaN"
-        reason = f"{name}: {count} of {now.numel()} elements changed, first [{where}]"
+        reason = changed_elements(name, now, before)
         return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)
     return None
 
@@ -137,15 +119,6 @@ def _guards(seen: ObservedCall) -> Failure | None:
     return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason="; ".join(reasons)[:400]) if reasons else None
 
 
-def _completion(done: CallReply) -> Failure | None:
-    """All work is finished when forward returns."""
-    for output in done.outputs:
-        if output.changed_later:
-            reason = f"{output.name} changed after forward had returned"
-            return Failure(outcome=Outcome.TAMPERED, reason=reason)
-    return None
-
-
 def _earlier_result(done: CallReply) -> Failure | None:
     """A caller may keep what it got."""
     if not done.overwrites:
@@ -162,54 +135,19 @@ def _written(done: CallReply) -> Failure | None:
     return None
 
 
-def values(case: ModelCase, outputs: Sequence[torch.Tensor | None]) -> Share | Failure:
+def values(case: ModelCase, outputs: Sequence[torch.Tensor | None]) -> Passed | Failure:
     """Every element within its bound."""
     names = [f"output {number}" for number in range(len(outputs))]
-    return compare(dict(zip(names, outputs, strict=True)), dict(zip(names, case.expected, strict=True)), case)
+    named = dict(zip(names, outputs, strict=True))
+    return compare_for(case, named, dict(zip(names, case.expected, strict=True)))
 
 
-def compare(
-    outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected], case: ModelCase
-) -> Share | Failure:
-    """Named tensors against their expected values."""
-    share = 0.0
-    for name, wanted in expected.items():
-        output = outputs[name]
-        if output is None:
-            return _labelled(wrong_shape(f"{name}: could not be read"), case)
-        got = torch.view_as_real(output) if output.is_complex() else output
-        found = deviation(got, wanted)
-        if not found.passed:
-            failure = Failure(outcome=Outcome.WRONG_VALUE, reason=_describe(name, got, wanted))
-            return _labelled(failure, case)
-        share = max(share, found.share)
-    return Share(share=share)
-
-
-def _describe(name: str, got: torch.Tensor, expected: Expected) -> str:
-    """The worst element: where, got, expected, and how many are beyond their bound."""
-    found = deviation(got, expected)
-    if found.where is None:
-        return f"{name}: no elements"
-    where = ", ".join(str(axis) for axis in found.where)
-    value, wanted = got[found.where].item(), expected.reference[found.where].item()
-    bound = expected.bound[found.where].item()
-    within = f" ± {bound:.2g}" if got.is_floating_point() else ""
-    if found.wrong == 0 and found.row > max(found.overall, 1.0):
-        return (
-            f"{name}: all elements of a row are off by one factor, {found.row:.3g} times what rounding"
-            f" explains; [{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g}"
-        )
-    if found.wrong == 0:
-        return (
-            f"{name}: the errors of all {found.total} elements together are too large,"
-            f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.8g},"
-            f" expected {wanted:.8g} ± {bound:.2g}"
-        )
-    return (
-        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
-        f" {found.wrong} of {found.total} beyond their bound"
-    )
+def compare_for(
+    case: ModelCase, outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected]
+) -> Passed | Failure:
+    """Named tensors against their expected values; a reason names the case."""
+    judgement = compare(outputs, expected)
+    return _labelled(judgement, case) if isinstance(judgement, Failure) else judgement
 
 
 def _labelled(failure: Failure, case: ModelCase) -> Failure:

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.verify.checks.call_observation import Passed
 from pipeline.verify.harness.delegated_work import did_the_work, differentiated
 from pipeline.verify.harness.encoding import encode, place
 from pipeline.verify.harness.judged_calls import refusal
-from pipeline.verify.harness.judgement import ObservedCall, Share, judge
+from pipeline.verify.harness.judgement import ObservedCall, judge
 from pipeline.verify.harness.messages import (
     CallReply,
     Launches,
@@ -65,7 +66,7 @@ def call(case: ModelCase, output: torch.Tensor | None = None, **changes) -> Obse
 def test_right_call(case: ModelCase) -> None:
     """What PyTorch returns itself is right and uses a part of the bound."""
     verdict = judge(call(case))
-    assert isinstance(verdict, Share)
+    assert isinstance(verdict, Passed)
     assert 0 < verdict.share < 1
 
 
@@ -80,9 +81,9 @@ def test_right_call(case: ModelCase) -> None:
         ({"overlaps": True}, Outcome.WRONG_SHAPE, "share memory"),
         ({"aliases": ("input 0",)}, Outcome.WRONG_SHAPE, "shares the memory of input 0"),
         ({"unwritten": 3}, Outcome.UNWRITTEN_OUTPUT, "3 elements were never written"),
-        ({"changed_later": True}, Outcome.TAMPERED, "changed after forward had returned"),
+        ({"changed_later": True}, Outcome.TAMPERED, "changed after the call had returned"),
         ({"tampering": ("time.time was replaced",)}, Outcome.TAMPERED, "time.time was replaced"),
-        ({"children": 1}, Outcome.TAMPERED, "1 processes"),
+        ({"children": 1}, Outcome.TAMPERED, "left 1 process running"),
         ({"trespass": "input 0: 4 elements around it were written"}, Outcome.OUT_OF_BOUNDS, "4 elements"),
         ({"out_of_bounds": ("8 bytes past the end",)}, Outcome.OUT_OF_BOUNDS, "8 bytes past the end"),
     ],
