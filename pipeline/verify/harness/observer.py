@@ -114,11 +114,11 @@ class Observer:
         watch: OperatorWatch | None = getattr(self._local, "watch", None)
         return watch is not None and not watch.is_aside
 
-    def begin(self, inputs: Iterable[tuple[int, int]], *, seed: int, suppress: bool) -> None:
-        """A call begins; `inputs`: address and bytes of each."""
-        inputs = tuple(inputs)
-        self._data_flow.next_call(start for start, _ in inputs)
-        self._log.next_call(inputs, suppress=suppress)
+    def begin(self, inputs: Iterable[torch.Tensor], *, seed: int, suppress: bool) -> None:
+        """A call on these inputs begins."""
+        regions = [tensor_access.region(tensor) for tensor in inputs if tensor_access.numel(tensor)]
+        self._data_flow.next_call(start for start, _ in regions)
+        self._log.next_call(regions, suppress=suppress)
         self._forks.clear()
         _manual_seed(seed) if _is_cuda_in_use() else _manual_seed_of_host(seed)
         self._seed = seed

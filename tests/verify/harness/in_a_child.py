@@ -11,7 +11,6 @@ from pipeline.records.record import Record
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.messages import Observed
 from pipeline.verify.harness.observer import Observer
-from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.native_code import mapped
 
 
@@ -50,7 +49,7 @@ def observe_calls(channel: Channel) -> None:
 
     calls = []
     for action, inspect in ((operators, True), (setting, True), (host, False)):
-        observer.begin([tensor_access.region(given)], seed=0, suppress=False)
+        observer.begin([given], seed=0, suppress=False)
         with observer.watching():
             action()
         calls.append(observer.end([], inspect=inspect))

@@ -144,6 +144,13 @@ def test_kernel_that_only_copies_is_marked(shared: CandidateProcess) -> None:
     assert done.observed.launches[0].copies
 
 
+def test_nothing_of_an_empty_input_is_touched(shared: CandidateProcess) -> None:
+    """Whoever watches a launch leaves alone what an empty tensor seems to refer to."""
+    done = shared.call(body("return launch(double, x)"), torch.empty(0, 25), fenced=True)
+    assert isinstance(done, CallReply), done
+    assert done.outputs[0].shape == (0, 25)
+
+
 def test_launches_are_left_out_on_request(shared: CandidateProcess) -> None:
     """What comes out then was not made by them."""
     done = call(shared, "return launch(double, x)", suppress=True)

@@ -81,7 +81,7 @@ class OutputsGiven:
         torch.set_num_threads(request.threads)
         buffers = self._buffers(request)
         observer.allocations.next_call(request.poison)
-        observer.begin(buffers.given(), seed=zlib.crc32(request.nonce.encode()), suppress=False)
+        observer.begin(buffers.inputs(), seed=zlib.crc32(request.nonce.encode()), suppress=False)
         try:
             outputs = buffers.call(self._launch, observer.watching)
         except BaseException as error:
@@ -104,10 +104,9 @@ class _Buffers:
         self._tensors = tensors
         self._places = {name: tensor.data_ptr() for name, tensor in tensors.items()}
 
-    def given(self) -> list[tuple[int, int]]:
-        """Address and bytes of what the inputs are views of."""
-        slots = self._request.layout.slots
-        return [tensor_access.region(self._tensors[slot.name]) for slot in slots if slot.role == "input"]
+    def inputs(self) -> list[torch.Tensor]:
+        """In the order of the layout."""
+        return [self._tensors[slot.name] for slot in self._request.layout.slots if slot.role == "input"]
 
     def outputs(self) -> dict[str, torch.Tensor]:
         """As they are now; without those that the candidate took away."""

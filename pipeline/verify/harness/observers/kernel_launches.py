@@ -126,6 +126,8 @@ class LaunchLog:
         there: dict[int, torch.Tensor] = {}
         offsets: dict[int, set[int]] = {}
         for tensor in tensor_access.tensors_in(arguments):
+            if not tensor_access.numel(tensor):
+                continue  # what its storage refers to may be memory that cannot be touched
             start, size = tensor_access.region(tensor)
             found[start] = size
             offsets.setdefault(start, set()).add(tensor_access.address(tensor) - start)

@@ -131,9 +131,8 @@ class Caller:
     def _begin(self, message: ForwardCall, inputs: Mapping[str, torch.Tensor]) -> None:
         self._observer.settle_pools(message.threads)
         self._observer.allocations.next_call()
-        regions = [tensor_access.region(tensor) for tensor in inputs.values()]
         seed = zlib.crc32(message.nonce.encode())  # no two calls find the same random state
-        self._observer.begin(regions, seed=seed, suppress=message.suppress)
+        self._observer.begin(inputs.values(), seed=seed, suppress=message.suppress)
         if message.gradients:
             for _, parameter in self._parameters():
                 parameter.grad = None
