@@ -1,1 +1,1 @@
-"""The checks that judge every call, one module each, and the gate that a variant must pass."""
+"""The checks that judge every call, one module each; the gate that a variant must pass; calls of models."""

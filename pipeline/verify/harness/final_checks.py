@@ -10,21 +10,21 @@ import torch
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import Passed
-from pipeline.verify.harness.delegated_work import (
+from pipeline.verify.checks.delegated_work import (
     computing_kernels,
     did_the_work,
     differentiated,
     own_launches,
     with_computing_kernels,
 )
-from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
-from pipeline.verify.harness.judgement import (
+from pipeline.verify.checks.model_calls import (
     ObservedCall,
     compare_for,
     judge,
     values,
     wrong_form,
 )
+from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import RefusedReply
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import output_gradients

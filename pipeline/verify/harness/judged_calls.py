@@ -6,8 +6,8 @@ tell races, late writes and stale results from a plainly wrong value.
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import Passed
+from pipeline.verify.checks.model_calls import CHECKS, ObservedCall, judge
 from pipeline.verify.checks.tampering import tampered
-from pipeline.verify.harness.judgement import CHECKS, ObservedCall, judge
 from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan

@@ -14,10 +14,10 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
-from pipeline.verify.harness.delegated_work import computed_by_torch
+from pipeline.verify.checks.delegated_work import computed_by_torch
+from pipeline.verify.checks.model_calls import ObservedCall, fitting_strides
 from pipeline.verify.harness.final_checks import final_checks
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
-from pipeline.verify.harness.judgement import ObservedCall, fitting_strides
 from pipeline.verify.harness.messages import ModelFile, WeightUpdate, Where
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights

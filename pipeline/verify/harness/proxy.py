@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from pipeline.records.record import Record
+from pipeline.verify.checks.model_calls import ObservedCall
 from pipeline.verify.harness.buffers import ALIGNMENT, Arena, Slot, repeat_word
 from pipeline.verify.harness.encoding import PAGE, distinct, place
-from pipeline.verify.harness.judgement import ObservedCall
 from pipeline.verify.harness.messages import (
     CallReply,
     ConstructRequest,

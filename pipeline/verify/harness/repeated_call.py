@@ -18,10 +18,10 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.candidates.model_problem import ModelProblem
 from pipeline.verify.checks.memory import memory_failure
+from pipeline.verify.checks.model_calls import values, wrong_shape
 from pipeline.verify.harness.conventions.outputs_returned import PreparedProcess, instantiate, prepare
 from pipeline.verify.harness.encoding import place
 from pipeline.verify.harness.failed_call import FailedCall
-from pipeline.verify.harness.judgement import values, wrong_shape
 from pipeline.verify.harness.messages import ModelFile
 from pipeline.verify.harness.model_cases import ModelCase, ModelOracle
 from pipeline.verify.harness.planning.case_plans import CasePlanner

@@ -6,10 +6,10 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import Passed
-from pipeline.verify.harness.delegated_work import did_the_work, differentiated
+from pipeline.verify.checks.delegated_work import did_the_work, differentiated
+from pipeline.verify.checks.model_calls import ObservedCall, judge
 from pipeline.verify.harness.encoding import encode, place
 from pipeline.verify.harness.judged_calls import refusal
-from pipeline.verify.harness.judgement import ObservedCall, judge
 from pipeline.verify.harness.messages import (
     CallReply,
     Launches,
