@@ -4,7 +4,7 @@ In: the case, what the candidate's process reports, copies of the outputs and of
 or the share of the bound that was used. The fault to fix first comes first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 
@@ -20,19 +20,6 @@ from pipeline.verify.harness.messages import CallReply, OutputState
 from pipeline.verify.harness.model_cases import ModelCase
 from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput
 from pipeline.verify.oracle.tolerance import Expected
-
-CHECKS = (
-    "tampering",
-    "metadata",
-    "aliasing",
-    "mutation",
-    "memory",
-    "guards",
-    "completion",
-    "written",
-    "value",
-)
-"""In the order in which they judge a call."""
 
 
 class ObservedCall(Record, frozen=True, kw_only=True, eq=False):
@@ -50,20 +37,10 @@ class ObservedCall(Record, frozen=True, kw_only=True, eq=False):
 
 def judge(seen: ObservedCall) -> Passed | Failure:
     """Judge one call."""
-    failure = (
-        # Threads may be a pool's: they count where something is wrong.
-        tampering_failure(seen.done.observed, threads=0)
-        or wrong_form(seen.done, seen.case.plan)
-        or _aliasing(seen)
-        or _mutation(seen)
-        or memory_failure(seen.done.observed.memory_faults)
-        or _guards(seen)
-        or late_output(seen.done.outputs)
-        or _earlier_result(seen.done)
-        or _written(seen.done)
-    )
-    if failure is not None:
-        return _labelled(failure, seen.case)
+    for check in _BEFORE_VALUES.values():
+        failure = check(seen)
+        if failure is not None:
+            return _labelled(failure, seen.case)
     return values(seen.case, seen.outputs)
 
 
@@ -217,3 +194,19 @@ def wrong_shape(reason: str) -> Failure:
 
 def _article(kind: str) -> str:
     return "nothing" if kind in ("NoneType", "None") else f"a {kind}"
+
+
+_BEFORE_VALUES: dict[str, Callable[[ObservedCall], Failure | None]] = {
+    # Threads may be a pool's: they count where something is wrong.
+    "tampering": lambda seen: tampering_failure(seen.done.observed, threads=0),
+    "metadata": lambda seen: wrong_form(seen.done, seen.case.plan),
+    "aliasing": _aliasing,
+    "mutation": _mutation,
+    "memory": lambda seen: memory_failure(seen.done.observed.memory_faults),
+    "guards": _guards,
+    "completion": lambda seen: late_output(seen.done.outputs) or _earlier_result(seen.done),
+    "written": lambda seen: _written(seen.done),
+}
+"""The fault to fix first comes first."""
+CHECKS = (*_BEFORE_VALUES, "value")
+"""Names, in the order in which they judge a call."""
