@@ -4,7 +4,8 @@
 candidates in other formats; `harness` runs a candidate in a process of its own, by one of two calling
 conventions; `checks` judges each call; `mutation` tests the checks themselves.
 
-Doors: candidates, harness.conventions.outputs_given, harness.cross_compilation, harness.kernel_trial,
-harness.messages, harness.model_cases, harness.model_trial, harness.planning.preparation,
-harness.planning.shapes, harness.process, harness.session, mutation, oracle.random_inputs
+Doors: candidates, harness.conventions.outputs_given, harness.cross_compilation, harness.failed_call,
+harness.kernel_trial, harness.messages, harness.model_cases, harness.model_trial,
+harness.planning.preparation, harness.planning.shapes, harness.process, harness.repeated_call,
+harness.session, mutation, oracle.random_inputs
 """
