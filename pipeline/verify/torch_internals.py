@@ -3,11 +3,12 @@
 Names are taken from torch when this module is imported, before the code of any candidate.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pipeline.records.library_internals import internal
+from pipeline.records.library_internals import internal, lookup
 
 if TYPE_CHECKING:
     from torch.utils import _python_dispatch
@@ -70,6 +71,13 @@ def device_context() -> Any:
 def decompositions() -> dict[Any, Any]:
     """Operator -> the same in simpler operators; torch's table for export if the complete one is gone."""
     return dict(internal("torch._decomp:decomposition_table", torch.export.default_decompositions))
+
+
+def answer_about_triton(answer: Any) -> None:
+    """Replace what PyTorch's compiler, and packages, ask whether Triton works with the device."""
+    known = lookup("torch.utils._triton:has_triton")
+    if known is not None:
+        setattr(sys.modules[known.__module__], known.__name__, answer)
 
 
 def import_compiler() -> None:

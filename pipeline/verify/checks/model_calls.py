@@ -18,7 +18,7 @@ from pipeline.verify.checks.tampering import tampering_failure
 from pipeline.verify.checks.value import compare
 from pipeline.verify.harness.messages import CallReply, OutputState
 from pipeline.verify.harness.model_cases import ModelCase
-from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput
+from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput, bits_of
 from pipeline.verify.oracle.tolerance import Expected
 
 
@@ -65,7 +65,9 @@ def _is_identity(seen: ObservedCall, output: OutputState, name: str) -> bool:
     if given is None or name in seen.mutated:
         return False
     wanted = seen.case.plan.values[number]
-    return given.shape == wanted.shape and given.dtype == wanted.dtype and torch.equal(given, wanted)
+    if (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
+        return False
+    return torch.equal(bits_of(given), bits_of(wanted))
 
 
 def _mutation(seen: ObservedCall) -> Failure | None:
@@ -87,6 +89,7 @@ def _close(now: torch.Tensor, wanted: torch.Tensor) -> bool:
     if not now.is_floating_point():
         return torch.equal(now, wanted)
     rtol = 64 * torch.finfo(now.dtype).eps
+    now, wanted = now.double(), wanted.double()
     scale = float(wanted[wanted.isfinite()].abs().max()) if bool(wanted.isfinite().any()) else 0.0
     return torch.allclose(now, wanted, rtol=rtol, atol=rtol * scale, equal_nan=True)
 

@@ -35,6 +35,7 @@ NAMES = (
     "batched",
     "folded",
     "constants",
+    "eight_bits",
     "looked_at",
     "wrapped",
     "replaced",
@@ -74,6 +75,7 @@ def cases() -> dict[str, tuple[list[torch.Tensor], torch.Tensor]]:
         "product": ([left, right], left @ right),
         "batched": ([batch, batch], batch @ batch),
         "folded": ([wide], sum(wide.cummax(1)) + (wide > 1).any(1, keepdim=True)),
+        "eight_bits": ([wide], (wide * 100).clamp(-448, 448).to(torch.float8_e4m3fn).float()),
         "constants": ([wide], wide.floor() + 2.5),
         **dict.fromkeys(("looked_at", "wrapped", "replaced", "found_device"), ([wide], wide.exp() * 0.5)),
     }

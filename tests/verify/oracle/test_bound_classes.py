@@ -220,3 +220,15 @@ def test_resampled_images() -> None:
 
     assert share(smaller, smaller, x) <= 0.5
     assert share(smaller, lambda x: smaller(x) * (1 + 1e-5), x) > 1.0
+
+
+def test_results_of_8_bits() -> None:
+    """Quantised in float32: the same number, or its neighbour."""
+    x = drawn(64, 128, dtype=torch.bfloat16)
+
+    def quantise(x: torch.Tensor) -> torch.Tensor:
+        scale = x.float().abs().amax(-1, keepdim=True) / 448
+        return (x.float() / scale).clamp(-448, 448).to(torch.float8_e4m3fn)
+
+    assert share(quantise, quantise, x) <= 0.5
+    assert share(quantise, lambda x: quantise(x).float().mul(0.7).to(torch.float8_e4m3fn), x) > 1.0

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 import triton
 import triton.language as tl
 
@@ -145,11 +146,43 @@ def _cast(method: Callable[..., Any]) -> Callable[..., Any]:
 def _convert(method: Callable[..., Any], cast: Callable[..., Any]) -> Callable[..., Any]:
     def convert(self: Any, source: Any, kind: Any, rounding: Any) -> Any:
         towards_zero = rounding is not None and "RTZ" in str(rounding)
+        if not towards_zero and (kind.scalar in _EIGHT_BITS or source.dtype.scalar in _EIGHT_BITS):
+            return _through_torch(source, kind.scalar)
         if towards_zero or not (_is_bfloat16(source) or kind.scalar == tl.bfloat16):
             return method(self, source, kind, rounding)
         return cast(self, source, kind)
 
     return convert
+
+
+_EIGHT_BITS = {
+    tl.float8e4nv: torch.float8_e4m3fn,
+    tl.float8e4b8: torch.float8_e4m3fnuz,
+    tl.float8e5: torch.float8_e5m2,
+    tl.float8e5b16: torch.float8_e5m2fnuz,
+}
+
+
+def _through_torch(source: Any, kind: Any) -> Any:
+    """Conversion from and to types of 8 bits; to nearest even, and never to infinity, as devices do.
+
+    Triton's own loses the carry of what rounds up to the next power of two.
+    """
+    given, wanted = _EIGHT_BITS.get(source.dtype.scalar), _EIGHT_BITS.get(kind)
+    wide = _widened(source).data
+    values = torch.from_numpy(np.ascontiguousarray(wide))
+    values = (values.view(torch.uint8).view(given) if given is not None else values).float()
+    if wanted is not None:
+        largest = torch.finfo(wanted).max
+        bits = values.clamp(-largest, largest).to(wanted).view(torch.uint8).numpy()
+        return interpreter.TensorHandle(bits.reshape(wide.shape), kind)
+    data = values.numpy().reshape(wide.shape)
+    if kind == tl.bfloat16:
+        return _narrowed(interpreter.TensorHandle(data, tl.float32))
+    return interpreter.TensorHandle(data.astype(_FLOATS[kind]), kind)
+
+
+_FLOATS = {tl.float16: np.float16, tl.float32: np.float32, tl.float64: np.float64}
 
 
 def _sum(method: Callable[..., Any]) -> Callable[..., Any]:

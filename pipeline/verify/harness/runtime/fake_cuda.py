@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from pipeline.verify.harness.runtime.refusal import DeviceUnavailable
+from pipeline.verify.torch_internals import answer_about_triton
 
 _NAME = "a device that is not there"
 _CAPABILITY = (9, 0)
@@ -107,6 +108,7 @@ def stand_in_for_cuda(limits: dict[str, int]) -> None:
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         setattr(nvtx, name, _answering(name, None))
     nvtx.range = _named_range
+    answer_about_triton(_answering("has_triton", True))
     _put_nvidia_smi(Path.cwd() / "bin")
 
 

@@ -76,10 +76,16 @@ def _by_values(_name: str, value: torch.Tensor, free: Mapping[str, torch.Tensor]
     wanted = None
     for name, tensor in (same or free).items():
         if tensor.numel() == value.numel() and tensor.dtype == value.dtype:
-            wanted = value.flatten().sort().values if wanted is None else wanted
-            if torch.equal(tensor.detach().cpu().flatten().sort().values, wanted):
+            wanted = _sorted(value) if wanted is None else wanted
+            if torch.equal(_sorted(tensor.detach().cpu()), wanted):
                 return name
     return None
+
+
+def _sorted(tensor: torch.Tensor) -> torch.Tensor:
+    """In a type that PyTorch sorts, which those of 8 bits are not."""
+    narrow = tensor.is_floating_point() and tensor.itemsize == 1
+    return (tensor.float() if narrow else tensor).flatten().sort().values
 
 
 def _by_shape(_name: str, value: torch.Tensor, free: Mapping[str, torch.Tensor]) -> str | None:

@@ -304,6 +304,16 @@ def _constants(x, out, n, BLOCK: tl.constexpr):
     _store(out, below + half.to(tl.float32) + (ones == 4294967295).to(tl.float32), n, BLOCK)
 
 
+@triton.jit
+def _rounded(x, out, n, BLOCK: tl.constexpr):
+    _store(out, _load(x, n, BLOCK) * 100, n, BLOCK)
+
+
+def eight_bits(x):
+    """Stored as float8, what is too large as the largest number."""
+    return rows(_rounded, x, torch.empty_like(x, dtype=torch.float8_e4m3fn)).float()
+
+
 def looked_at(x):
     """Through a wrapper that looks at its kernel and launches what a launch returned."""
     assert isinstance(_exponential, triton.JITFunction)
@@ -352,7 +362,7 @@ def found_device(x):
 
 FEATURES = {
     "folded": lambda x: rows(_folded, x), "constants": lambda x: rows(_constants, x),
-    "looked_at": looked_at, "wrapped": wrapped, "replaced": replaced, "found_device": found_device,
+    "eight_bits": eight_bits, "looked_at": looked_at, "wrapped": wrapped, "replaced": replaced, "found_device": found_device,
     "exponential": lambda x: rows(_exponential, x),
     "library": lambda x: rows(_library, x),
     "cumulative": lambda x: rows(_cumulative, x, REVERSE=False),
