@@ -1,0 +1,1 @@
+"""Kernels that people use, wrapped as candidates: is what is right accepted?"""

@@ -1,0 +1,27 @@
+"""fused_add_rms_norm"""
+
+import torch
+import torch.nn as nn
+
+rows = 32
+hidden = 768
+
+class Model(nn.Module):
+    def __init__(self, hidden_size, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(hidden_size, dtype=torch.float16))
+
+    def forward(self, x, r):
+        x = x + r
+        h = x.float()
+        h = (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps))
+        return (h * self.weight.float()).to(x.dtype), x
+
+
+def get_inputs():
+    return [torch.randn(rows, hidden, dtype=torch.float16), torch.randn(rows, hidden, dtype=torch.float16)]
+
+
+def get_init_inputs():
+    return [hidden]

@@ -1,0 +1,23 @@
+"""matmul"""
+
+import torch
+import torch.nn as nn
+
+m = 64
+k = 128
+n = 96
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, a, b):
+        return a @ b
+
+
+def get_inputs():
+    return [torch.randn(m, k, dtype=torch.bfloat16), torch.randn(k, n, dtype=torch.bfloat16)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,27 @@
+"""fused_add_rms_norm"""
+
+import torch
+import torch.nn as nn
+
+rows = 64
+hidden = 1024
+
+class Model(nn.Module):
+    def __init__(self, hidden_size, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(hidden_size, dtype=torch.bfloat16))
+
+    def forward(self, x, residual):
+        s = x + residual
+        h = s.float()
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * h.to(x.dtype), s
+
+
+def get_inputs():
+    return [torch.randn(rows, hidden, dtype=torch.bfloat16), torch.randn(rows, hidden, dtype=torch.bfloat16)]
+
+
+def get_init_inputs():
+    return [hidden]

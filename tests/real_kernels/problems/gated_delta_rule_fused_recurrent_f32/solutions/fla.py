@@ -1,0 +1,11 @@
+import torch
+import torch.nn as nn
+from fla.ops import fused_recurrent_gated_delta_rule
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, q, k, v, g, beta):
+        return fused_recurrent_gated_delta_rule(q, k, v, g=g, beta=beta, output_final_state=True)

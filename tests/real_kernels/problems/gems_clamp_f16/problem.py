@@ -1,0 +1,22 @@
+"""clamp"""
+
+import torch
+import torch.nn as nn
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.clamp(x, -0.5, 0.7)
+
+
+def get_inputs():
+    return [torch.randn(rows, cols, dtype=torch.float16)]
+
+
+def get_init_inputs():
+    return []

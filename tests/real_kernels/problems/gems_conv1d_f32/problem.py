@@ -1,0 +1,28 @@
+"""conv1d"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch = 2
+cin = 8
+cout = 16
+length = 64
+kernel = 5
+
+class Model(nn.Module):
+    def __init__(self, cin, cout, k):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(cout, cin, k) * 0.1)
+        self.bias = nn.Parameter(torch.randn(cout) * 0.1)
+
+    def forward(self, x):
+        return F.conv1d(x, self.weight, self.bias, padding=2)
+
+
+def get_inputs():
+    return [torch.randn(batch, cin, length)]
+
+
+def get_init_inputs():
+    return [cin, cout, kernel]

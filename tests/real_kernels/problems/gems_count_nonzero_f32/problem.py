@@ -1,0 +1,23 @@
+"""count_nonzero"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.count_nonzero(x, dim=1)
+
+
+def get_inputs():
+    return [F.relu(torch.randn(rows, cols))]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,23 @@
+"""gelu_and_mul"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x, y):
+        return F.gelu(x, approximate="tanh") * y
+
+
+def get_inputs():
+    return [torch.randn(rows, cols), torch.randn(rows, cols)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,29 @@
+"""group_norm"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch = 2
+channels = 16
+height = 12
+width = 12
+groups = 4
+
+class Model(nn.Module):
+    def __init__(self, hidden_size, groups):
+        super().__init__()
+        self.groups = groups
+        self.weight = nn.Parameter(torch.ones(hidden_size))
+        self.bias = nn.Parameter(torch.zeros(hidden_size))
+
+    def forward(self, x):
+        return F.group_norm(x, self.groups, self.weight, self.bias)
+
+
+def get_inputs():
+    return [torch.randn(batch, channels, height, width)]
+
+
+def get_init_inputs():
+    return [channels, groups]

@@ -1,0 +1,23 @@
+"""mse_loss"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x, y):
+        return F.mse_loss(x, y)
+
+
+def get_inputs():
+    return [torch.randn(rows, cols), torch.randn(rows, cols)]
+
+
+def get_init_inputs():
+    return []

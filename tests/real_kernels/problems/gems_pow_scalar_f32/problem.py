@@ -1,0 +1,22 @@
+"""pow"""
+
+import torch
+import torch.nn as nn
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.pow(x, 2.5)
+
+
+def get_inputs():
+    return [torch.rand(rows, cols)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,25 @@
+"""attention"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch = 1
+heads = 2
+seq = 128
+dim = 64
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def get_inputs():
+    return [torch.randn(batch, heads, seq, dim, dtype=torch.float16), torch.randn(batch, heads, seq, dim, dtype=torch.float16), torch.randn(batch, heads, seq, dim, dtype=torch.float16)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,23 @@
+"""var_mean"""
+
+import torch
+import torch.nn as nn
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        v, m = torch.var_mean(x, dim=[1], correction=1)
+        return v, m
+
+
+def get_inputs():
+    return [torch.randn(rows, cols)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,22 @@
+"""where"""
+
+import torch
+import torch.nn as nn
+
+rows = 64
+cols = 512
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, c, x, y):
+        return torch.where(c, x, y)
+
+
+def get_inputs():
+    return [torch.rand(rows, cols) < 0.5, torch.randn(rows, cols), torch.randn(rows, cols)]
+
+
+def get_init_inputs():
+    return []

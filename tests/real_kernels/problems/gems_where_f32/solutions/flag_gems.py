@@ -1,0 +1,11 @@
+import torch
+import torch.nn as nn
+import flag_gems
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, c, x, y):
+        return flag_gems.where_self(c, x, y)

@@ -1,0 +1,27 @@
+"""layer_norm"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch = 4
+seq = 16
+hidden = 768
+
+class Model(nn.Module):
+    def __init__(self, hidden_size, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(hidden_size, dtype=torch.bfloat16))
+        self.bias = nn.Parameter(torch.zeros(hidden_size, dtype=torch.bfloat16))
+
+    def forward(self, x):
+        return F.layer_norm(x, (x.shape[-1],), self.weight, self.bias, self.eps)
+
+
+def get_inputs():
+    return [torch.randn(batch, seq, hidden, dtype=torch.bfloat16)]
+
+
+def get_init_inputs():
+    return [hidden]

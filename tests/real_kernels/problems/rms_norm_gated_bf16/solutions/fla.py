@@ -1,0 +1,13 @@
+import torch
+import torch.nn as nn
+from fla.modules.fused_norm_gate import rms_norm_gated
+
+
+class ModelNew(nn.Module):
+    def __init__(self, hidden_size, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(hidden_size, dtype=torch.bfloat16))
+
+    def forward(self, x, g):
+        return rms_norm_gated(x, g, self.weight, None, activation="swish", eps=self.eps)

@@ -1,0 +1,11 @@
+import torch
+import torch.nn as nn
+from liger_kernel.transformers.functional import liger_rope
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, q, k, cos, sin):
+        return liger_rope(q, k, cos, sin)

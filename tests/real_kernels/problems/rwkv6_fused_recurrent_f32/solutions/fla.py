@@ -1,0 +1,11 @@
+import torch
+import torch.nn as nn
+from fla.ops import fused_recurrent_rwkv6
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, r, k, v, w, u):
+        return fused_recurrent_rwkv6(r, k, v, w, u, output_final_state=True)

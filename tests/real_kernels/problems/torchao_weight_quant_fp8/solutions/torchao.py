@@ -1,0 +1,11 @@
+import torch
+import torch.nn as nn
+from torchao.kernel.blockwise_quantization import fp8_blockwise_weight_quant
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return fp8_blockwise_weight_quant(x, 128)
