@@ -46,7 +46,8 @@ _NARROW_UNITS = 12.0
 _SHORTEST_ROW = 16
 _ROW_FACTOR = 16.0
 """What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
-_STORED_ONCE = 1.3
+_STORED_ONCE = 1.5
+"""Units: one for the rounding, the rest for the output's roundings, whose mean over a short row is not 0."""
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them

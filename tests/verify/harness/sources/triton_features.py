@@ -362,7 +362,8 @@ def found_device(x):
 
 FEATURES = {
     "folded": lambda x: rows(_folded, x), "constants": lambda x: rows(_constants, x),
-    "eight_bits": eight_bits, "looked_at": looked_at, "wrapped": wrapped, "replaced": replaced, "found_device": found_device,
+    "eight_bits": eight_bits, "looked_at": looked_at, "wrapped": wrapped, "replaced": replaced,
+    "found_device": found_device,
     "exponential": lambda x: rows(_exponential, x),
     "library": lambda x: rows(_library, x),
     "cumulative": lambda x: rows(_cumulative, x, REVERSE=False),
