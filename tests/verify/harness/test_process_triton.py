@@ -15,6 +15,7 @@ SOURCE = Path(__file__).parent / "sources" / "triton_features.py"
 NAMES = (
     "exponential",
     "library",
+    "library_bits",
     "cumulative",
     "reverse",
     "scanned",
@@ -43,6 +44,12 @@ NAMES = (
 )
 
 
+def _bits(value: int) -> int:
+    """Bits set, zeros before the first and position of the last, of 32."""
+    word = value & 0xFFFFFFFF
+    return word.bit_count() + 32 - word.bit_length() + (word & -word).bit_length()
+
+
 @functools.cache
 def cases() -> dict[str, tuple[list[torch.Tensor], torch.Tensor]]:
     """Arguments and expected result; not at import: torch's threads would slow what other tests fork."""
@@ -56,6 +63,7 @@ def cases() -> dict[str, tuple[list[torch.Tensor], torch.Tensor]]:
     return {
         "exponential": ([wide], wide.exp() * 0.5),
         "library": ([wide], wide.tanh() + wide.erf() + (wide * wide + 1).rsqrt()),
+        "library_bits": ([wide], (wide * 1000).int().apply_(_bits) + wide),
         "cumulative": ([wide], wide.cumsum(1)),
         "reverse": ([wide], wide.flip(1).cumsum(1).flip(1)),
         "scanned": ([wide], wide.cummax(1).values),
@@ -76,7 +84,7 @@ def cases() -> dict[str, tuple[list[torch.Tensor], torch.Tensor]]:
         "batched": ([batch, batch], batch @ batch),
         "folded": ([wide], sum(wide.cummax(1)) + (wide > 1).any(1, keepdim=True)),
         "eight_bits": ([wide], (wide * 100).clamp(-448, 448).to(torch.float8_e4m3fn).float()),
-        "constants": ([wide], wide.floor() + 2.5),
+        "constants": ([wide], wide.floor() + 3.5),
         **dict.fromkeys(("looked_at", "wrapped", "replaced", "found_device"), ([wide], wide.exp() * 0.5)),
     }
 

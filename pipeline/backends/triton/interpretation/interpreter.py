@@ -58,6 +58,7 @@ def mend() -> None:
     builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
     for bits in (8, 16, 32, 64):
         setattr(builder, f"get_uint{bits}", _unsigned(bits))
+    builder.get_all_ones_value = _all_ones(builder.get_all_ones_value)
     if not hasattr(builder, "get_bf16"):
         builder.get_bf16 = lambda _self, value: _narrowed(_number(value))
     interpreter.ReduceOps.sum = _sum(interpreter.ReduceOps.sum)
@@ -112,6 +113,16 @@ def _unsigned(bits: int) -> Callable[[Any, int], Any]:
     """A constant of an unsigned type; a negative one wraps around, which NumPy refuses."""
     dtype, kind = getattr(np, f"uint{bits}"), getattr(tl, f"uint{bits}")
     return lambda _self, value: interpreter.TensorHandle(np.array([int(value) % (1 << bits)], dtype), kind)
+
+
+def _all_ones(method: Callable[..., Any]) -> Callable[..., Any]:
+    """For unsigned types too: Triton's asks NumPy for -1."""
+
+    def all_ones(self: Any, kind: Any) -> Any:
+        unsigned = kind.scalar.is_int_unsigned()
+        return _unsigned(kind.scalar.primitive_bitwidth)(self, -1) if unsigned else method(self, kind)
+
+    return all_ones
 
 
 def _number(value: float) -> Any:

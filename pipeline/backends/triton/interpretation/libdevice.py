@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as of_cuda
@@ -34,6 +35,61 @@ def _inverse_root(values: np.ndarray) -> np.ndarray:
     return inverse
 
 
+def _torchs(name: str) -> Function:
+    """The function of `torch.special`, for arrays."""
+
+    def call(values: np.ndarray) -> np.ndarray:
+        array: np.ndarray = getattr(torch.special, name)(torch.from_numpy(np.array(values))).numpy()
+        return array
+
+    return call
+
+
+def _norm(*values: np.ndarray) -> np.ndarray:
+    root: np.ndarray = np.sqrt(sum(value * value for value in values))
+    return root
+
+
+def _exponent(values: np.ndarray) -> Any:
+    return np.frexp(values)[1] - 1
+
+
+def _unpacked(values: np.ndarray) -> np.ndarray:
+    """Bits along a new last dimension, the lowest first."""
+    return np.unpackbits(np.ascontiguousarray(values)[..., None].view(np.uint8), axis=-1, bitorder="little")
+
+
+def _reversed(values: np.ndarray) -> Any:
+    """Bits in the opposite order."""
+    bits = _unpacked(values)
+    return np.packbits(bits, axis=-1).view(values.dtype)[..., 0]
+
+
+def _leading_zeros(values: np.ndarray) -> Any:
+    bits = _unpacked(values)
+    return np.where(values == 0, bits.shape[-1], bits[..., ::-1].argmax(axis=-1))
+
+
+def _first_set(values: np.ndarray) -> Any:
+    """Position of the lowest bit that is set, from 1; 0 where none is."""
+    bits = _unpacked(values)
+    return np.where(values == 0, 0, bits.argmax(axis=-1) + 1)
+
+
+def _set_bits(values: np.ndarray) -> Any:
+    return np.bitwise_count(values.view(values.dtype.str.replace("i", "u")))
+
+
+def _high_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    wide = np.vectorize(lambda a, b: (int(a) * int(b)) >> (8 * left.dtype.itemsize), otypes=[left.dtype])
+    product: np.ndarray = wide(left, right)
+    return product
+
+
+def _bits(dtype: Any) -> Function:
+    return lambda values: np.ascontiguousarray(values).view(dtype).reshape(np.shape(values))
+
+
 _FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, name) for name in (
         "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh",
@@ -52,7 +108,21 @@ _FUNCTIONS: dict[str, Function] = {
     "signbit": np.signbit, "exp10": lambda a: np.power(10.0, a),
     "fast_expf": np.exp, "fast_exp10f": lambda a: np.power(10.0, a), "fast_logf": np.log,
     "fast_log2f": np.log2, "fast_log10f": np.log10, "fast_sinf": np.sin, "fast_cosf": np.cos,
-    "fast_tanf": np.tan, "fast_powf": np.power, "fast_dividef": np.divide,
+    "fast_tanf": np.tan, "fast_powf": np.power, "fast_dividef": np.divide, "fast_tanhf": np.tanh,
+    **{name: _torchs(torchs) for name, torchs in {
+        "erfinv": "erfinv", "erfcx": "erfcx", "normcdf": "ndtr", "normcdfinv": "ndtri", "j0": "bessel_j0",
+        "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1", "cyl_bessel_i0": "i0", "cyl_bessel_i1": "i1",
+    }.items()},
+    "erfcinv": lambda a: _torchs("erfinv")(1.0 - a), "tgamma": np.vectorize(math.gamma, otypes=[np.float64]),
+    "rhypot": lambda *a: 1.0 / _norm(*a), "norm3d": _norm, "norm4d": _norm,
+    "rnorm3d": lambda *a: 1.0 / _norm(*a), "rnorm4d": lambda *a: 1.0 / _norm(*a),
+    "rcbrt": lambda a: 1.0 / np.cbrt(a), "sinpi": lambda a: np.sin(np.pi * a),
+    "cospi": lambda a: np.cos(np.pi * a), "nextafter": np.nextafter,
+    "remainder": np.vectorize(math.remainder, otypes=[np.float64]),
+    "fdim": lambda a, b: np.where(a > b, a - b, a * 0), "ldexp": np.ldexp, "scalbn": np.ldexp,
+    "logb": _exponent, "saturatef": lambda a: np.fmin(np.fmax(a, 0), 1),
+    "brev": _reversed, "mulhi": _high_product, "hadd": lambda a, b: (a >> 1) + (b >> 1) + (a & b & 1),
+    "rhadd": lambda a, b: (a >> 1) + (b >> 1) + ((a | b) & 1),
 }  # fmt: skip
 _ROUNDINGS: dict[str, Function] = {"rd": np.floor, "rn": np.rint, "ru": np.ceil, "rz": np.trunc}
 _INTEGERS = {"int": tl.int32, "uint": tl.uint32, "ll": tl.int64, "ull": tl.uint64}
@@ -70,6 +140,17 @@ _CONVERSIONS: dict[str, tuple[Function, Any]] = {
         for target, kind in _FLOATS.items()
         for mode in _ROUNDINGS
     },
+    "ilogb": (_exponent, tl.int32),
+    "clz": (_leading_zeros, tl.int32),
+    "popc": (_set_bits, tl.int32),
+    "ffs": (_first_set, tl.int32),
+    "double2float_rn": (np.positive, tl.float32),
+    "float_as_int": (_bits(np.int32), tl.int32),
+    "float_as_uint": (_bits(np.uint32), tl.uint32),
+    "double_as_longlong": (_bits(np.int64), tl.int64),
+    "longlong_as_double": (_bits(np.float64), tl.float64),
+    "int_as_float": (_bits(np.float32), tl.float32),
+    "uint_as_float": (_bits(np.float32), tl.float32),
     "llrint": (np.rint, tl.int64),
     "llround": (_away, tl.int64),
 }

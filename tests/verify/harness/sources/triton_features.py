@@ -46,6 +46,14 @@ def _library(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _library_bits(x, out, n, BLOCK: tl.constexpr):
+    value = _load(x, n, BLOCK)
+    integer = libdevice.float2int_rz(value * 1000.0)
+    bits = libdevice.popc(integer) + libdevice.clz(integer) + libdevice.ffs(integer)
+    _store(out, bits + libdevice.int_as_float(libdevice.float_as_int(value)), n, BLOCK)
+
+
+@triton.jit
 def _cumulative(x, out, n, BLOCK: tl.constexpr, REVERSE: tl.constexpr):
     _store(out, tl.cumsum(_load(x, n, BLOCK), 0, reverse=REVERSE), n, BLOCK)
 
@@ -301,7 +309,8 @@ def _constants(x, out, n, BLOCK: tl.constexpr):
     ones = tl.full([BLOCK], -1, tl.uint32)
     half = tl.full([BLOCK], 1.5, tl.bfloat16)
     below = libdevice.float2int_rd(value)
-    _store(out, below + half.to(tl.float32) + (ones == 4294967295).to(tl.float32), n, BLOCK)
+    every = (~(ones - ones) == 4294967295).to(tl.float32)
+    _store(out, below + half.to(tl.float32) + (ones == 4294967295).to(tl.float32) + every, n, BLOCK)
 
 
 @triton.jit
@@ -366,6 +375,7 @@ FEATURES = {
     "found_device": found_device,
     "exponential": lambda x: rows(_exponential, x),
     "library": lambda x: rows(_library, x),
+    "library_bits": lambda x: rows(_library_bits, x),
     "cumulative": lambda x: rows(_cumulative, x, REVERSE=False),
     "reverse": lambda x: rows(_cumulative, x, REVERSE=True),
     "scanned": lambda x: rows(_scanned, x),
