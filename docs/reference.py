@@ -163,7 +163,7 @@ def outcomes() -> str:
 
 OUTCOMES = {
     "passed": "The stage succeeded.",
-    "passed_reduced": "A candidate is correct on reduced sizes; the declared ones could not be tried here.",
+    "passed_reduced": "A candidate is correct on reduced sizes, or until time ran out; no more was tried.",
     "pruned": "Excluded by a constraint, or by `search.prune`.",
     "compile_error": "The compiler rejected the source.",
     "launch_error": "The kernel could not be started, or refused the call.",

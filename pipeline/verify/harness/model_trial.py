@@ -16,7 +16,7 @@ from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.delegated_work import computed_by_torch
 from pipeline.verify.checks.model_calls import ObservedCall, fitting_strides
-from pipeline.verify.harness.final_checks import final_checks
+from pipeline.verify.harness.final_checks import final_checks, work_alone
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import ModelFile, WeightUpdate, Where
 from pipeline.verify.harness.model_cases import ModelCaseSet
@@ -37,6 +37,7 @@ LOG = "log.txt"
 _PESSIMISM = 4.0  # by how much an estimate may be too high: few large blocks take less than many small ones
 _RESERVE = 0.4  # of the time that is left: what would take more is not tried
 _THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
+_HANGS = 20.0  # times the slowest call before: what takes longer has not only a slow interpreter
 _ENDURANCE = 8  # calls for each repetition in the settings
 _SHUFFLE = random.SystemRandom()
 
@@ -133,7 +134,21 @@ class _Trial:
         except CandidateFailed as failed:
             return failed.failure
         except ProcessEnded as ended:
+            return self._interpreter_failed(ended) if self._interpreted else ended.failure
+        return None
+
+    def _interpreter_failed(self, ended: ProcessEnded) -> Failure | None:
+        """The failure, or None where only the interpreter was too slow: the kernel was right until then."""
+        seconds = max((seconds for seconds, _ in self.calls.quickest.values()), default=0.0)
+        if ended.failure.outcome is not Outcome.TIMEOUT or ended.allowed > _HANGS * seconds:
             return ended.failure
+        try:
+            self._require_enough()
+            self.closed, self._closing_notes = work_alone(self.calls)
+        except CandidateFailed as failed:
+            return failed.failure
+        self.untried = f"right as far as it was tried; the interpreter was too slow: {ended.failure.reason}"
+        self.calls.attempt.session.excuse()
         return None
 
     def _calls(self) -> None:

@@ -74,9 +74,11 @@ class ModelSubject(TrialSubject, frozen=True, kw_only=True):
 class ProcessEnded(Exception):
     """The candidate's process is gone."""
 
-    def __init__(self, failure: Failure, number: int | None = None) -> None:
+    def __init__(self, failure: Failure, number: int | None = None, *, allowed: float = math.inf) -> None:
         super().__init__(failure.reason)
         self.failure = failure
+        self.allowed = allowed
+        """Seconds that it had for what it did last."""
         self.touched_memory = number in (signal.SIGSEGV, signal.SIGBUS)
         """Whether it touched memory that it must not."""
 
@@ -173,7 +175,8 @@ class Session:
         except ChildEnded as ended:
             if ended.exit.kind == "timeout":
                 reason = f"not finished after {limit:.3g} s of its own time ({when})"
-                raise ProcessEnded(Failure(outcome=Outcome.TIMEOUT, reason=reason)) from ended
+                failure = Failure(outcome=Outcome.TIMEOUT, reason=reason)
+                raise ProcessEnded(failure, allowed=limit) from ended
             raise ProcessEnded(exit_failure(ended.exit, when), -min(ended.exit.code, 0)) from ended
         if isinstance(answer, kind | RefusedReply):
             return answer

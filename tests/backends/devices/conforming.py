@@ -22,8 +22,8 @@ def timer(member: Device) -> None:
         x = member.allocate(1 << 18, torch.float32)
         call = clock.recorded(x.exp)
         clock.settle(call, 0.01)
-        few = min(clock.batch(call, 1) for _ in range(5))
-        many = min(clock.batch(call, 10) for _ in range(5))
+        pairs = [(clock.batch(call, 1), clock.batch(call, 10)) for _ in range(20)]
+        few, many = (min(seconds) for seconds in zip(*pairs, strict=True))
         assert many > 3 * few > 0
         assert clock.straight(call, 2) > 0
         latencies = clock.latencies(call, (0.02, 0.03))

@@ -49,7 +49,9 @@ class ModelNew(torch.nn.Module):
 """
 
 
-def assemble(tmp_path: Path, source: str, target: Target = H200) -> CompileReply:
+def assemble(
+    tmp_path: Path, source: str, target: Target = H200, *, every_configuration: bool = False
+) -> CompileReply:
     """Compile one call on a matrix, in a process of its own."""
     path, scratch = tmp_path / "candidate.py", tmp_path / "scratch"
     path.write_text(textwrap.dedent(source))
@@ -61,7 +63,7 @@ def assemble(tmp_path: Path, source: str, target: Target = H200) -> CompileReply
         initial=[100],
         arguments=encoded.values,
         tensors=place(encoded.tensors, 0)[0],
-        every_configuration=False,
+        every_configuration=every_configuration,
     )
     log = tmp_path / "log.txt"
     child = SERVER.start(TARGET, limits=Limits(seconds=100, output=64 << 20), log=log, scratch=scratch)
@@ -120,7 +122,8 @@ class ModelNew(torch.nn.Module):
 def test_too_much_shared_memory_is_a_launch_error(tmp_path: Path, blocks: str, fits: bool) -> None:
     """Unless another configuration of an autotuner fits."""
     small = Target(kind="cuda", architecture="sm_90", limits={**LIMITS, "shared_memory_per_block": 4096})
-    result = assemble(tmp_path, HEAD + TUNED.replace("BLOCKS", blocks), small)
+    source = HEAD + TUNED.replace("BLOCKS", blocks)
+    result = assemble(tmp_path, source, small, every_configuration=True)
     if fits:
         assert result.failure is None, result
         assert [each.name for each in result.kernels] == ["product"]

@@ -46,8 +46,10 @@ _NARROW_UNITS = 12.0
 _SHORTEST_ROW = 16
 _ROW_FACTOR = 16.0
 """What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
-_STORED_ONCE = 1.5
-"""Units: one for the rounding, the rest for the output's roundings, whose mean over a short row is not 0."""
+_STORED_ONCE = 1.05
+"""Units of the output's type that one rounding of a row's statistic changes the row by."""
+_MEAN_OF_ROUNDINGS = 3.0
+"""Units, over the root of how many values make up a row: the mean of two roundings of each."""
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
@@ -276,7 +278,19 @@ def _row_limit(
     reordered = max(chunked.reordered * accumulation_unit(dtype), 0.25 * chunked.narrow)
     limit = variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * reordered)
     # A statistic may be stored in the output's type once; sums in that type are off by more.
-    return limit.clamp_(min=_STORED_ONCE * unit(dtype))
+    stored_once = _STORED_ONCE + _MEAN_OF_ROUNDINGS * _concentration(reference, dtype)
+    return torch.maximum(limit, unit(dtype) * stored_once)
+
+
+def _concentration(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """1 over the root of the number of values that a row's scale comes from: equal ones are rounded alike."""
+    size = reference.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().to(dtype)
+    ordered, _ = size.view(torch.int16).sort(-1)  # as the values are: all are positive
+    ordered = ordered.view(dtype).double()
+    ordered /= ordered[..., -1:].clamp(min=1e-300)
+    groups = ordered.diff(dim=-1, prepend=ordered[..., :1]).ne_(0.0).long().cumsum(-1)
+    weights = torch.zeros_like(ordered).scatter_add_(-1, groups, ordered.square_())
+    return weights.square().sum(-1).sqrt_() / weights.sum(-1).clamp_(min=1.0)
 
 
 def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:
