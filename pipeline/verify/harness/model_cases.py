@@ -33,7 +33,7 @@ from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import degeneracies
 from pipeline.verify.oracle.input_variations import VARIATIONS
 from pipeline.verify.oracle.random_inputs import draw_seeds
-from pipeline.verify.oracle.rounding.expectation import RandomReference, declared, expectation
+from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected, deviation, tiny, widened
@@ -137,7 +137,7 @@ class ModelOracle:
         self._planner = plans
         self._tolerance = tolerance
         # Who declares how precise a result must be means that.
-        self._mixed_precision = mixed_precision and tolerance is None
+        self._allowance = Allowance(mixed_precision=mixed_precision and tolerance is None)
 
     def plan(self, condition: Condition) -> CasePlan:
         """The condition without expected values; ProblemError where the problem does not allow it."""
@@ -161,7 +161,7 @@ class ModelOracle:
                 plan.model,
                 plan.encoded.copied().decode(),
                 seed=plan.condition.seed,
-                mixed_precision=self._mixed_precision,
+                allowance=self._allowance,
             )
         except RandomReference as error:
             raise ProblemError(f"Model is random: {error}") from error

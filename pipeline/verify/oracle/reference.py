@@ -18,7 +18,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 from pipeline.verify.oracle.exact import exact_expectation
-from pipeline.verify.oracle.rounding.expectation import expectation
+from pipeline.verify.oracle.rounding.expectation import Allowance, expectation
 from pipeline.verify.oracle.rounding.gradients import differences, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected, Precision, expect, widened
@@ -95,7 +95,8 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
         """From the reference in the workload's types, operation by operation."""
         constants = {**problem.scalars, **problem.attributes}
         call = functools.partial(self.reference, **constants)
-        sampled = expectation(call, tuple(inputs.values()), mixed_precision=self.mixed_precision)
+        allowance = Allowance(mixed_precision=self.mixed_precision)
+        sampled = expectation(call, tuple(inputs.values()), allowance=allowance)
         found = dict(zip(problem.names("output"), sampled, strict=True))
         for name, expected in found.items():
             got, wanted = (expected.dtype, tuple(expected.reference.shape)), problem.shape(name)

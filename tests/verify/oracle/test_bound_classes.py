@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pipeline.verify.oracle.rounding.expectation import expectation
+from pipeline.verify.oracle.rounding.expectation import Allowance, expectation
 from pipeline.verify.oracle.tolerance import deviation
 
 Function = Callable[..., torch.Tensor]
@@ -18,7 +18,7 @@ def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 def share(model: Function, candidate: Function, *inputs: torch.Tensor, mixed_precision: bool = True) -> float:
     """Of the bound that a candidate uses."""
-    (expected,) = expectation(model, inputs, mixed_precision=mixed_precision)
+    (expected,) = expectation(model, inputs, allowance=Allowance(mixed_precision=mixed_precision))
     return deviation(candidate(*inputs), expected).share
 
 
@@ -172,6 +172,26 @@ def test_recurrences_in_chunks(model: Function, candidate: Function, near: bool)
     assert share(model, candidate, q, k, v, last) <= 1.0
 
 
+FUSED: dict[str, tuple[Function, Function]] = {
+    "addcmul": (lambda a, b, c: torch.addcmul(a, b, c, value=0.7), lambda a, b, c: a + b * (0.7 * c)),
+    "addcdiv": (lambda a, b, c: torch.addcdiv(a, b, c, value=0.7), lambda a, b, c: a + b * (0.7 / c)),
+    "lerp": (lambda a, b, c: torch.lerp(a, b, c.sigmoid()), lambda a, b, c: b + (1 - c.sigmoid()) * (a - b)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", FUSED)
+def test_products_that_are_added(name: str, dtype: torch.dtype) -> None:
+    """Also where the sum is much smaller than what is added."""
+    eager, other = FUSED[name]
+    a, b, c = (drawn(64, 500 + number, dtype=dtype)[:, :500] for number in range(3))
+    if name != "lerp":
+        a = a - eager(a, b, c) * (1 - 2.0**-9)
+    assert share(eager, eager, a, b, c) <= 1.0
+    assert share(eager, lambda a, b, c: other(a.float(), b.float(), c.float()).to(dtype), a, b, c) <= 1.0
+    assert share(eager, lambda a, b, c: eager(a, b, c * 1.02), a, b, c) > 1.0
+
+
 def test_variance_by_updates() -> None:
     """Welford's algorithm on values that are close together."""
     x = 1 + 1e-2 * drawn(64, 512)
@@ -188,17 +208,45 @@ def test_variance_by_updates() -> None:
     assert share(lambda x: x.var(1), lambda x: x.var(1, correction=0), x) > 1.0
 
 
+def recurrence(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Linear attention step by step."""
+    state, out = torch.zeros(16, 16), []
+    for i in range(len(q)):
+        state = state * 0.9 + k[i].float()[:, None] * v[i].float()[None, :]
+        out.append((state * q[i].float()[:, None]).sum(0))
+    return torch.stack(out).to(q.dtype)
+
+
+def last_state(_: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """What it ends with, in float32."""
+    state = torch.zeros(16, 16)
+    for i in range(len(k)):
+        state = state * 0.9 + (k[i].float()[:, None] * v[i].float()[None, :] * 0.97)
+        state = state + 1e-30 * state.sum(0)  # an operation that is counted
+    return state
+
+
+def test_a_recurrence_of_few_steps() -> None:
+    """One step of what is a recurrence elsewhere takes its operands in 16 bits as well."""
+
+    def chunk(_: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        decayed = k.float() * (0.9 ** torch.arange(len(k) - 1, -1, -1))[:, None] * 0.97
+        return decayed.to(k.dtype).float().T @ v.float()
+
+    allowance = Allowance()
+    for steps in (100, 5, 1):
+        inputs = [drawn(steps, 16 + number, dtype=torch.bfloat16)[:, :16] for number in range(3)]
+        (expected,) = expectation(last_state, inputs, allowance=allowance)
+        assert deviation(chunk(*inputs), expected).share <= 0.5
+        assert deviation(chunk(*inputs) * 1.2, expected).share > 1.0
+    (alone,) = expectation(last_state, inputs)
+    assert deviation(chunk(*inputs), alone).share > 1.0
+
+
 @pytest.mark.parametrize("steps", [5, 40])
 def test_chunks_of_a_recurrence_in_16_bits(steps: int) -> None:
     """Linear attention step by step, against products of matrices whose operands are rounded."""
     q, k, v = (drawn(steps, 16 + number, dtype=torch.bfloat16)[:, :16] for number in range(3))
-
-    def recurrence(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        state, out = torch.zeros(16, 16), []
-        for i in range(len(q)):
-            state = state * 0.9 + k[i].float()[:, None] * v[i].float()[None, :]
-            out.append((state * q[i].float()[:, None]).sum(0))
-        return torch.stack(out).to(q.dtype)
 
     def chunk(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, weights: float = 0.9) -> torch.Tensor:
         distance = torch.arange(len(q))[:, None] - torch.arange(len(q))[None, :]

@@ -39,8 +39,8 @@ EXACT = frozenset(_EXACT.split())
 """Operations whose result holds values of their arguments, so that nothing is rounded."""
 
 _ELEMENTWISE = """
-    _prelu_kernel add addcdiv addcmul deg2rad dist div floor_divide fmod frac hardshrink hardsigmoid
-    hardsigmoid_backward hardswish hardswish_backward hypot leaky_relu leaky_relu_backward lerp linspace mul
+    _prelu_kernel deg2rad dist div floor_divide fmod frac hardshrink hardsigmoid
+    hardsigmoid_backward hardswish hardswish_backward hypot leaky_relu leaky_relu_backward linspace mul
     prelu rad2deg reciprocal remainder rsqrt rsub softshrink softsign sqrt square sub true_divide
 """
 ELEMENTWISE = frozenset(_ELEMENTWISE.split())
@@ -113,6 +113,17 @@ def _sum_of_two(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
     return units
 
 
+def _product_added(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
+    """addcmul, addcdiv: what is added may be much larger than the sum."""
+    return torch.sub(result, arguments[0]).abs() * 1.2 + result.abs() * 0.4
+
+
+def _interpolated(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
+    """Both ends times their weights, or the difference of the ends times one."""
+    start, end = arguments[:2]
+    return 0.5 * torch.maximum(start.abs(), torch.as_tensor(end).abs()).expand_as(result)
+
+
 def _resampled(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
     """Weights follow from coordinates, which are off by as many units as they are large."""
     x, axes = _first(arguments), arguments[0].dim() - 2
@@ -125,6 +136,9 @@ UNITS: dict[str, Units] = {
     "_upsample_bilinear2d_aa": _resampled,
     "_upsample_bicubic2d_aa": _resampled,
     "add": _sum_of_two,
+    "addcmul": _product_added,
+    "addcdiv": _product_added,
+    "lerp": _interpolated,
     "sub": _sum_of_two,
     "exp": _exponential,
     "exp2": _exponential,

@@ -43,6 +43,8 @@ _OVERALL = 2.5
 _FEW_OPERATIONS = 64  # that round more than their last digit
 _MOST_REORDERED = 128.0
 _NARROW_UNITS = 12.0
+_SHARED = 0.25
+"""Of what sums may differ by after reordering, the part that follows the states and not the row."""
 _SHORTEST_ROW = 16
 _ROW_FACTOR = 16.0
 """What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
@@ -68,9 +70,23 @@ class _Chunked(NamedTuple):
     """Of inputs with 16 bits: products of chunks take their operands, states among them, in that type."""
 
 
-def _chunked(memory: OperationMemory) -> _Chunked:
+class Allowance:
+    """What a right implementation of one function may do otherwise; shared by its calls on several sizes."""
+
+    def __init__(self, *, mixed_precision: bool = True) -> None:
+        self.mixed_precision = mixed_precision
+        """Where all that a product's operand comes from has 16 bits, it may be rounded to them."""
+        self.longest = 0
+        """Operations of the longest run so far that round more than their last digit.
+
+        A recurrence is one on inputs of few steps as well.
+        """
+
+
+def _chunked(memory: OperationMemory, allowance: Allowance) -> _Chunked:
     operations = len(memory.deviations)
-    if operations <= _FEW_OPERATIONS:
+    allowance.longest = max(allowance.longest, operations)
+    if allowance.longest <= _FEW_OPERATIONS:
         return _Chunked()
     narrow = _NARROW_UNITS * unit(memory.narrow) if memory.mixed_precision and memory.narrow else 0.0
     return _Chunked(min(max(operations / 4, 1.0), _MOST_REORDERED), narrow)
@@ -86,12 +102,11 @@ def expectation(
     *,
     samples: int = SAMPLES,
     seed: int = 0,
-    mixed_precision: bool = True,
+    allowance: Allowance | None = None,
 ) -> tuple[Expected, ...]:
     """Expected values of every tensor that `function(*arguments)` returns, in order.
 
     Nested tuples, lists and dicts are flattened, numbers are tensors without axes, anything else is left out.
-    `mixed_precision`: where all that a product's operand comes from has 16 bits, it may be rounded to them.
 
     Raises
     ------
@@ -106,17 +121,19 @@ def expectation(
         return whole_run(function, arguments, memory, noise)
 
     try:
-        return sampled(on_wrappers, samples=samples, seed=seed, mixed_precision=mixed_precision)
+        return sampled(on_wrappers, samples=samples, seed=seed, allowance=allowance)
     except RandomReference:
         raise
     except Exception as error:
         # Whatever it was: if the function itself is at fault, it raises again.
         reason = str(error).partition("\n")[0]
         logger.info("analysed as a whole, not operation by operation: %s: %s", type(error).__name__, reason)
-        return sampled(as_a_whole, samples=samples, seed=seed, mixed_precision=mixed_precision)
+        return sampled(as_a_whole, samples=samples, seed=seed, allowance=allowance)
 
 
-def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True) -> tuple[Expected, ...]:
+def sampled(
+    call: Any, *, samples: int, seed: int, allowance: Allowance | None = None
+) -> tuple[Expected, ...]:
     """Expected values of the tensors that `call(memory, noise)` returns.
 
     Raises
@@ -125,12 +142,13 @@ def sampled(call: Any, *, samples: int, seed: int, mixed_precision: bool = True)
         Two equal calls return different values.
     """
     with torch.random.fork_rng(devices=[]):
+        allowance = allowance or Allowance()
         memory = OperationMemory()
-        memory.mixed_precision = mixed_precision
+        memory.mixed_precision = allowance.mixed_precision
         nominal = call(memory, None)
         selections = [getattr(item, SELECTION, None) for item in nominal]
         references = [_values(item) for item in nominal]
-        work, chunked = memory.work, _chunked(memory)
+        work, chunked = memory.work, _chunked(memory, allowance)
         again = [_values(item) for item in call(memory, None)]
         if not _equal(references, again):
             raise RandomReference("two equal calls return different values: no answer is the right one")
@@ -244,8 +262,10 @@ def _expected(
     dtype = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
     size = torch.where(reference.isfinite(), reference.abs(), 0.0)
     floor = accumulation_unit(dtype) * chunked.reordered * _scale(size)
-    if chunked.narrow and size.numel():  # of states that many rows have in common
-        floor = floor.clamp_(min=chunked.narrow * float(size.square().mean().sqrt()))
+    if chunked != _Chunked() and size.numel():
+        # States are what rows have in common: one that cancels is off by as much as the others.
+        shared = max(chunked.narrow, _SHARED * chunked.reordered * accumulation_unit(dtype))
+        floor = floor.clamp_(min=shared * float(size.square().mean().sqrt()))
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())
