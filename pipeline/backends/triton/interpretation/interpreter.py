@@ -119,8 +119,10 @@ def _all_ones(method: Callable[..., Any]) -> Callable[..., Any]:
     """For unsigned types too: Triton's asks NumPy for -1."""
 
     def all_ones(self: Any, kind: Any) -> Any:
-        unsigned = kind.scalar.is_int_unsigned()
-        return _unsigned(kind.scalar.primitive_bitwidth)(self, -1) if unsigned else method(self, kind)
+        element = kind.scalar  # a truth value counts as unsigned in Triton, and has no type of its own in NumPy
+        if element == tl.int1 or not element.is_int_unsigned():
+            return method(self, kind)
+        return _unsigned(element.primitive_bitwidth)(self, -1)
 
     return all_ones
 

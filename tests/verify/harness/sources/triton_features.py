@@ -309,7 +309,7 @@ def _constants(x, out, n, BLOCK: tl.constexpr):
     ones = tl.full([BLOCK], -1, tl.uint32)
     half = tl.full([BLOCK], 1.5, tl.bfloat16)
     below = libdevice.float2int_rd(value)
-    every = (~(ones - ones) == 4294967295).to(tl.float32)
+    every = (~(ones - ones) == 4294967295).to(tl.float32) * (~(ones == 0)).to(tl.float32)
     _store(out, below + half.to(tl.float32) + (ones == 4294967295).to(tl.float32) + every, n, BLOCK)
 
 
