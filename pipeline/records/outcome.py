@@ -24,6 +24,8 @@ class Outcome(StrEnum):
     UNWRITTEN_OUTPUT = "unwritten_output"
     OUT_OF_BOUNDS = "out_of_bounds"
     INPUT_MUTATED = "input_mutated"
+    INPUT_REUSED = "input_reused"
+    """The outputs are correct, and an input was overwritten: right where the function documents it."""
     NONDETERMINISTIC = "nondeterministic"
     TAMPERED = "tampered"
     UNSTABLE_TIMING = "unstable_timing"

@@ -65,7 +65,8 @@ INVALIDITIES = {
 
 _WRONG = (
     *(Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.WRONG_VALUE, Outcome.UNWRITTEN_OUTPUT),
-    *(Outcome.OUT_OF_BOUNDS, Outcome.INPUT_MUTATED, Outcome.NONDETERMINISTIC, Outcome.TAMPERED),
+    *(Outcome.OUT_OF_BOUNDS, Outcome.INPUT_MUTATED, Outcome.INPUT_REUSED, Outcome.NONDETERMINISTIC),
+    Outcome.TAMPERED,
 )
 
 

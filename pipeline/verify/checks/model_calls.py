@@ -45,13 +45,15 @@ def judge(seen: ObservedCall) -> Passed | Failure:
 
 
 def _with_reuse(failure: Failure, seen: ObservedCall) -> Failure:
-    """What documents that it reuses the memory of an input is no more at fault than that."""
-    if failure.outcome is not Outcome.INPUT_MUTATED or wrong_form(seen.done, seen.case.plan) is not None:
+    """A function may document that it reuses the memory of an input; nothing else is wrong with it then."""
+    if failure.outcome is not Outcome.INPUT_MUTATED or seen.done.reshaped:
+        return failure
+    if wrong_form(seen.done, seen.case.plan) is not None:
         return failure
     if isinstance(values(seen.case, seen.outputs), Failure):
         return failure
-    text = "its outputs are correct: if it documents that it reuses the input's memory, give it a copy"
-    return Failure(outcome=failure.outcome, reason=f"{failure.reason}; {text}")
+    text = "the outputs are correct: if it documents that it reuses the input's memory, pass it a copy"
+    return Failure(outcome=Outcome.INPUT_REUSED, reason=f"{failure.reason}; {text}")
 
 
 def _aliasing(seen: ObservedCall) -> Failure | None:

@@ -119,7 +119,7 @@ def test_wrong_outputs(case: ModelCase, change, outcome: Outcome) -> None:
 
 
 def test_inputs_that_changed(case: ModelCase) -> None:
-    """The element is named; an output that was written into the input is reported as that."""
+    """The element is named; with correct outputs, the input was reused."""
     now = case.plan.encoded.tensors["input 0"].clone()
     now[2, 3] = 7.0
     failure = judge(call(case, mutated={"input 0": now}))
@@ -127,8 +127,11 @@ def test_inputs_that_changed(case: ModelCase) -> None:
     assert failure.reason.startswith("input 0: 1 of 1920 elements changed, first [2, 3]")
     failure = judge(call(case, mutated={"input 0": now}, aliases=("input 0",)))
     assert isinstance(failure, Failure)
-    assert failure.outcome is Outcome.INPUT_MUTATED
+    assert failure.outcome is Outcome.INPUT_REUSED
     assert "was written into input 0" in failure.reason
+    failure = judge(call(case, torch.zeros(24, 80), mutated={"input 0": now}))
+    assert isinstance(failure, Failure)
+    assert failure.outcome is Outcome.INPUT_MUTATED
 
 
 def test_tampering_comes_first(case: ModelCase) -> None:

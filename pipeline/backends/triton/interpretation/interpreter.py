@@ -119,7 +119,7 @@ def _all_ones(method: Callable[..., Any]) -> Callable[..., Any]:
     """For unsigned types too: Triton's asks NumPy for -1."""
 
     def all_ones(self: Any, kind: Any) -> Any:
-        element = kind.scalar  # a truth value counts as unsigned in Triton, and has no type of its own in NumPy
+        element = kind.scalar  # a truth value counts as unsigned in Triton; NumPy has no such type
         if element == tl.int1 or not element.is_int_unsigned():
             return method(self, kind)
         return _unsigned(element.primitive_bitwidth)(self, -1)
