@@ -75,9 +75,12 @@ def main() -> None:
 def document(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str:
     """The whole page in Markdown."""
     parts = [INTRODUCTION, f"{summary(rows, verdicts)}.\n", packages(rows, verdicts)]
-    refused = {key: row for key, row in rows.items() if not accepted(verdicts.get(key))}
+    judged = {key: row for key, row in rows.items() if key in verdicts}
+    refused = {key: row for key, row in judged.items() if not accepted(verdicts[key])}
     parts.append("## Not accepted\n\n" + refusals(refused, verdicts))
-    parts.append("## Accepted\n\n" + acceptances({key: rows[key] for key in rows if key not in refused}))
+    parts.append("## Accepted\n\n" + names({key: row for key, row in judged.items() if key not in refused}))
+    if len(judged) < len(rows):
+        parts.append("## Not judged\n\n" + names({key: rows[key] for key in rows if key not in judged}))
     return "\n".join(parts)
 
 
@@ -89,7 +92,9 @@ def accepted(verdict: Verdict | None) -> bool:
 def summary(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str:
     """One sentence."""
     good = sum(accepted(verdicts.get(key)) for key in rows)
-    refused = [row for key, row in rows.items() if not accepted(verdicts.get(key))]
+    refused = [row for key, row in rows.items() if key in verdicts and not accepted(verdicts[key])]
+    absent_verdicts = len(rows.keys() - verdicts.keys())
+    rest = f"; {absent_verdicts} were not judged in this run" if absent_verdicts else ""
     absent = sum(row.needs_device for row in refused)
     wrong = sum(bool(row.fault) and not row.needs_device for row in refused)
     names = {row.package for row in rows.values()}
@@ -97,24 +102,25 @@ def summary(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str:
     return (
         f"{len(rows)} kernels of {len(names)} packages for {len(operators)} operators: {good} accepted,"
         f" {wrong} refused for a fault of the kernel, {absent} that need a device,"
-        f" {len(refused) - absent - wrong} refused without a known fault"
+        f" {len(refused) - absent - wrong} refused without a known fault{rest}"
     )
 
 
 def packages(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str:
     """A line for each package."""
     lines = [
-        "| package | kernels | accepted | faults | need a device | unexplained |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| package | kernels | accepted | faults | need a device | unexplained | not judged |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name in sorted({row.package for row in rows.values()}):
         own = {key: row for key, row in rows.items() if row.package == name}
-        refused = [row for key, row in own.items() if not accepted(verdicts.get(key))]
+        judged = [(key, row) for key, row in own.items() if key in verdicts]
+        refused = [row for key, row in judged if not accepted(verdicts[key])]
         absent = sum(row.needs_device for row in refused)
         wrong = sum(bool(row.fault) and not row.needs_device for row in refused)
         lines.append(
-            f"| {name} | {len(own)} | {len(own) - len(refused)} | {wrong} | {absent} |"
-            f" {len(refused) - absent - wrong} |"
+            f"| {name} | {len(own)} | {len(judged) - len(refused)} | {wrong} | {absent} |"
+            f" {len(refused) - absent - wrong} | {len(own) - len(judged)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -123,7 +129,7 @@ def refusals(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str
     """What was found, and why it is so."""
     lines = ["| problem | function | verdict | cause |", "|---|---|---|---|"]
     for key, row in rows.items():
-        verdict = verdicts.get(key, Verdict("not_judged", ""))
+        verdict = verdicts[key]
         reason = re.sub(r" \([^()]*seed \d+\)", "", verdict.reason)
         reason = reason if len(reason) <= LONGEST else reason[: LONGEST - 1] + "…"
         text = f"`{verdict.outcome}`: {reason}".replace("|", "\\|")
@@ -132,8 +138,8 @@ def refusals(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str
     return "\n".join(lines) + "\n"
 
 
-def acceptances(rows: Mapping[Key, Kernel]) -> str:
-    """Names only: of what is right there is nothing to say."""
+def names(rows: Mapping[Key, Kernel]) -> str:
+    """Of what was not refused."""
     lines = ["| package | operator | function | problem |", "|---|---|---|---|"]
     lines += [
         f"| {row.package} | {row.operator} | `{row.function}` | {key[0]} |" for key, row in rows.items()

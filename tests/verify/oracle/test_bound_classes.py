@@ -172,6 +172,43 @@ def test_recurrences_in_chunks(model: Function, candidate: Function, near: bool)
     assert share(model, candidate, q, k, v, last) <= 1.0
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_scale_of_a_product(dtype: torch.dtype) -> None:
+    """A kernel may scale an operand and round it to 16 bits; where nothing is scaled, that is an error."""
+    q, k, v = (drawn(300, 6, 64 + number, dtype=dtype)[..., :63] for number in range(3))
+
+    def retention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = torch.einsum("bik,bjk->bij", q.float(), k.float()) * 63**-0.5
+        return (scores.tril() @ v.float()).to(q.dtype)
+
+    def kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = (q * 63**-0.5).float() @ k.float().mT
+        return (scores.tril().to(dtype).float() @ v.float()).to(dtype)
+
+    def product(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return q.float() @ k.float().mT
+
+    assert share(retention, kernel, q, k, v) <= 0.8
+    assert share(product, lambda q, k: (q * 0.7).float() @ k.float().mT / 0.7, q, k) > 1.0
+
+
+def test_sums_of_segments() -> None:
+    """Differences of one running sum, as kernels for recurrences have them."""
+    x, y = drawn(192) * 4.0 - 2.0, drawn(192, 32)
+    lower = torch.ones(192, 192).tril() > 0
+
+    def model(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        sums = x[:, None].repeat(1, 192).tril(-1).cumsum(0)
+        return torch.where(lower, sums, float("-inf")).exp() @ y
+
+    def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        running = x.cumsum(0)
+        return torch.where(lower, running[:, None] - running[None, :], float("-inf")).exp() @ y
+
+    assert share(model, kernel, x, y) <= 0.8
+    assert share(model, lambda x, y: kernel(x * 1.0001, y), x, y) > 1.0
+
+
 FUSED: dict[str, tuple[Function, Function]] = {
     "addcmul": (lambda a, b, c: torch.addcmul(a, b, c, value=0.7), lambda a, b, c: a + b * (0.7 * c)),
     "addcdiv": (lambda a, b, c: torch.addcdiv(a, b, c, value=0.7), lambda a, b, c: a + b * (0.7 / c)),

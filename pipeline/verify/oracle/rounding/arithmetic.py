@@ -9,6 +9,7 @@ CESTAC: Vignes 1993, doi:10.1016/0378-4754(93)90003-D).
 import functools
 import itertools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -147,7 +148,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._memory.work += multiplications(Operation(function, values, named), result) / _AT_ONCE
         if name in EXACT:
             note_selection(function, values, named, result)
-            return with_sources(self._exact(name, arguments, result, dtypes), sources)
+            same = with_sources(self._exact(name, arguments, result, dtypes), sources)
+            return _with_operand_error(name, function, arguments, keywords, same)
         call = Operation(function, values, named)
         deviations = self._deviations(call, result)
         if name in PARTS and dtypes[0] in (torch.float16, torch.bfloat16):
@@ -157,9 +159,11 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             deviations = self._narrow_factors(call, arguments[0], deviations)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
+        result = _scaled(name, arguments, result)
         finished = with_sources(self._rounded(result, dtypes, deviations), sources)
         if isinstance(finished, Rounded):
             finished.terms = terms_of(call, result)
+            finished.operand_error = self._operand_error(call, sources)
             finished.factors = _factors(arguments) if name == "mul" else None
         return finished
 
@@ -290,6 +294,22 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(sources)).add_(1.0)
         return torch.where(fits, value, value * noise)
 
+    def _operand_error(self, call: Operation, sources: Sources) -> Callable[[], torch.Tensor] | None:
+        """A kernel that scales such a product may scale an operand instead, which it then rounds to 16 bits."""
+        noise = self._noise
+        if noise is None or not self._memory.mixed_precision or call.name not in ("mm", "bmm"):
+            return None
+        if not isinstance(sources, torch.dtype):
+            return None
+        size = _ROUNDING * unit(sources)
+        left, right = call.arguments[:2]
+
+        def error() -> torch.Tensor:
+            first = torch.matmul(left * noise.draw(left.shape), right)
+            return first.add_(torch.matmul(left, right * noise.draw(right.shape))).mul_(size)
+
+        return error
+
     def _narrow_factors(self, call: Operation, operand: Any, deviations: list[Any]) -> list[Any]:
         """Of a sum of products that is computed as a product of matrices: its operands have 16 bits there."""
         factors, narrow = getattr(operand, "factors", None), self._memory.narrow
@@ -354,6 +374,30 @@ def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[
             value = torch.as_tensor(widen(other), dtype=result.dtype)
             return [started(value, product.terms).expand(result.shape)]
     return []
+
+
+def _scaled(name: str, arguments: tuple[Any, ...], result: Any) -> Any:
+    """A product of matrices times a number."""
+    if name not in ("mul", "div") or len(arguments) < 2:
+        return result
+    product, number = arguments[:2]
+    error = getattr(product, "operand_error", None)
+    number = widen(number)
+    if error is None or (isinstance(number, torch.Tensor) and number.numel() != 1):
+        return result
+    change = error()
+    return result + (change * number if name == "mul" else change / number)
+
+
+def _with_operand_error(
+    name: str, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any
+) -> Any:
+    """A view or a wider copy of a product."""
+    error = getattr(arguments[0], "operand_error", None) if arguments else None
+    if error is not None and name in _SAME_VALUES and isinstance(result, Rounded):
+        named = {key: wide_dtype(item) for key, item in keywords.items()}
+        result.operand_error = lambda: function(error(), *arguments[1:], **named)
+    return result
 
 
 def _factors(arguments: tuple[Any, ...]) -> tuple[bool, ...] | None:

@@ -45,6 +45,8 @@ class Rounded(torch.Tensor):
     """Of the product of matrices that it is the result of: what is added to it may have been in the sum."""
     computed: bool = True
     """Whether it is more than a view or a conversion of what the function was given."""
+    operand_error: Callable[[], torch.Tensor] | None = None
+    """Of a product of 16-bit inputs: draws what rounding its operands once more would change it by."""
     factors: tuple[bool, ...] | None = None
     """Of a product of two computed tensors: along which axes, counted from the last one, both vary."""
     __torch_function__: ClassVar[Any] = no_torch_function

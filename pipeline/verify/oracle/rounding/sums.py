@@ -45,6 +45,7 @@ _ROUNDING = 0.2
 """Variance of one rounding in squared units: 1/3 for the largest one, less on average."""
 _SHORT = 32  # terms; longer sums are described by their partial sums
 _CHUNKS = 8
+_SEGMENTED = 0.1  # of sums over columns, the share that begins with another number than 0
 _SAMPLED = 12  # rows and columns of a product in which drift is looked for
 _UNIT = 2.0**-24  # of float32, in which 16-bit types accumulate as well
 
@@ -150,7 +151,16 @@ def _cumulative(call: Operation, result: Tensor) -> Tensor:
     single = values.to(torch.float32)
     running = _running_sum(single, axis)
     drift = (running - single.to(torch.float64).cumsum(axis)).abs_().nan_to_num_(nan=0.0, posinf=0.0)
-    return torch.hypot(deviation, drift * (0.5 / _UNIT))
+    return _of_segments(values, axis, torch.hypot(deviation, drift * (0.5 / _UNIT)))
+
+
+def _of_segments(values: Tensor, axis: int, deviation: Tensor) -> Tensor:
+    """Sums of segments, zeros before each, are differences of one running sum in recurrences by chunks."""
+    axis %= values.dim()
+    across = {values.dim() - 1: values.dim() - 2, values.dim() - 2: values.dim() - 1}.get(axis, -1)
+    if across < 0 or not values.numel() or (values.select(axis, 0) != 0).double().mean() > _SEGMENTED:
+        return deviation
+    return deviation.amax(across, keepdim=True).expand(deviation.shape)
 
 
 def _product(call: Operation, result: Tensor) -> Tensor:
