@@ -295,7 +295,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch.where(fits, value, value * noise)
 
     def _operand_error(self, call: Operation, sources: Sources) -> Callable[[], torch.Tensor] | None:
-        """A kernel that scales such a product may scale an operand instead, which it then rounds to 16 bits."""
+        """A kernel that scales such a product may scale an operand instead, and round it to 16 bits."""
         noise = self._noise
         if noise is None or not self._memory.mixed_precision or call.name not in ("mm", "bmm"):
             return None
