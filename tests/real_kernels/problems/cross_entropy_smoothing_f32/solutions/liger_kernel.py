@@ -7,5 +7,6 @@ class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
 
+    # The package writes gradients into the memory of the logits.
     def forward(self, logits, target):
-        return liger_cross_entropy(logits, target, ignore_index=-100, label_smoothing=0.1)
+        return liger_cross_entropy(logits.clone(), target, ignore_index=-100, label_smoothing=0.1)
