@@ -33,11 +33,11 @@ def near(ratio: ConfidenceInterval) -> bool:
     return ratio.low < 1 + NEAR and ratio.high > 1 / (1 + NEAR)
 
 
-def verdict(ratio: ConfidenceInterval) -> Verdict:
-    """What the interval of a speed-up allows to say."""
-    if ratio.low > 1 + RESOLUTION:
+def verdict(ratio: ConfidenceInterval, room: float = 1 + RESOLUTION) -> Verdict:
+    """What the interval of a speed-up allows to say: it must lie beyond `room`, on one side of 1."""
+    if ratio.low > room:
         return "faster"
-    if ratio.high < 1 / (1 + RESOLUTION):
+    if ratio.high < 1 / room:
         return "slower"
     return "indistinguishable"
 

@@ -196,7 +196,7 @@ def _pairs(results: Sequence[Result], estimate: Callable[[Result], float | None]
     for result in results:
         seconds = estimate(result)
         if result.profiled and seconds:
-            pairs.append(Pair(estimate=seconds, measured=result.profiled.timing.median.value))
+            pairs.append(Pair(estimate=seconds, measured=result.profiled.time.value))
     return pairs
 
 

@@ -38,7 +38,7 @@ def _seen(verified: Verified) -> str:
 
 
 def _measured(profiled: Profiled) -> Iterator[str]:
-    median = profiled.timing.median
+    median = profiled.time
     between = f"{seconds(median.low)} to {seconds(median.high)} at {median.confidence:.0%}"
     how = "measured" if profiled.recorded is None else f"recorded, not measured here ({profiled.recorded})"
     yield f"{how}: {seconds(median.value)} a call ({between})"

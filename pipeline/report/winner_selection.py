@@ -1,17 +1,20 @@
-"""The fastest verified and measured variant of each cell, or why there is none."""
+"""The fastest verified and measured variant of each cell, or why there is none.
+
+The winner is the variant with the least `Profiled.time`, which is the time that every table shows.
+"""
 
 import collections
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.measure.statistics import NEAR, RESOLUTION
+from pipeline.measure.statistics import NEAR, RESOLUTION, verdict
 from pipeline.performance.metrics import ColumnType
 from pipeline.performance.metrics.variant_identity import author
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.aggregated import BaselineComparison, Cell, NotMeasured, Winner
 from pipeline.records.results.collection import Result
-from pipeline.records.results.profiled import ConfidenceInterval, Profiled
+from pipeline.records.results.profiled import Profiled
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:
@@ -85,9 +88,7 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
     verified = sum(result.verified is not None for result in results)
     if not measured:
         return _not_measured(cell, results, verified)
-    costs = costs_of([profiled for profiled, _ in measured])
-    number = min(range(len(measured)), key=lambda index: costs[index].value)
-    best, result = measured[number]
+    best, result = min(measured, key=lambda pair: pair[0].time.value)
     assert result.verify is not None and result.verified is not None
     return Winner(
         cell=cell,
@@ -96,7 +97,7 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         implementation=result.variant.implementation,
         tunables=result.variant.tunables,
         written_by=author(result),
-        seconds=best.timing.median,
+        seconds=best.time,
         compared=_compared(best),
         absent=best.absent,
         flops_per_second=_rate(best.flops, best),
@@ -111,53 +112,35 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         verified=verified,
         measured=len(measured),
         tied=sum(
-            _overlap(costs[number], cost, room_between(best, measured[index][0]))
-            for index, cost in enumerate(costs)
-            if index != number
+            verdict(each.time.over(best.time), room_between(best, each)) == "indistinguishable"
+            for each, _ in measured
+            if each is not best
         ),
     )
 
 
 def _rate(amount: float | None, profiled: Profiled) -> float | None:
-    return None if amount is None else amount / profiled.timing.median.value
-
-
-def costs_of(measured: Sequence[Profiled]) -> list[ConfidenceInterval]:
-    """What variants are ranked by: time relative to a baseline that was timed in turn with each of them.
-
-    A slow phase of the machine cancels in that ratio. Where they have no baseline in common: the median time.
-    """
-    speedups = [{entry.baseline: entry.speedup for entry in profiled.comparisons} for profiled in measured]
-    common = [name for name in speedups[0] if all(name in each for each in speedups)]
-    if not common:
-        return [profiled.timing.median for profiled in measured]
-    return [inverse(each[common[0]]) for each in speedups]
-
-
-def inverse(ratio: ConfidenceInterval) -> ConfidenceInterval:
-    """One over it."""
-    return ConfidenceInterval(
-        value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low, confidence=ratio.confidence
-    )
+    return None if amount is None else amount / profiled.time.value
 
 
 def _compared(profiled: Profiled) -> tuple[BaselineComparison, ...]:
     return tuple(
         BaselineComparison(
-            baseline=entry.baseline, seconds=entry.timing.median, speedup=entry.speedup, verdict=entry.verdict
+            baseline=entry.baseline,
+            seconds=profiled.baseline_time(entry),
+            speedup=entry.speedup,
+            verdict=entry.verdict,
         )
         for entry in profiled.comparisons
     )
 
 
 def room_between(one: Profiled, other: Profiled) -> float:
-    """Ratio up to which two candidates may seem different by where their processes lie."""
+    """Ratio up to which two variants may seem different by where their processes lie.
+
+    The interval of their ratio must lie beyond it before one is called faster (`statistics.verdict`).
+    """
     return 1 + (NEAR if one.timing.in_one_process or other.timing.in_one_process else RESOLUTION)
-
-
-def _overlap(one: ConfidenceInterval, other: ConfidenceInterval, room: float) -> bool:
-    """Whether they leave that much room."""
-    return one.low <= other.high * room and other.low <= one.high * room
 
 
 def _not_measured(cell: Cell, results: list[Result], verified: int) -> NotMeasured:

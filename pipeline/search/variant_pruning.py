@@ -76,7 +76,7 @@ def scale_of(outputs: Sequence[Path]) -> Scale:
     found = [record.result for record in records if isinstance(record.result, Profiled)]
     ceilings = next((each.ceilings for each in reversed(found) if each.ceilings is not None), None)
     return Scale(
-        seconds=min((each.timing.median.value for each in found), default=None),
+        seconds=min((each.time.value for each in found), default=None),
         reach=Reach(
             bandwidth=ceilings.cache_bandwidth,
             vector_flops=ceilings.vector_flops,

@@ -15,6 +15,7 @@ from pipeline.records.results.profiled import (
     ConfidenceInterval,
     Energy,
     Profiled,
+    ReferenceTime,
     ProfileOutput,
     ProfileRecord,
     Screening,
@@ -94,11 +95,11 @@ def test_a_timing_is_of_its_measurements_origin() -> None:
     ):
         replace(RECORDED, timing=REAL.timing)
     with pytest.raises(ValueError, match="^the timing of a brief measurement lacks calls_per_batch"):
-        Screening(share=0.1, timing=RECORDED.timing)
+        Screening(share=0.1, timing=RECORDED.timing, time=REAL.time)
     with pytest.raises(
         ValueError, match="of a brief measurement that was recorded elsewhere has calls_per_b"
     ):
-        Screening(share=0.1, timing=REAL.timing, recorded=ELSEWHERE)
+        Screening(share=0.1, timing=REAL.timing, time=REAL.time, recorded=ELSEWHERE)
 
 
 @pytest.mark.parametrize("field", ["watts", "seconds", "calls", "updates"])
@@ -121,9 +122,32 @@ def test_energy_is_of_its_measurements_origin() -> None:
         replace(RECORDED, energy=COUNTED)
 
 
+def test_a_reference_is_a_baseline_that_was_measured() -> None:
+    """A time cannot be reduced by a baseline that did not run."""
+    with pytest.raises(ValueError, match="a reference to compile, which was not measured"):
+        replace(REAL, reference=ReferenceTime(baseline="compile", seconds=1.0))
+    with pytest.raises(ValueError, match="expected more than 0"):
+        ReferenceTime(baseline="eager", seconds=0.0)
+
+
+def test_time_is_the_ratio_to_the_baseline_times_its_reference() -> None:
+    """A slow phase meets both and cancels; time times speed-up is the time of the baseline."""
+    (entry,) = REAL.comparisons
+    middle = REAL.timing.median.value
+    ratio = ConfidenceInterval(value=2.0, low=1.9, high=2.1, confidence=0.95)
+    slow = replace(entry, speedup=ratio, timing=replace(entry.timing, median=ratio.scaled(middle)))
+    found = replace(
+        REAL, comparisons=(slow,), reference=ReferenceTime(baseline=entry.baseline, seconds=middle / 2)
+    )
+    assert found.time.value == pytest.approx(middle / 4)
+    assert found.drift == pytest.approx(4)
+    assert found.baseline_time(slow).value == pytest.approx(found.time.value * ratio.value)
+    assert replace(found, reference=None).time == REAL.timing.median
+
+
 def test_a_brief_measurement_is_no_result() -> None:
     """It stands beside the outcome `screened`, nowhere else."""
-    brief = Screening(share=0.1, timing=REAL.timing)
+    brief = Screening(share=0.1, timing=REAL.timing, time=REAL.time)
     assert record(SCREENED, screening=brief).screening == brief
     with pytest.raises(ValueError, match="'passed', expected 'screened'"):
         record(REAL, screening=brief)

@@ -213,7 +213,7 @@ class KernelEnvironment:
             stage=evaluation.stage,
             reason=evaluation.failure.reason if evaluation.failure else None,
             variant=result.id,
-            seconds=measured.timing.median if measured else None,
+            seconds=measured.time if measured else None,
             speedup=compared.speedup if compared else None,
             verdict=compared.verdict if compared else None,
             result=result,

@@ -232,7 +232,7 @@ class RowMaker:
         if found is None:
             return None
         return Measurement(
-            seconds=found.timing.median,
+            seconds=found.time,
             batches=len(found.timing.samples),
             processes=len(found.timing.processes) or 1,
             calls_per_batch=found.timing.calls_per_batch,
@@ -242,7 +242,7 @@ class RowMaker:
             compared=tuple(
                 ExportedComparison(
                     baseline=each.baseline,
-                    seconds=each.timing.median,
+                    seconds=found.baseline_time(each),
                     speedup=each.speedup,
                     verdict=each.verdict,
                 )

@@ -94,10 +94,10 @@ def _recorded(result: Result) -> RecordedResult | None:
 
 
 def _measured(common: RecordedResult, profiled: Profiled) -> RecordedResult:
-    seconds = profiled.timing.median.value
+    seconds = profiled.time.value
     return msgspec.structs.replace(
         common,
-        samples=profiled.timing.samples,
+        samples=tuple(sample / profiled.drift for sample in profiled.timing.samples),
         seconds=seconds,
         median_seconds=seconds,
         joules=profiled.energy.joules if profiled.energy else None,

@@ -24,6 +24,7 @@ from pipeline.measure.comparison.baselines import (
     MeasurementContext,
     select_baselines,
 )
+from pipeline.measure.comparison.reference_times import ReferenceTimes, drift_note
 from pipeline.measure.comparison.round_summary import Measured, Unstable
 from pipeline.measure.comparison.rounds import CANDIDATE, Round
 from pipeline.measure.hosting import torch_compile
@@ -34,7 +35,14 @@ from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import to_json
-from pipeline.records.results.profiled import Ceilings, Memory, Profiled, Unmeasured
+from pipeline.records.results.profiled import (
+    Ceilings,
+    Memory,
+    Profiled,
+    ReferenceTime,
+    Unmeasured,
+    reduced_time,
+)
 from pipeline.sandbox.processes.fork_server import ForkServer
 
 PRELOAD = ("numpy", "torch")
@@ -83,6 +91,7 @@ class Bench:
         compiled = any(isinstance(each.hosted, Reference) and each.hosted.compiled != "no" for each in found)
         self._prepared = torch_compile.warm_server() if compiled else None
         self._baselines = BaselineSets(self._prepared or self._server, context)
+        self._references = ReferenceTimes(self._cache / "references", spec)
         self._ahead: _Ahead | None = None
 
     def __enter__(self) -> Self:
@@ -239,10 +248,21 @@ class Bench:
             reason = roofline_share.too_good(self._work, limits, seconds)
             if reason is not None:
                 return Failure(outcome=Outcome.OVER_ROOFLINE, reason=reason, log=ROUNDS)
+        reference = self._references.of(measured.comparisons)
+        result = self._profiled(measured, limits, reference)
+        assert result.roofline_share is not None
+        if result.roofline_share > roofline_share.OVER:
+            # The ceilings and the reference are of different states of the device: no time beats a ceiling.
+            return self._profiled(measured, limits, None)
+        return result
+
+    def _profiled(self, measured: Measured, limits: Ceilings, reference: ReferenceTime | None) -> Profiled:
+        seconds = reduced_time(measured.timing, measured.comparisons, reference).value
         place = roofline_share.place(self._work, limits, seconds)
         examined = measured.examined
         return Profiled(
             timing=measured.timing,
+            reference=reference,
             comparisons=measured.comparisons,
             absent=measured.absent,
             ceilings=limits,
@@ -251,7 +271,7 @@ class Bench:
             roofline_share=place.share,
             bound=place.bound,
             device=measured.facts | _how(self._spec.settings),
-            notes=measured.notes,
+            notes=(*measured.notes, *drift_note(reference, measured.comparisons)),
             energy=examined.energy if examined else None,
             memory=_memory(measured, self._work),
             counters=examined.counters if examined else None,

@@ -115,5 +115,11 @@ def screened(record: ProfileRecord, share: float, dimensions: Dimensions | None 
         outcome=Outcome.SCREENED,
         reason=f"measured briefly ({len(timing.samples)} batches, {share:.0%} of a full measurement){where}",
     )
-    screening = Screening(share=share, timing=timing, dimensions=dimensions, recorded=record.result.recorded)
+    screening = Screening(
+        share=share,
+        timing=timing,
+        time=record.result.time,
+        dimensions=dimensions,
+        recorded=record.result.recorded,
+    )
     return msgspec.structs.replace(record, result=failure, screening=screening)

@@ -24,7 +24,7 @@ def place_under_ceilings(case: Case) -> Iterator[Finding]:
 
 def _measured(profiled: Profiled) -> Finding:
     reached, memory = profiled.roofline_share, profiled.bound == "memory"
-    median = profiled.timing.median.value
+    median = profiled.time.value
     amount, unit = (profiled.bytes, "B/s") if memory else (profiled.flops, "FLOP/s")
     assert amount is not None and reached is not None  # a bound was found with them
     near = reached >= NEAR
@@ -56,7 +56,7 @@ def _measured(profiled: Profiled) -> Finding:
 
 def _start_of_a_call(profiled: Profiled) -> Finding:
     """What profile calls the bound where a call that does nothing takes half of the time or more."""
-    median = profiled.timing.median.value
+    median = profiled.time.value
     return Finding(
         code=FindingCode.LAUNCH_BOUND,
         basis="measured",

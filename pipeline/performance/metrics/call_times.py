@@ -16,7 +16,7 @@ def _processes(result: Result) -> int | None:
 
 
 def _quantile(share: float, run: Profiled) -> float:
-    return run.timing.quantile(share)
+    return run.timing.quantile(share) / run.drift
 
 
 def _time(
@@ -37,22 +37,38 @@ def _time(
 CALL_TIMES = (
     _time(
         "median_seconds",
-        "Median time of one call",
-        lambda run: run.timing.median.value,
+        "Time of one call: the median, reduced by `drift` to the state of the device in which its baseline"
+        " was first measured",
+        lambda run: run.time.value,
         "median_us",
         Shown(heading="time", style="seconds", position=60),
     ),
     _time(
         "median_seconds_low",
         "Lower end of its interval",
-        lambda run: run.timing.median.low,
+        lambda run: run.time.low,
         "low_us",
     ),
     _time(
         "median_seconds_high",
         "Upper end of its interval",
-        lambda run: run.timing.median.high,
+        lambda run: run.time.high,
         "high_us",
+    ),
+    _time(
+        "measured_seconds",
+        "Median of the samples as measured, before the drift of the device was taken out",
+        lambda run: run.timing.median.value,
+        "measured_us",
+    ),
+    Metric(
+        name="drift",
+        type="double",
+        unit="ratio",
+        meaning="Time of the baseline in this run divided by its first time on the device: measured_seconds"
+        " divided by median_seconds; 1 without a baseline",
+        value=of_profile(lambda run: run.drift),
+        mlflow="time/drift",
     ),
     Metric(
         name="processes",
@@ -66,7 +82,7 @@ CALL_TIMES = (
         type="double",
         unit="share",
         meaning="Level of the intervals",
-        value=of_profile(lambda run: run.timing.median.confidence),
+        value=of_profile(lambda run: run.time.confidence),
         mlflow="time/confidence",
     ),
     _time(
@@ -125,6 +141,11 @@ def metrics_of_baseline(name: str) -> tuple[Metric, ...]:
 
         return find
 
+    def baseline_seconds(result: Result) -> object:
+        run = result.profiled
+        entry = next((each for each in run.comparisons if each.baseline == name), None) if run else None
+        return run.baseline_time(entry).value if run and entry else None
+
     def absent(result: Result) -> object:
         missing = result.profiled.absent if result.profiled else ()
         return next((entry.reason for entry in missing if entry.baseline == name), None)
@@ -168,8 +189,8 @@ def metrics_of_baseline(name: str) -> tuple[Metric, ...]:
             name=f"baseline.{name}.seconds",
             type="double",
             unit="s",
-            meaning="Median time of the baseline",
-            value=compared(lambda entry: entry.timing.median.value),
+            meaning="Time of the baseline, reduced like the variant's: their ratio is the speed-up",
+            value=baseline_seconds,
             mlflow=f"baseline/{name}_us",
             mlflow_scale=MICROSECONDS,
         ),

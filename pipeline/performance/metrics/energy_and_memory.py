@@ -68,7 +68,7 @@ ENERGY_AND_MEMORY = (
         "energy_delay",
         "Energy per call times its median time",
         "J·s",
-        lambda run, energy: energy.joules * run.timing.median.value,
+        lambda run, energy: energy.joules * run.time.value,
         "energy/delay_js",
     ),
     _memory(

@@ -128,7 +128,7 @@ def _level(name: str, run: Profiled) -> float | None:
 
 
 def _rate(amount: float | None, run: Profiled) -> float | None:
-    return None if amount is None else amount / run.timing.median.value
+    return None if amount is None else amount / run.time.value
 
 
 def _ceiling(name: str, meaning: str, unit: str, value: Callable[[Ceilings], float | None]) -> Metric:
@@ -151,7 +151,7 @@ def _measured(
 
 def _launch_share(run: Profiled) -> float | None:
     launch = run.ceilings.launch_seconds if run.ceilings else None
-    return launch / run.timing.median.value if launch else None
+    return launch / run.time.value if launch else None
 
 
 RATES_AND_CEILINGS = (

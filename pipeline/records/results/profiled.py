@@ -1,5 +1,6 @@
 """What profile measured of one variant."""
 
+import math
 from typing import Literal
 
 from pipeline.records.outcome import Failure, Outcome
@@ -63,6 +64,33 @@ class ConfidenceInterval(Record, frozen=True, kw_only=True):
     low: float
     high: float
     confidence: float
+
+    def inverse(self) -> "ConfidenceInterval":
+        """One over it."""
+        return ConfidenceInterval(
+            value=1 / self.value, low=1 / self.high, high=1 / self.low, confidence=self.confidence
+        )
+
+    def scaled(self, factor: float) -> "ConfidenceInterval":
+        """Times a positive factor."""
+        return ConfidenceInterval(
+            value=factor * self.value,
+            low=factor * self.low,
+            high=factor * self.high,
+            confidence=self.confidence,
+        )
+
+    def over(self, other: "ConfidenceInterval") -> "ConfidenceInterval":
+        """Ratio to an independent positive quantity: squares of the parts on a logarithmic scale add up."""
+        ratio = self.value / other.value
+        below = math.hypot(math.log(self.value / self.low), math.log(other.high / other.value))
+        above = math.hypot(math.log(self.high / self.value), math.log(other.value / other.low))
+        return ConfidenceInterval(
+            value=ratio,
+            low=ratio * math.exp(-below),
+            high=ratio * math.exp(above),
+            confidence=self.confidence,
+        )
 
 
 class Timing(Record, frozen=True, kw_only=True):
@@ -227,10 +255,28 @@ class AbsentBaseline(Record, frozen=True, kw_only=True):
     reason: str
 
 
+class ReferenceTime(Record, frozen=True, kw_only=True):
+    """A baseline's time when the device first measured the problem: what all its later times refer to."""
+
+    baseline: str
+    seconds: float
+
+    def __post_init__(self) -> None:
+        """Times are divided by it."""
+        if not self.seconds > 0:
+            raise ValueError(f"a reference of {self.seconds} s, expected more than 0")
+
+
 class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
-    """A variant that was measured; exists only for a variant that verified."""
+    """A variant that was measured; exists only for a variant that verified.
+
+    `time` is the time of a call everywhere: in tables, ranking, objectives of searches, MLflow and texts.
+    """
 
     timing: Timing
+    """As measured: samples and their median, with whatever state the device was in."""
+    reference: ReferenceTime | None = None
+    """None without a baseline: then nothing tells the device's state, and the time is the measured median."""
     comparisons: tuple[Comparison, ...]
     absent: tuple[AbsentBaseline, ...] = ()
     ceilings: Ceilings | None = None
@@ -260,13 +306,42 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
         if self.recorded is None:
             require_all(self, (*_OF_A_ROOFLINE, "flops", "bytes"), "a measurement")
         else:
-            require_none(self, _OF_A_ROOFLINE, "a measurement")
+            require_none(self, (*_OF_A_ROOFLINE, "reference"), "a measurement")
+        if self.reference and self.reference.baseline not in {each.baseline for each in self.comparisons}:
+            raise ValueError(f"a reference to {self.reference.baseline}, which was not measured")
         _of_one_origin("a measurement", self.recorded, self.timing)
         for each in self.comparisons:
             _of_one_origin("a measurement", self.recorded, each.timing)
         if self.energy is not None and (self.energy.source == RECORDED) != (self.recorded is not None):
             origin = "made here" if self.recorded is None else "recorded elsewhere"
             raise ValueError(f"a measurement {origin} has its energy from '{self.energy.source}'")
+
+    @property
+    def time(self) -> ConfidenceInterval:
+        """Seconds of a call, see `reduced_time`."""
+        return reduced_time(self.timing, self.comparisons, self.reference)
+
+    @property
+    def drift(self) -> float:
+        """How many times longer the baseline took now than in the reference; 1 without a reference."""
+        return self.timing.median.value / self.time.value
+
+    def baseline_time(self, compared: Comparison) -> ConfidenceInterval:
+        """Seconds of a call of a baseline, reduced like `time`: their ratio is the speed-up."""
+        return compared.timing.median.scaled(1 / self.drift)
+
+
+def reduced_time(
+    timing: Timing, comparisons: tuple[Comparison, ...], reference: ReferenceTime | None
+) -> ConfidenceInterval:
+    """Seconds of a call: its ratio to the baseline that ran in turn with it, times the reference.
+
+    A slow phase of the device meets both, so it cancels. Without a reference: the measured median.
+    """
+    if reference is None:
+        return timing.median
+    beside = next(each for each in comparisons if each.baseline == reference.baseline)
+    return beside.speedup.inverse().scaled(reference.seconds)
 
 
 class Screening(Record, frozen=True, kw_only=True):
@@ -275,6 +350,8 @@ class Screening(Record, frozen=True, kw_only=True):
     share: float
     """Of the timed seconds and batches of a full measurement."""
     timing: Timing
+    time: ConfidenceInterval
+    """Seconds of a call, as `Profiled.time`."""
     dimensions: dict[str, int] | None = None
     """Of the smaller shape that was measured in place of the workload's; None where it was the workload's."""
     recorded: str | None = None

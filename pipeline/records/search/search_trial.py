@@ -30,11 +30,11 @@ class Trial(Record, frozen=True, kw_only=True):
     reason: str | None = None
     """One line; None where it passed."""
     seconds: ConfidenceInterval | None = None
-    """Median seconds per call of the full measurement."""
+    """Seconds per call of the full measurement (`Profiled.time`)."""
     samples: tuple[float, ...] = ()
-    """Seconds per call, one per batch, of the full measurement."""
+    """Seconds per call, one per batch, of the full measurement, as measured."""
     screened: ConfidenceInterval | None = None
-    """Median seconds per call of a brief measurement: a hint for the search, never a result."""
+    """Seconds per call of a brief measurement: a hint for the search, never a result."""
     screened_on: dict[str, int] | None = None
     """Dimensions of the smaller shape of that brief measurement: such times compare among themselves only."""
     joules: float | None = None

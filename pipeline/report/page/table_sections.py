@@ -240,7 +240,10 @@ class AblationRows(Record, frozen=True, kw_only=True):
     implementation: str
     configuration: str
     best_seconds: float
+    winner: bool
+    """Whether it is the winner of its cell."""
     rows: list[Row]
+    """Each with `winner`, likewise."""
 
 
 def searches(tables: AggregateTables) -> list[SearchRows]:
@@ -287,9 +290,11 @@ def _pruned(row: Row) -> str:
 
 def ablations(tables: AggregateTables) -> list[AblationRows]:
     """Variants of which at least one technique was switched off."""
+    winners = winning_variants(tables)
     groups: dict[tuple[str, str], list[Row]] = {}
     for task, rows in _by_task(tables, "ablation").items():
         for row in rows:
+            row["winner"] = (task, row["variant"]) in winners
             groups.setdefault((task, row["best_variant"]), []).append(row)
     return [
         AblationRows(
@@ -297,10 +302,16 @@ def ablations(tables: AggregateTables) -> list[AblationRows]:
             implementation=rows[0]["implementation"],
             configuration=rows[0]["best_configuration"],
             best_seconds=rows[0]["best_seconds"],
+            winner=group in winners,
             rows=rows,
         )
-        for rows in groups.values()
+        for group, rows in groups.items()
     ]
+
+
+def winning_variants(tables: AggregateTables) -> set[tuple[str, str]]:
+    """Task and variant of each winner."""
+    return {(each.task, each.variant) for each in tables.summary.winners if isinstance(each, Winner)}
 
 
 def _by_task(tables: AggregateTables, name: str) -> dict[str, list[Row]]:

@@ -2,28 +2,26 @@
 
 A search `ablation` sees to it that both variants are there, a grid has them anyway; one that failed has its
 outcome in place of a time. Of a search `ablation` the variant is the one that its last round began from: a
-faster one that came up there has no variants around it. The two were measured
-one after the other: if a baseline ran with both, each time counts relative to it, so that a drift of the
-machine between them cancels; without one it is in the ratio, and not in the interval. That has both
-measurements' own in it, which are independent: the squares of their parts on a logarithmic scale add up.
+faster one that came up there has no variants around it.
+
+The ratio is that of the two times that the table shows (`Profiled.time`), its interval follows from theirs.
+The technique pays if the whole interval lies above the row's threshold, and costs if it lies below one over
+it: 1 % between variants that were each timed in several processes, 10 % if one of them was timed in one.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from pipeline.measure.statistics import near, verdict
+from pipeline.measure.statistics import verdict
 from pipeline.performance.metrics import ColumnType
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.record import Record
 from pipeline.records.results.collection import Collected, Result
-from pipeline.records.results.profiled import ConfidenceInterval, Profiled
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.report.tables.search_tables import TASK, configuration, median_seconds, task_cells
 from pipeline.report.tables.variants_table import row_table
-from pipeline.report.winner_selection import costs_of, inverse
+from pipeline.report.winner_selection import room_between
 from pipeline.search.spaces.search_space import Subspace, space_of
 from pipeline.search.spaces.technique_removal import Without, without_each
 from pipeline.search.strategy_registry import strategy, strategy_names
@@ -48,7 +46,7 @@ SCHEMA: dict[str, ColumnType] = {
     "time_ratio_low": "double",
     "time_ratio_high": "double",
     "confidence": "double",
-    "beside": "string",
+    "threshold": "double",
     "verdict": "string",
 }
 
@@ -64,21 +62,27 @@ class AblationTable(Record, frozen=True, kw_only=True):
     """`vectorize=True -> False`"""
     along: tuple[str, ...]
     """The same of what the rules made change with it; empty where all else is equal."""
-    ratio: ConfidenceInterval | None
-    """Time without over time with it: beyond 1 the technique pays; None: without it there is no time."""
-    beside: str | None = None
-    """The baseline that ran with both, by which their times were divided."""
+
+    @property
+    def ratio(self) -> ConfidenceInterval | None:
+        """Time without over time with it; None: without it there is no time."""
+        if self.best.profiled is None or self.without.profiled is None:
+            return None
+        return self.without.profiled.time.over(self.best.profiled.time)
+
+    @property
+    def threshold(self) -> float | None:
+        """Ratio beyond which the whole interval must lie."""
+        if self.best.profiled is None or self.without.profiled is None:
+            return None
+        return room_between(self.best.profiled, self.without.profiled)
 
     @property
     def verdict(self) -> str:
         """In a word, where the interval says one; the outcome of what failed."""
-        if self.ratio is None:
+        if self.ratio is None or self.threshold is None:
             return self.without.outcome
-        assert self.best.profiled is not None
-        assert self.without.profiled is not None
-        # Two candidates' processes, each somewhere in memory: no small difference is one of the technique.
-        one = any(each.timing.in_one_process for each in (self.best.profiled, self.without.profiled))
-        return VERDICTS["indistinguishable" if one and near(self.ratio) else verdict(self.ratio)]
+        return VERDICTS[verdict(self.ratio, self.threshold)]
 
 
 def find_ablations(collected: Collected) -> list[AblationTable]:
@@ -104,11 +108,7 @@ def _centres(results: Sequence[Result], spec: GenerateSpec) -> list[Result]:
         if not earlier:
             return [each for each in measured if each.default]
         return [min(earlier, key=median_seconds)]
-    timed = [each.profiled for each in measured if each.profiled is not None]
-    if not timed:
-        return []
-    costs = costs_of(timed)
-    return [measured[min(range(len(costs)), key=lambda place: costs[place].value)]]
+    return [min(measured, key=median_seconds)] if measured else []
 
 
 def _ablates(name: str) -> bool:
@@ -143,48 +143,17 @@ def _ablated(best: Result, without: Result, each: Without) -> AblationTable:
     def told(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"{name}={best.variant.tunables[name]} -> {each.tunables[name]}" for name in names)
 
-    made = AblationTable(
+    return AblationTable(
         best=best,
         without=without,
         technique=each.technique,
         changed=told(each.changed),
         along=told(each.along),
-        ratio=None,
     )
-    if without.profiled is None or best.profiled is None:
-        return made
-    beside = _common(without.profiled, best.profiled)
-    return msgspec.structs.replace(made, ratio=_ratio(without.profiled, best.profiled, beside), beside=beside)
 
 
 def _point(tunables: Mapping[str, TunableValue]) -> tuple[tuple[str, TunableValue], ...]:
     return tuple(sorted(tunables.items()))
-
-
-def _common(one: Profiled, other: Profiled) -> str | None:
-    """A baseline that ran with both; None if there is none."""
-    theirs = {each.baseline for each in other.comparisons}
-    return next((each.baseline for each in one.comparisons if each.baseline in theirs), None)
-
-
-def _ratio(one: Profiled, other: Profiled, baseline: str | None) -> ConfidenceInterval:
-    """Ratio of two independent medians, each divided by that of the baseline which ran with it."""
-    (time, slower, faster), (least, up, down) = _logs(one, baseline), _logs(other, baseline)
-    return ConfidenceInterval(
-        value=math.exp(time - least),
-        low=math.exp(time - least - math.hypot(faster, up)),
-        high=math.exp(time - least + math.hypot(slower, down)),
-        confidence=one.timing.median.confidence,
-    )
-
-
-def _logs(profiled: Profiled, baseline: str | None) -> tuple[float, float, float]:
-    """Logarithm of the time, and how far up and down its interval reaches."""
-    cost = profiled.timing.median
-    for each in profiled.comparisons:
-        if each.baseline == baseline:
-            cost = inverse(each.speedup)
-    return math.log(cost.value), math.log(cost.high / cost.value), math.log(cost.value / cost.low)
 
 
 def ablation_table(found: Sequence[AblationTable]) -> "pa.Table":
@@ -214,6 +183,6 @@ def _row(each: AblationTable) -> dict[str, object]:
         "time_ratio_low": None if ratio is None else ratio.low,
         "time_ratio_high": None if ratio is None else ratio.high,
         "confidence": None if ratio is None else ratio.confidence,
-        "beside": each.beside,
+        "threshold": each.threshold,
         "verdict": each.verdict,
     }

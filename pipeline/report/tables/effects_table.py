@@ -88,7 +88,7 @@ def find_effects(results: Sequence[Result]) -> tuple[Effect, ...]:
         task, variant = result.task, result.variant
         cell = Cell(kernel=task.kernel, workload=task.workload, hardware=task.hardware, dtype=task.dtype)
         times = spaces.setdefault((cell, variant.implementation), {})
-        times[tuple(variant.tunables.items())] = result.profiled.timing.median.value
+        times[tuple(variant.tunables.items())] = result.profiled.time.value
     effects: list[Effect] = []
     for (cell, implementation), times in spaces.items():
         names = dict.fromkeys(name for point in times for name, _ in point)

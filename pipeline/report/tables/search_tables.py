@@ -43,7 +43,7 @@ def configuration(tunables: Mapping[str, TunableValue]) -> str:
 def median_seconds(result: Result) -> float:
     """Of a call; only of a result that was measured."""
     assert result.profiled is not None
-    return result.profiled.timing.median.value
+    return result.profiled.time.value
 
 
 ROUND_COLUMNS: dict[str, ColumnType] = {
@@ -248,7 +248,7 @@ def _is_unwanted(result: Result, prune: Prune) -> bool:
 
 
 def _best(results: Sequence[Result]) -> float | None:
-    times = [each.profiled.timing.median.value for each in results if each.profiled is not None]
+    times = [each.profiled.time.value for each in results if each.profiled is not None]
     return min(times, default=None)
 
 

@@ -9,7 +9,6 @@ from pipeline.records.configuration.kernel import Constraint, Implementation, Tu
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.collection import Collected, Result
-from pipeline.records.results.profiled import ConfidenceInterval, Timing
 from pipeline.report.tables.ablation_table import AblationTable, ablation_table, find_ablations
 from tests.report.sample_run import CPP
 
@@ -51,58 +50,27 @@ def seen(
 
 def time_of(result: Result) -> float:
     """Seconds; infinite where it has none."""
-    return result.profiled.timing.median.value if result.profiled else float("inf")
+    return result.profiled.time.value if result.profiled else float("inf")
 
 
-def slowed(result: Result, factor: float, *, keep: bool) -> Result:
-    """The same where the machine took so many times as long, for the baselines too; without them, or with."""
-    assert result.profile is not None
-    assert result.profiled is not None
-
-    def timing(of: Timing) -> Timing:
-        median = ConfidenceInterval(
-            value=of.median.value * factor,
-            low=of.median.low * factor,
-            high=of.median.high * factor,
-            confidence=of.median.confidence,
-        )
-        samples = tuple(each * factor for each in of.samples)
-        return msgspec.structs.replace(of, samples=samples, median=median)
-
-    comparisons = tuple(
-        msgspec.structs.replace(each, timing=timing(each.timing)) for each in result.profiled.comparisons
-    )
-    profiled = msgspec.structs.replace(
-        result.profiled, timing=timing(result.profiled.timing), comparisons=comparisons if keep else ()
-    )
-    return msgspec.structs.replace(result, profile=msgspec.structs.replace(result.profile, result=profiled))
-
-
-def test_a_drift_of_the_machine_cancels_where_a_baseline_ran_beside(collected: Collected) -> None:
-    """Twice as slow a machine later is no worth of a technique; without a baseline it looks so."""
+def test_every_ratio_is_that_of_the_times_beside_it(collected: Collected) -> None:
+    """So is its interval about it, and the verdict follows from the interval and the row's threshold."""
     results = only(collected, "awkward")
-    chosen = {"unroll": 4, "vectorize": True, "threads_grain": 16}
-
-    def ratios(factor: float, *, keep: bool) -> list[float]:
-        later = tuple(
-            msgspec.structs.replace(
-                slowed(each, 1.0 if each.variant.tunables == chosen else factor, keep=keep),
-                default=each.variant.tunables == chosen,
-            )
-            for each in results
+    rows = ablation_table(find_ablations(seen(results))).to_pylist()
+    assert rows
+    for row in rows:
+        assert row["time_ratio"] == pytest.approx(row["seconds"] / row["best_seconds"])
+        assert row["time_ratio_low"] <= row["time_ratio"] <= row["time_ratio_high"]
+        pays, costs = (
+            row["time_ratio_low"] > row["threshold"],
+            row["time_ratio_high"] < 1 / row["threshold"],
         )
-        found = find_ablations(seen(later, strategy="ablation"))
-        assert {each.beside for each in found} == ({"eager"} if keep else {None})
-        return [each.ratio.value for each in found if each.ratio]
-
-    assert ratios(2.0, keep=True) == pytest.approx(ratios(1.0, keep=True))
-    doubled = [2 * each for each in ratios(1.0, keep=False)]
-    assert ratios(2.0, keep=False) == pytest.approx(doubled)
+        assert row["verdict"] == ("pays" if pays else "costs" if costs else "indistinguishable")
 
 
 def test_a_grid_compares_its_best(collected: Collected) -> None:
-    """With each technique off, all else equal, and the ratio is that of the medians."""
-    results = tuple(slowed(each, 1.0, keep=False) for each in only(collected, "awkward"))
+    """With each technique off, all else equal, and the ratio is that of the times."""
+    results = only(collected, "awkward")
     best = min(results, key=time_of)
     found = find_ablations(seen(results))
     assert found
@@ -110,7 +78,6 @@ def test_a_grid_compares_its_best(collected: Collected) -> None:
     for each in found:
         assert each.along == ()
         assert each.ratio is not None
-        assert each.beside is None
         assert each.ratio.value == pytest.approx(time_of(each.without) / time_of(best))
         assert each.ratio.low <= each.ratio.value <= each.ratio.high
     on = {name for name in ("unroll", "vectorize") if best.variant.tunables[name] not in (1, False)}
@@ -180,9 +147,11 @@ def test_one_process_each_tells_no_small_worth(
 ) -> None:
     """Where two processes lie in memory is no technique; where each was timed in several, that is known."""
 
-    def times(result: Result, counts: tuple[int, ...]) -> Result:
+    def times(result: Result, factor: float, counts: tuple[int, ...]) -> Result:
         assert result.profiled is not None
-        timing = msgspec.structs.replace(result.profiled.timing, processes=counts)
+        timing = msgspec.structs.replace(
+            result.profiled.timing, processes=counts, median=result.profiled.timing.median.scaled(factor)
+        )
         profiled = msgspec.structs.replace(result.profiled, timing=timing)
         return msgspec.structs.replace(
             result, profile=msgspec.structs.replace(result.profile, result=profiled)
@@ -192,13 +161,11 @@ def test_one_process_each_tells_no_small_worth(
     assert best.profiled is not None
     count = len(best.profiled.timing.samples)
     for counts, said in (((), one), ((2, count - 2), several)):
-        each = times(best, counts)
         found = AblationTable(
-            best=each,
-            without=each,
+            best=times(best, 1.0, counts),
+            without=times(best, ratio, counts),
             technique="unrolling",
             changed=(),
             along=(),
-            ratio=ConfidenceInterval(value=ratio, low=ratio - 0.01, high=ratio + 0.01, confidence=0.95),
         )
         assert found.verdict == said

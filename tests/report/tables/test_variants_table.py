@@ -135,7 +135,8 @@ def test_costs_that_could_not_be_measured(collected):
 def test_schema_says_what_columns_mean(variants):
     """Unit and meaning travel with the file."""
     metadata = variants.schema.field("median_seconds").metadata
-    assert metadata == {b"unit": b"s", b"meaning": b"Median time of one call"}
+    assert metadata[b"unit"] == b"s"
+    assert metadata[b"meaning"].startswith(b"Time of one call")
 
 
 def test_samples_are_the_raw_ones(collected):
