@@ -47,6 +47,15 @@ def share(value: float) -> str:
     return f"{value:.0%}".replace("%", " %") if value >= 0.095 else f"{value:.1%}".replace("%", " %")
 
 
+OUTCOMES_WITH_PLURAL = ("compile_error", "launch_error", "timeout")
+
+
+def counted_outcome(count: int, outcome: str) -> str:
+    """`1 compile error`, `2 compile errors`, `3 crashed`."""
+    words = outcome.replace("_", " ")
+    return counted(count, words) if outcome in OUTCOMES_WITH_PLURAL else f"{count:,} {words}"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 variant`, `2 variants`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

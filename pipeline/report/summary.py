@@ -196,6 +196,10 @@ def _note(winner: Winner) -> str:
     tail = f" · {winner.measured} of {counted(winner.variants, 'variant')} measured"
     if winner.tied:
         tail += f", {winner.tied} tied"
+    if winner.preset:
+        tail += f", verify={winner.preset}" + (
+            " (for editing: not registered)" if winner.editing_only else ""
+        )
     if winner.weak:
         tail += f", WEAK CHECK: {' '.join(winner.weak)} would pass"
     tunables = " ".join(f"{name}={value}" for name, value in winner.tunables.items())

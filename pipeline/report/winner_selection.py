@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pipeline.measure.statistics import NEAR, RESOLUTION, verdict
 from pipeline.performance.metrics import ColumnType
 from pipeline.performance.metrics.variant_identity import author
+from pipeline.performance.quantities import counted_outcome
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.aggregated import BaselineComparison, Cell, NotMeasured, Winner
@@ -40,6 +41,7 @@ WINNERS: dict[str, ColumnType] = {
     "roofline_share": "double",
     "bound": "string",
     "verify_where": "string",
+    "verify_preset": "string",
     "verify_weak": "string",
     "recorded": "string",
     "variants": "int64",
@@ -62,10 +64,16 @@ def by_cell(results: Sequence[Result]) -> dict[Cell, list[Result]]:
         task = result.task
         cell = Cell(kernel=task.kernel, workload=task.workload, hardware=task.hardware, dtype=task.dtype)
         distinct = cells.setdefault(cell, {})
-        # Two optimizations may hold the same variant: it competes once, with its measurement if it has one.
-        if result.id not in distinct or distinct[result.id].profiled is None:
+        # Two optimizations may hold the same variant: it competes once, with its measurement if it has one,
+        # and with the stricter verdict.
+        known = distinct.get(result.id)
+        if known is None or _merit(result) > _merit(known):
             distinct[result.id] = result
     return {cell: list(distinct.values()) for cell, distinct in cells.items()}
+
+
+def _merit(result: Result) -> tuple[bool, bool]:
+    return result.profiled is not None, not result.task.editing_only
 
 
 def configuration(winner: Winner) -> str:
@@ -107,6 +115,8 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         level=best.ceilings.level if best.ceilings else None,
         where=result.verify.where,
         recorded=best.recorded,
+        preset=result.task.preset,
+        editing_only=result.task.editing_only,
         weak=result.verified.weak,
         variants=len(results),
         verified=verified,
@@ -160,7 +170,10 @@ def _why(results: list[Result]) -> str:
     if Outcome.DEVICE_UNAVAILABLE in outcomes:
         return "device unavailable"
     failures = {outcome: count for outcome, count in outcomes.most_common() if outcome is not Outcome.PASSED}
-    return ", ".join(f"{count} {outcome}" for outcome, count in failures.items()) or "profile has not run"
+    return (
+        ", ".join(counted_outcome(count, outcome) for outcome, count in failures.items())
+        or "profile has not run"
+    )
 
 
 def _row(winner: Winner | NotMeasured) -> dict[str, object]:
@@ -184,6 +197,7 @@ def _row(winner: Winner | NotMeasured) -> dict[str, object]:
         "median_seconds": winner.seconds.value,
         "median_seconds_low": winner.seconds.low,
         "median_seconds_high": winner.seconds.high,
+        "verify_preset": winner.preset,
         "verify_weak": " ".join(winner.weak),
     }
     for compared in winner.compared:

@@ -94,7 +94,7 @@ def entry_of(spec: JudgeSpec, candidate: CandidateFile) -> str:
         {
             "problem": spec.problem.digest,
             "candidate": candidate.digest,
-            "settings": msgspec.structs.replace(spec.settings, name="", description=""),
+            "settings": msgspec.structs.replace(spec.settings, name="", description="", editing_only=False),
             "target": spec.target,
             "device_present": spec.device_present,
             "build": spec.build,

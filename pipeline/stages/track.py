@@ -17,7 +17,7 @@ from pathlib import Path
 from pipeline.performance.quantities import counted
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
-from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.tracked import NotTracked, Tracked, TrackedCounts, TrackOutput
 from pipeline.report.page import rendering
 from pipeline.sandbox import stage_command
@@ -97,6 +97,9 @@ def _tracked(spec: AggregateSpec, options: argparse.Namespace) -> Tracked:
         measured=done.measured,
         compiled=done.compiled,
         champions=done.champions,
+        unregistered=sum(
+            isinstance(winner, Winner) and winner.editing_only for winner in source.summary.winners
+        ),
         links=done.links,
         seconds=time.monotonic() - started,
     )
@@ -115,10 +118,17 @@ def _print_line(spec: AggregateSpec, result: Tracked | NotTracked) -> None:
         return
     print(
         f"track {spec.experiment}: measured {_counts(result.measured)}, only compiled "
-        f"{_counts(result.compiled)}, {counted(len(result.champions), 'winner')} registered · "
+        f"{_counts(result.compiled)}, {counted(len(result.champions), 'winner')} registered"
+        f"{_unregistered(result)} · "
         f"{result.seconds:.1f} s",
         file=sys.stderr,
     )
+
+
+def _unregistered(result: Tracked) -> str:
+    if not result.unregistered:
+        return ""
+    return f", {result.unregistered} not: verified for editing only (verify=standard registers)"
 
 
 def _counts(counts: TrackedCounts) -> str:

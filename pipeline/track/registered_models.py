@@ -1,4 +1,7 @@
-"""Registers the winners: a registered model per kernel and workload, an alias per hardware target."""
+"""Registers the winners: a registered model per kernel and workload, an alias per hardware target.
+
+A winner that passed only a preset of verify for editing loops is not registered.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,8 +30,9 @@ class WinningRun(Record, frozen=True, kw_only=True):
 
 def register(store: MlflowStore, found: Sequence[WinningRun]) -> tuple[ChampionModel, ...]:
     """Give each winner's run a version and the alias of its target; what is so already stays."""
-    known = known_champions(store, [model_name(entry.winner) for entry in found])
-    return tuple(_register(store, entry, known) for entry in found)
+    wanted = [entry for entry in found if not entry.winner.editing_only]
+    known = known_champions(store, [model_name(entry.winner) for entry in wanted])
+    return tuple(_register(store, entry, known) for entry in wanted)
 
 
 def model_name(winner: Winner) -> str:
@@ -104,6 +108,7 @@ def _version(store: MlflowStore, name: str, found: WinningRun) -> str:
         "tunables": mlflow_names.tag(" ".join(f"{name}={value}" for name, value in winner.tunables.items())),
         "median_us": f"{winner.seconds.value * 1e6:.6g}",
         **({"recorded": winner.recorded} if winner.recorded else {}),
+        **({"verify_preset": winner.preset} if winner.preset else {}),
         **{f"speedup_{entry.baseline}": f"{entry.speedup.value:.4g}" for entry in winner.compared},
     }
     made = store.client.create_model_version(

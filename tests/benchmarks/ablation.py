@@ -130,12 +130,12 @@ def _cells(row: Row, speed: ConfidenceInterval | None) -> list[str]:
 
 def _method() -> str:
     return f"""\
-*Slowdown*: median time without the technique over that of the best variant; above 1 the technique pays. In
-brackets the 95 % interval. The pipeline measured the two variants one after the other, each together with eager
-PyTorch. The ratio uses their times relative to eager, so that a drift of the machine cancels (the quotient of the two
-times may differ). The best of many variants is selected by its own times, which favors it. *Side by side* avoids both
-effects: the two alternate in one run, in separate processes, {TIMES} times; the median ratio, with an interval that contains
-the intervals of all of them.
+*Slowdown*: time without the technique over the time of the best variant, in brackets the 95 % interval. The technique pays
+if the whole interval lies above 1.01, costs if it lies below 1 / 1.01, and is indistinguishable otherwise (`profile=thorough`
+times every variant in several processes). The pipeline measured the two variants one after the other; a drift of the machine
+is taken out of both times by eager PyTorch, which ran with each. The best of many variants is selected by its own times,
+which favors it. *Side by side* avoids both effects: the two alternate in one run, in separate processes, {TIMES} times; the
+median ratio, with an interval that contains the intervals of all of them.
 
 *Along*: the rules of the space exclude the variant that lacks only this technique, so the nearest valid one is used; its
 ratio includes both changes. A tunable that expresses no technique returns to its default. A technique that the best

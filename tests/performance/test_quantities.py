@@ -43,3 +43,16 @@ def test_interval_of_a_duration():
     same = ConfidenceInterval(value=3.35e-4, low=3.33e-4, high=3.37e-4, confidence=0.95)
     other = ConfidenceInterval(value=1e-3, low=9.9e-4, high=1.01e-3, confidence=0.95)
     assert (quantities.span(same), quantities.span(other)) == ("333 – 337 µs", "990 µs – 1.01 ms")
+
+
+@pytest.mark.parametrize(
+    ("count", "outcome", "text"),
+    [
+        (1, "compile_error", "1 compile error"),
+        (1200, "compile_error", "1,200 compile errors"),
+        (2, "device_unavailable", "2 device unavailable"),
+    ],
+)
+def test_counted_outcomes(count, outcome, text):
+    """Words without underscores, and nouns in the right number."""
+    assert quantities.counted_outcome(count, outcome) == text

@@ -15,9 +15,9 @@ from pipeline.records.results.profiled import (
     ConfidenceInterval,
     Energy,
     Profiled,
-    ReferenceTime,
     ProfileOutput,
     ProfileRecord,
+    ReferenceTime,
     Screening,
     Timing,
 )

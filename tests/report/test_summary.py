@@ -51,7 +51,7 @@ def test_says_what_was_measured_and_what_not(summary):
     text = summary_text(summary)
     assert "390 variants · 370 compiled, 366 verified, 78 measured" in text
     assert "1.93x (1.91-1.96) +" in text and "0.622x (0.612-0.631) -" in text
-    assert "device unavailable" in text and "12 compile_error" in text
+    assert "device unavailable" in text and "12 compile errors" in text
     assert "h200 h100 a100 b200 rtx4090 mi300x mi355x" in text
 
 

@@ -126,7 +126,27 @@ def test_no_winner_without_a_device(collected):
 def test_no_winner_where_all_failed(collected):
     """A cell in which everything failed says what stopped it."""
     missing = winner_of(collected.results, "matmul_bias_gelu", "awkward", "cpu")
-    assert isinstance(missing, NotMeasured) and missing.reason == "12 compile_error"
+    assert isinstance(missing, NotMeasured) and missing.reason == "12 compile errors"
+
+
+def test_the_preset_of_verify_stays_visible(collected):
+    """A winner says how strictly it was judged; of equal ones the stricter counts."""
+    results = [result for result in collected.results if result.task.kernel == "rms_norm"]
+
+    def judged(preset: str, *, editing: bool) -> list[Result]:
+        return [
+            msgspec.structs.replace(
+                result,
+                task=msgspec.structs.replace(result.task, task=preset, preset=preset, editing_only=editing),
+            )
+            for result in results
+        ]
+
+    fast, standard = judged("fast", editing=True), judged("standard", editing=False)
+    cell = ("rms_norm", "llama3_8b_decode", "cpu")
+    assert (winner_of(fast, *cell).preset, winner_of(fast, *cell).editing_only) == ("fast", True)
+    for both in ([*fast, *standard], [*standard, *fast]):
+        assert (winner_of(both, *cell).preset, winner_of(both, *cell).editing_only) == ("standard", False)
 
 
 def test_weak_check_stays_visible(collected):

@@ -43,6 +43,21 @@ def test_the_winner_has_the_alias_of_its_target(store: MlflowStore, found: Winni
     assert store.client.get_run(found.run).data.tags["winner"] == "true"
 
 
+def test_what_passed_only_the_preset_for_editing_is_not_registered(
+    store: MlflowStore, found: WinningRun
+) -> None:
+    """Its run stays without a version; one that passed more has the preset as a tag."""
+    runs = store.client.search_runs([store.client.get_run(found.run).info.experiment_id])
+    other = next(run.info.run_id for run in runs if run.info.run_id != found.run)
+    fast = msgspec.structs.replace(found.winner, preset="fast", editing_only=True)
+    assert registered_models.register(store, [msgspec.structs.replace(found, winner=fast, run=other)]) == ()
+    assert _alias(store) == ("1", found.run)
+    strict = msgspec.structs.replace(found.winner, preset="paranoid")
+    better = msgspec.structs.replace(found, winner=strict, run=other)
+    (champion,) = registered_models.register(store, [better])
+    assert store.client.get_model_version(MODEL, champion.version).tags["verify_preset"] == "paranoid"
+
+
 def test_the_same_winner_again_is_the_same_version(store: MlflowStore, found: WinningRun) -> None:
     """Nothing is registered twice."""
     champion = registered_models.register(store, [found])[0]

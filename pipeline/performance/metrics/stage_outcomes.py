@@ -91,6 +91,12 @@ VERIFICATION_ERRORS = (
         mlflow="verified_on",
     ),
     Metric(
+        name="verify_preset",
+        type="string",
+        meaning="Preset of verify that the variant passed: how strictly it was judged",
+        value=lambda result: result.task.preset if result.verified else None,
+    ),
+    Metric(
         name="verify_worst_share",
         type="double",
         meaning="Largest error divided by the derived bound",

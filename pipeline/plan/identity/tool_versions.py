@@ -16,7 +16,7 @@ _PACKAGES = {
     "judge": ("numpy", "python", "torch"),
     "mutate": ("numpy", "python", "torch"),
     "profile": ("numpy", "python", "scipy", "torch"),
-    "aggregate": ("jinja2", "mlflow", "numpy", "pandas", "plotly", "pyarrow", "scipy"),
+    "aggregate": ("jinja2", "mlflow", "numpy", "pandas", "pyarrow", "scipy"),
 }
 """What a stage computes with; a backend adds its own tools."""
 

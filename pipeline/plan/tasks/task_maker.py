@@ -257,6 +257,8 @@ class TaskMaker:
             verify=keys["verify"],
             profile=keys["profile"],
             recorded=task.recorded.line if task.recorded else None,
+            preset=None if task.recorded else task.verify.name,
+            editing_only=task.recorded is None and task.verify.editing_only,
         )
 
 

@@ -56,6 +56,8 @@ class Verify(Record, frozen=True, kw_only=True):
     """Bytes that the candidate's process may use in addition to its parent's."""
     output_limit: int
     """Bytes that the process may print or write."""
+    editing_only: bool = False
+    """Whether this is for editing loops: a winner that passed only this is not registered as a model."""
     declared_seconds: float = 60.0
     """Of the time for a candidate's call on declared sizes that are too large for most calls (`judge`)."""
     strict_strides: bool = False

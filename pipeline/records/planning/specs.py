@@ -188,6 +188,10 @@ class TaskRow(Record, frozen=True, kw_only=True):
     profile: str
     recorded: str | None = None
     """Whose recorded measurements are replayed: device, file, digest; None where they are made."""
+    preset: str | None = None
+    """Of verify: how strictly its variants are judged; None where nothing is judged here."""
+    editing_only: bool = False
+    """Whether that preset is for editing loops."""
     varied: tuple[str, ...] = ()
     """Overrides that tell it from tasks of the same names in its sweep; in short in the workload's name."""
 

@@ -50,6 +50,10 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     where: WhereRun
     recorded: str | None = None
     """Of which device and from which file, where the times were recorded and not measured here."""
+    preset: str | None = None
+    """Of verify: how strictly it was judged; None where nothing was judged here."""
+    editing_only: bool = False
+    """Whether that preset is for editing loops: then the winner is not registered as a model."""
     weak: tuple[str, ...]
     """Trivial answers that the check would have let pass: the verification is too weak."""
     variants: int

@@ -65,6 +65,8 @@ class Tracked(Record, frozen=True, kw_only=True, tag="tracked"):
     measured: TrackedCounts
     compiled: TrackedCounts
     champions: tuple[ChampionModel, ...]
+    unregistered: int = 0
+    """Winners that are no models, because they passed only a preset of verify for editing loops."""
     links: TrackingLinks
     seconds: float
 

@@ -71,6 +71,8 @@ DIAGNOSIS = {
     "kind": "findings",
     "title": "Findings of the table diagnoses",
 }
+ONE_TASK = ("kernel", "workload", "hardware", "dtype")
+"""Columns that the table of variants shows if they differ: else the page's title says it."""
 DIAGNOSIS_POSITION = 130  # among the metrics that are shown
 HIDDEN = (
     "implementation",
@@ -142,6 +144,7 @@ def _variants(tables: AggregateTables, baselines: Sequence[str]) -> dict[str, An
     # A column in which nothing stands (registers on a CPU) would only push the others out of sight.
     filled = {name for name in names if table.column(name).null_count < table.num_rows}
     filled |= {FINDINGS} if findings else set()
+    filled -= {name for name in ONE_TASK if name in filled and len(set(table.column(name).to_pylist())) == 1}
     return {
         "shown": [column for column in shown if column["name"] in filled],
         "columns": columns,

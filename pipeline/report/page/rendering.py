@@ -1,13 +1,11 @@
 """The report: tables of aggregate in, one self-contained HTML page out.
 
-The page holds its styles, scripts and data, and plotly.js once; it opens from disk without network.
+The page holds its styles, scripts and data; it opens from disk without network.
 """
 
 import functools
 import importlib
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 TEMPLATE = "report.html.j2"
 SHORT = 16  # characters of a version that stands in the page's header; flags do not
 LIBRARIES = ("pyarrow.compute", "pyarrow.parquet")
-INLINED = ("report.css", "charts.js", "table.js")
+INLINED = ("report.css", "plot.js", "charts.js", "table.js")
 
 
 def render_page(
@@ -56,7 +54,6 @@ def render_page(
         tracked=tracked,
         inlined=inlined,
         data=Markup(embedded(page_data(spec, tables, links))),
-        plotly=Markup(_plotly()),
     )
 
 
@@ -80,18 +77,13 @@ def _environment() -> "jinja2.Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {name: getattr(quantities, name) for name in ("digits", "counted", "baseline")}
+    environment.filters |= {
+        name: getattr(quantities, name) for name in ("digits", "counted", "counted_outcome", "baseline")
+    }
     environment.filters |= {
         name: _unbroken(getattr(quantities, name)) for name in ("seconds", "rate", "share", "span")
     }
     return environment
-
-
-def _plotly() -> str:
-    """The library's own file; importing its Python package would take longer than all tables do."""
-    found = importlib.util.find_spec("plotly")
-    assert found is not None and found.origin is not None, "a dependency of this package"
-    return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
 def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
@@ -111,6 +103,7 @@ def _context(spec: AggregateSpec, tables: AggregateTables, links: PageLinks) -> 
     cells, constraints = left_out(tables)
     return {
         "spec": spec,
+        "title": _title(spec),
         "summary": summary,
         "stages": _stages(tables),
         "winners": winners,
@@ -136,6 +129,18 @@ def _context(spec: AggregateSpec, tables: AggregateTables, links: PageLinks) -> 
         },
         "files": {name: links.to_file(tables.folder / file) for name, file in summary.tables.items()},
     }
+
+
+NAMED = 3
+
+
+def _title(spec: AggregateSpec) -> str:
+    """What the page is about: `softmax · bert_base · cpu`, of many names how many they are."""
+    parts = []
+    for axis, noun in (("kernel", "kernel"), ("workload", "workload"), ("hardware", "hardware target")):
+        names = list(dict.fromkeys(getattr(task, axis) for task in spec.tasks))
+        parts.append(", ".join(names) if len(names) <= NAMED else quantities.counted(len(names), noun))
+    return " · ".join(part for part in parts if part) or spec.experiment
 
 
 def _choices(spec: AggregateSpec) -> str:

@@ -3,12 +3,12 @@
 import collections
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.record import Record
-from pipeline.records.results.aggregated import Winner
+from pipeline.records.results.aggregated import Cell, Winner
 from pipeline.report.page.page_data import AggregateTables, PageLinks
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
@@ -129,7 +129,7 @@ def _reason(rows: list[Row], links: PageLinks) -> Row:
     return counts | {"reason": first[0], "logs": logs, "others": others}
 
 
-_VERIFICATION = ("where", "outcome", "worst_share", "weak", "differing", "isolation")
+_VERIFICATION = ("where", "preset", "outcome", "worst_share", "weak", "differing", "isolation")
 
 
 def verification(tables: AggregateTables) -> list[Row]:
@@ -143,6 +143,7 @@ def verification(tables: AggregateTables) -> list[Row]:
         {
             "hardware": hardware,
             "where": where,
+            "preset": ", ".join(sorted({row["verify_preset"] for row in rows if row["verify_preset"]})),
             "judged": len(rows),
             "passed": sum(row["verify_outcome"] == "passed" for row in rows),
             "worst_share": max(
@@ -163,20 +164,55 @@ GAIN_SHOWN = 1.05  # below, "at most 1.0 times" would only be noise
 def winner_findings(tables: AggregateTables) -> list[Row]:
     """What limits each winner: its names, and its findings as they stand in the table."""
     wanted = {
-        (winner.task, winner.variant) for winner in tables.summary.winners if isinstance(winner, Winner)
+        (winner.task, winner.variant): winner
+        for winner in tables.summary.winners
+        if isinstance(winner, Winner)
     }
+    tried = _tried(tables)
     found: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
     table = tables.read("diagnoses")
     pairs = zip(*(table.column(name).to_pylist() for name in ("task", "variant")), strict=True)
     for place, pair in enumerate(pairs):
         if pair in wanted:
             row = {name: table.column(name)[place].as_py() for name in table.column_names}
-            found[pair].append(_finding(row))
+            found[pair].append(_finding(row, wanted[pair], tried))
     return [
         {"cell": winner.cell, "findings": found[(winner.task, winner.variant)]}
         for winner in tables.summary.winners
         if isinstance(winner, Winner) and found[(winner.task, winner.variant)]
     ]
+
+
+Point = tuple[str, frozenset[tuple[str, str]]]
+"""Implementation and tunables."""
+
+
+def _tried(tables: AggregateTables) -> dict[Cell, set[Point]]:
+    """What was proposed in each cell, whatever came of it."""
+    prefix = "tunable."
+    tunables = [name for name in tables.columns("variants") if name.startswith(prefix)]
+    names = ("kernel", "workload", "hardware", "dtype", "implementation")
+    found: dict[Cell, set[Point]] = collections.defaultdict(set)
+    for row in tables.read("variants", [*names, *tunables]).to_pylist():
+        cell = Cell(**{name: row[name] for name in names[:-1]})
+        point = {name.removeprefix(prefix): row[name] for name in tunables if row[name] is not None}
+        found[cell].add((row["implementation"], _texts(point)))
+    return found
+
+
+def _texts(point: Mapping[str, object]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, str(value)) for name, value in point.items())
+
+
+def _untried(entry: Row, winner: Winner, tried: Mapping[Cell, set[Point]]) -> Row | None:
+    """A suggestion without the values that were tried, all other tunables as the winner's; None: no value."""
+    left = [
+        value
+        for value in entry["values"]
+        if (winner.implementation, _texts({**winner.tunables, entry["tunable"]: value}))
+        not in tried[winner.cell]
+    ]
+    return entry | {"values": left} if left else None
 
 
 def finding_counts(tables: AggregateTables) -> list[Row]:
@@ -198,11 +234,12 @@ def finding_counts(tables: AggregateTables) -> list[Row]:
     ]
 
 
-def _finding(row: Row) -> Row:
+def _finding(row: Row, winner: Winner, tried: Mapping[Cell, set[Point]]) -> Row:
     gain = row["estimate_gain_at_most"]
+    suggestions = [_untried(entry, winner, tried) for entry in json.loads(row["suggestions"])]
     return row | {
         "gain": gain if gain is not None and gain >= GAIN_SHOWN else None,
-        "suggestions": json.loads(row["suggestions"]),
+        "suggestions": [entry for entry in suggestions if entry is not None],
     }
 
 
@@ -227,7 +264,8 @@ class SearchRows(Record, frozen=True, kw_only=True):
     title: str
     search: str
     rows: list[Row]
-    """Each with `gain`: best so far over the best of the first round that measured something; 1 or more."""
+    """Each with `gain`: best so far over the best of the first round that measured something, 1 or more; and
+    `winner`: whether that is the winner of its cell."""
     stop: str | None
     """Why it ended before its rounds did."""
     remarks: tuple[str, ...]
@@ -249,6 +287,7 @@ class AblationRows(Record, frozen=True, kw_only=True):
 def searches(tables: AggregateTables) -> list[SearchRows]:
     """Searches of several rounds, and those that ended early or have something to say."""
     found = []
+    winners = winning_variants(tables)
     lost = {task: rows[0] for task, rows in _by_task(tables, "pruning").items()}
     for task, rows in _by_task(tables, "rounds").items():
         stopped = next((row["reason"] for row in rows if row["reason"] is not None), None)
@@ -260,6 +299,7 @@ def searches(tables: AggregateTables) -> list[SearchRows]:
         first = next((row["best_seconds"] for row in rows if row["best_seconds"] is not None), None)
         for row in rows:
             row["gain"] = first / row["best_seconds"] if row["best_seconds"] else None
+            row["winner"] = (task, row["best_variant"]) in winners
         # A round that the search had no use for says nothing but why.
         shown = [row for row in rows if row["proposed"] or row["stop"] is None]
         found.append(

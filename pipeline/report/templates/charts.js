@@ -1,14 +1,11 @@
-// The plots: reads #page-data, draws with plotly.js in the colours of the style sheet, light or dark.
+// The charts: reads #page-data, draws with plot.js in the colours of the style sheet, light or dark.
 "use strict";
 const page = JSON.parse(document.getElementById("page-data").textContent);
 const columns = page.variants.columns;
 const tasks = new Map(page.tasks.map((task) => [task.task, task]));
 const VERDICTS = ["faster", "indistinguishable", "slower"];
-const SYMBOLS = ["circle", "diamond", "square", "triangle-up"];
-// The buttons are named one by one: the default set has one that sends the data to a server.
-const CONFIG = { displaylogo: false, responsive: true, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
+const SYMBOLS = ["circle", "diamond", "square", "triangle"];
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const verdictColour = (verdict) => colour(verdict === "indistinguishable" ? "same" : verdict);
 
 function digits(value) {
@@ -21,23 +18,11 @@ function seconds(value) {
   const [scale, unit] = units.find(([size]) => Math.abs(value) >= 0.9995 * size) || units[3];
   return `${digits(value / scale)} ${unit}`;
 }
+const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 function rate(value, unit) {
   const prefixes = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const [scale, prefix] = prefixes.find(([size]) => value >= 0.9995 * size) || prefixes[5];
   return `${digits(value / scale)} ${prefix}${unit}`;
-}
-
-function layout(changes) {
-  const axis = { gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, automargin: true, ticks: "" };
-  const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("ink") };
-  return {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font, margin: { l: 10, r: 20, t: 10, b: 40 },
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { color: colour("soft") } },
-    hoverlabel: { bgcolor: colour("tint"), bordercolor: colour("line"), font: { color: colour("ink"), family: font.family } },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("line"), activecolor: colour("soft") }, hovermode: "closest", ...changes,
-    xaxis: { ...axis, ...changes.xaxis, title: { text: changes.xaxis.title, font: { color: colour("soft") } } },
-    yaxis: { ...axis, ...changes.yaxis, title: { text: changes.yaxis.title || "", font: { color: colour("soft") } } },
-  };
 }
 
 function fill(select, options, draw) {
@@ -46,71 +31,72 @@ function fill(select, options, draw) {
 }
 const rowsOf = (task) => columns.task.flatMap((name, row) => (name === task && columns.median_seconds[row] !== null ? [row] : []));
 const winnerRows = () => page.winners.map(({ task, variant }) => columns.task.findIndex((name, row) => name === task && columns.variant[row] === variant));
-const wrapped = (text) => text.replace(/(.{1,60})(\s|$)/g, "$1<br>");
+const wrapped = (text) => text.replace(/(.{1,60})(\s|$)/g, "$1\n");
 
-// Powers of two beside 1 that lie in the range: what one reads off a ratio's axis.
-function ratioTicks(values) {
+// Around 1: what one reads off a ratio's axis.
+function ratioAxis(values, title) {
   const low = Math.min(...values, 1), high = Math.max(...values, 1);
-  const all = [0.03125, 0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128];
-  const fine = high / low < 3 ? [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3] : all;
-  const ticks = fine.filter((tick) => tick >= low / 1.3 && tick <= high * 1.3);
-  const room = Math.log10(high / low) * 0.08 + 0.02;
-  return { type: "log", tickvals: ticks, ticktext: ticks.map((tick) => `${tick}×`), range: [Math.log10(low) - room, Math.log10(high) + room] };
+  const room = (high / low) ** 0.08 * 1.05;
+  const fine = [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3];
+  const powers = Array.from({ length: 21 }, (_, place) => 2 ** (place - 10)), sparse = high / low > 300;
+  const ticks = (high / low < 3 ? fine : powers.filter((_, place) => !sparse || place % 2 === 0)).filter((tick) => tick >= low / room && tick <= high * room);
+  return { log: true, ticks: ticks.map((tick) => [tick, `${+tick.toPrecision(3)}×`]), range: [low / room, high * room], title };
 }
 // One tick per decade, written with its prefix.
-function decadeTicks(values) {
+function decadeAxis(values, title, exact) {
   const low = Math.floor(Math.log10(Math.min(...values))), high = Math.ceil(Math.log10(Math.max(...values)));
-  const ticks = Array.from({ length: high - low + 1 }, (_, place) => 10 ** (low + place));
-  return { type: "log", tickvals: ticks, ticktext: ticks.map((tick) => rate(tick, "").replace(".00", "").replace(".0", "")) };
+  const range = exact ?? [10 ** low, 10 ** high];
+  const ticks = Array.from({ length: high - low + 1 }, (_, place) => 10 ** (low + place)).filter((tick) => tick >= range[0] && tick <= range[1]);
+  return { log: true, ticks: ticks.map((tick) => [tick, tick < 1 ? String(+tick.toPrecision(1)) : rate(tick, "").replace(".00", "").replace(".0", "")]), range, title };
 }
-function referenceLine(count) {
-  return { x: [1, 1], y: [-0.7, count - 0.3], mode: "lines", line: { color: colour("ink"), width: 1.2 }, hoverinfo: "skip", showlegend: false };
+function rowAxis(labels, places) {
+  return { ticks: places.map((place, i) => [place, labels[i]]), range: [Math.max(...places, 0) + 0.7, -0.7], grid: false };
+}
+function referenceLine(last) {
+  return { x: [1, 1], y: [-0.7, last + 0.7], line: 1.2, color: colour("ink") };
 }
 
 const MOST_ROWS = 60;
 function drawSpeedup() {
   const chosen = document.getElementById("speedup-task").value;
   const every = chosen ? rowsOf(chosen).sort((a, b) => columns.median_seconds[a] - columns.median_seconds[b]) : winnerRows();
-  const rows = every.slice(0, MOST_ROWS);
-  const label = (row) => chosen ? columns.configuration[row] || columns.implementation[row] : `${columns.kernel[row]} · ${columns.workload[row]} · ${columns.hardware[row]}`;
-  const traces = [referenceLine(rows.length)], extent = [];
+  const rows = every.slice(0, MOST_ROWS), best = new Set(winnerRows());
+  const label = (row) => chosen ? `${best.has(row) ? "★ " : ""}${columns.configuration[row] || columns.implementation[row]}` : `${columns.kernel[row]} · ${columns.workload[row]} · ${columns.hardware[row]}`;
+  const series = [referenceLine(rows.length - 1)], extent = [];
   page.baselines.forEach(({ name, label: text }, place) => {
-    const offset = (place - (page.baselines.length - 1) / 2) * 0.26;
+    const offset = (place - (page.baselines.length - 1) / 2) * 0.26, symbol = SYMBOLS[place % SYMBOLS.length];
     for (const verdict of VERDICTS) {
       const mine = rows.map((row, y) => [row, y]).filter(([row]) => columns[`verdict.${name}`][row] === verdict);
       const pick = (part) => mine.map(([row]) => columns[`speedup.${name}${part}`][row]);
       const [value, low, high] = [pick(""), pick(".low"), pick(".high")];
       extent.push(...low, ...high);
-      traces.push({
-        x: value, y: mine.map(([, y]) => y + offset), mode: "markers", showlegend: false,
-        marker: { color: verdictColour(verdict), symbol: SYMBOLS[place % SYMBOLS.length], size: 9 },
-        error_x: { type: "data", symmetric: false, array: high.map((end, i) => end - value[i]), arrayminus: value.map((end, i) => end - low[i]), color: verdictColour(verdict), thickness: 2, width: 4 },
-        hovertemplate: mine.map(([row], i) => `<b>${columns.kernel[row]} · ${columns.workload[row]}</b><br>${wrapped(columns.configuration[row])}${seconds(columns.median_seconds[row])}<br>vs ${text}: <b>${digits(value[i])}×</b> (${digits(low[i])} – ${digits(high[i])}), ${verdict}<extra></extra>`),
+      series.push({
+        x: value, y: mine.map(([, y]) => y + offset), points: true, color: verdictColour(verdict), symbol, size: 9, low, high,
+        hover: mine.map(([row], i) => `${columns.kernel[row]} · ${columns.workload[row]}\n${wrapped(columns.configuration[row])}${seconds(columns.median_seconds[row])}\nvs ${text}: ${digits(value[i])}× (${digits(low[i])} – ${digits(high[i])}), ${verdict}`),
       });
     }
-    traces.push({ x: [null], y: [null], mode: "markers", name: `vs ${text}`, marker: { color: colour("ink"), symbol: SYMBOLS[place % SYMBOLS.length], size: 9 } });
+    series.push({ x: [], y: [], points: true, name: `vs ${text}`, color: colour("ink"), symbol, size: 9 });
   });
-  for (const verdict of VERDICTS) traces.push({ x: [null], y: [null], mode: "lines", name: verdict, line: { color: verdictColour(verdict), width: 4 } });
+  for (const verdict of VERDICTS) series.push({ x: [], y: [], line: 4, name: verdict, color: verdictColour(verdict) });
   const left = every.length - rows.length;
-  Plotly.react("plot-speedup", traces, layout({
-    height: 110 + rows.length * (12 + 11 * page.baselines.length),
-    xaxis: { ...ratioTicks(extent), title: `speed-up (log scale; right of 1 is faster)${left > 0 ? ` · the fastest ${MOST_ROWS} of ${every.length}` : ""}` },
-    yaxis: { tickvals: rows.map((_, y) => y), ticktext: rows.map(label), range: [rows.length - 0.3, -0.7], showgrid: false },
-  }), CONFIG);
+  drawPlot("plot-speedup", {
+    height: 70 + rows.length * (12 + 11 * page.baselines.length), series,
+    x: ratioAxis(extent, `speed-up (log scale; right of 1 is faster)${left > 0 ? ` · the fastest ${MOST_ROWS} of ${every.length}` : ""}`),
+    y: rowAxis(rows.map(label), rows.map((_, y) => y)),
+  });
 }
 
 function drawSamples() {
-  const series = page.samples[document.getElementById("samples-task").value] || {};
+  const found = page.samples[document.getElementById("samples-task").value] || {};
   const labels = new Map(page.baselines.map(({ name, label }) => [name, label]));
-  const all = Object.values(series).flat();
-  const [scale, unit] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]].find(([size]) => Math.max(...all) >= size) || [1e-9, "ns"];
-  const traces = Object.entries(series).map(([name, values], place) => ({
-    x: values.map((_, batch) => batch), y: values.map((value) => value / scale), mode: "lines+markers",
-    name: labels.get(name) || "winner", line: { width: 1, color: colour(`series-${place + 1}`) },
-    marker: { size: 5, color: colour(`series-${place + 1}`), symbol: SYMBOLS[place % SYMBOLS.length] },
-    hovertemplate: `batch %{x}: %{y:.4g} ${unit}<extra></extra>`,
+  const all = Object.values(found).flat(), most = Math.max(...all), longest = Math.max(...Object.values(found).map((values) => values.length));
+  const [scale, unit] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]].find(([size]) => most >= size) || [1e-9, "ns"];
+  const series = Object.entries(found).map(([name, values], place) => ({
+    x: values.map((_, batch) => batch), y: values.map((value) => value / scale), line: 1, points: true, size: 5,
+    name: labels.get(name) || "winner", color: colour(`series-${place + 1}`), symbol: SYMBOLS[place % SYMBOLS.length],
+    hover: values.map((value, batch) => `batch ${batch}: ${seconds(value)}`),
   }));
-  Plotly.react("plot-samples", traces, layout({ height: 320, xaxis: { title: "batch, in the order taken" }, yaxis: { title: `${unit} per call`, rangemode: "tozero" } }), CONFIG);
+  drawPlot("plot-samples", { height: 320, series, x: { range: [-0.5, longest - 0.5], title: "batch, in the order taken" }, y: { range: [0, (most / scale) * 1.05], title: `${unit} per call, as measured` } });
 }
 
 function roofChoices() {
@@ -127,13 +113,12 @@ function ceiling(name, bandwidth, flops, range, style) {
   // Up the slope to the ridge, then flat.
   const ridge = flops / bandwidth, [low, high] = range;
   const x = [low, ...(ridge > low && ridge < high ? [ridge] : []), high];
-  return { x, y: x.map((at) => Math.min(flops, at * bandwidth)), mode: "lines", name, hovertemplate: `${name}<br>${rate(bandwidth, "B/s")}, ${rate(flops, "FLOP/s")}<extra></extra>`, line: { width: 2, ...style } };
+  return { x, y: x.map((at) => Math.min(flops, at * bandwidth)), name, line: 2, hover: x.map(() => `${name}\n${rate(bandwidth, "B/s")}, ${rate(flops, "FLOP/s")}`), ...style };
 }
 // A thinner slope for a cache, named where it enters the plot.
 function cacheCeiling({ name, bandwidth }, roof, range) {
-  const line = ceiling(`measured: copy within ${name}`, bandwidth, Math.max(roof.vector_flops, roof.matrix_flops), range, { color: colour("soft"), width: 1 });
-  const label = { x: [range[0] * 1.08], y: [range[0] * 1.08 * bandwidth], mode: "text", text: [name], textposition: "top right", textfont: { size: 11, color: colour("soft") }, hoverinfo: "skip", showlegend: false };
-  return [{ ...line, showlegend: false }, label];
+  const line = ceiling(`measured: copy within ${name}`, bandwidth, Math.max(roof.vector_flops, roof.matrix_flops), range, { color: colour("soft"), line: 1 });
+  return [{ ...line, name: "" }, { x: [range[0] * 1.08], y: [range[0] * 1.08 * bandwidth], texts: [name], color: colour("soft") }];
 }
 function drawRoofline() {
   const [hardware, dtype] = document.getElementById("roofline-device").value.split("|");
@@ -141,23 +126,23 @@ function drawRoofline() {
   const mine = page.tasks.filter((task) => task.hardware === hardware && task.dtype === dtype && task.intensity);
   const at = mine.map((task) => task.intensity);
   const range = [Math.min(...at, 0.5) / 3, Math.max(...at, 8) * 6];
-  const traces = [];
+  const series = [];
   if (roof) {
-    for (const cache of roof.caches) traces.push(...cacheCeiling(cache, roof, range));
-    traces.push(ceiling("measured: copy bandwidth, vector FMA", roof.copy_bandwidth, roof.vector_flops, range, { color: colour("soft") }));
-    traces.push(ceiling("measured: copy bandwidth, matrix product", roof.copy_bandwidth, roof.matrix_flops, range, { color: colour("ink") }));
+    for (const cache of roof.caches) series.push(...cacheCeiling(cache, roof, range));
+    series.push(ceiling("measured: copy bandwidth, vector FMA", roof.copy_bandwidth, roof.vector_flops, range, { color: colour("soft") }));
+    series.push(ceiling("measured: copy bandwidth, matrix product", roof.copy_bandwidth, roof.matrix_flops, range, { color: colour("ink") }));
   } else {
     const peaks = new Map(mine.filter((task) => task.peak_flops && task.peak_bandwidth).map((task) => [task.peak_name, task]));
-    const dashes = ["dash", "dot", "dashdot"];
-    for (const [name, task] of peaks) traces.push(ceiling(`ESTIMATE: declared dram_bandwidth and ${name}`, task.peak_bandwidth, task.peak_flops, range, { color: colour("estimate"), dash: dashes.shift() }));
+    const dashes = ["6 4", "2 4", "6 4 2 4"];
+    for (const [name, task] of peaks) series.push(ceiling(`ESTIMATE: declared dram_bandwidth and ${name}`, task.peak_bandwidth, task.peak_flops, range, { color: colour("estimate"), dash: dashes.shift() }));
   }
   const kernels = [...new Set(mine.map((task) => task.kernel))];
-  kernels.forEach((kernel, place) => traces.push(...rooflinePoints(kernel, colour(`series-${(place % 6) + 1}`), mine, roof)));
-  Plotly.react("plot-roofline", traces, layout({
-    height: 460, legend: { orientation: "v", x: 1.01, y: 0.95, yanchor: "top", font: { color: colour("soft") } },
-    xaxis: { ...decadeTicks(range), title: "arithmetic intensity, FLOP per compulsory byte", range: range.map(Math.log10) },
-    yaxis: { ...decadeTicks(traces.flatMap((trace) => trace.y).filter(Boolean)), title: roof ? "achieved FLOP/s" : "FLOP/s (estimate: bound, not achieved)" },
-  }), CONFIG);
+  kernels.forEach((kernel, place) => series.push(...rooflinePoints(kernel, colour(`series-${(place % 6) + 1}`), mine, roof)));
+  const rates = series.flatMap((each) => each.y).filter(Boolean);
+  drawPlot("plot-roofline", {
+    height: 440, series, x: decadeAxis(range, "arithmetic intensity, FLOP per compulsory byte", range),
+    y: decadeAxis(rates.length ? rates : [1, 10], roof ? "achieved FLOP/s" : "FLOP/s (estimate: bound, not achieved)"),
+  });
 }
 const boundText = (row) => `${columns.bound[row]}-bound${columns.bound[row] === "memory" && columns.memory_level[row] ? ` (${columns.memory_level[row]})` : ""}`;
 function rooflinePoints(kernel, paint, all, roof) {
@@ -165,24 +150,24 @@ function rooflinePoints(kernel, paint, all, roof) {
   if (!roof) {
     const bounded = mine.filter((task) => task.estimate_seconds);
     return [{
-      x: bounded.map((task) => task.intensity), y: bounded.map((task) => task.flops / task.estimate_seconds), mode: "markers", name: `${kernel}: estimate of the bound`,
-      marker: { color: colour("estimate"), symbol: "diamond-open", size: 11, line: { width: 2 } },
-      hovertemplate: bounded.map((task) => `<b>${task.label}</b><br>estimate: not below ${seconds(task.estimate_seconds)}<extra></extra>`),
+      x: bounded.map((task) => task.intensity), y: bounded.map((task) => task.flops / task.estimate_seconds), points: true, name: `${kernel}: estimate of the bound`,
+      color: colour("estimate"), symbol: "diamond", hollow: true, size: 11,
+      hover: bounded.map((task) => `${task.label}\nestimate: not below ${seconds(task.estimate_seconds)}`),
     }];
   }
   const best = new Set(winnerRows());
   const rows = mine.flatMap((task) => rowsOf(task.task).filter((row) => columns.roofline_share[row]).map((row) => [task, row]));
   const winners = rows.filter(([, row]) => best.has(row));
-  const points = (chosen, name, marker) => ({
-    x: chosen.map(([task]) => task.intensity), y: chosen.map(([, row]) => columns.flops_per_second[row]), mode: "markers", name, marker,
-    hovertemplate: chosen.map(([task, row]) => `<b>${task.label}</b><br>${wrapped(columns.configuration[row])}${seconds(columns.median_seconds[row])}, ${rate(columns.flops_per_second[row], "FLOP/s")}<br>${digits(100 * columns.roofline_share[row])} % of its roofline, ${boundText(row)}<extra></extra>`),
+  const points = (chosen, name, look) => ({
+    x: chosen.map(([task]) => task.intensity), y: chosen.map(([, row]) => columns.flops_per_second[row]), points: true, name, color: paint, ...look,
+    hover: chosen.map(([task, row]) => `${task.label}\n${wrapped(columns.configuration[row])}${seconds(columns.median_seconds[row])}, ${rate(columns.flops_per_second[row], "FLOP/s")}\n${digits(100 * columns.roofline_share[row])} % of its roofline, ${boundText(row)}`),
   });
   const own = winners.map(([task, row]) => [task, columns.flops_per_second[row] / columns.roofline_share[row]]);
   return [
-    points(rows, kernel, { color: paint, size: 6, opacity: 0.45 }),
-    points(winners, `${kernel}: winner`, { color: paint, size: 11, line: { width: 1.5, color: colour("panel") } }),
-    { x: own.map(([task]) => task.intensity), y: own.map(([, top]) => top), mode: "markers", name: `${kernel}: its ceiling`, marker: { symbol: "line-ew", size: 26, color: paint, line: { width: 3, color: paint } },
-      hovertemplate: own.map(([task, top]) => `<b>${task.label}</b><br>its measured ceiling: ${rate(top, "FLOP/s")}<extra></extra>`) },
+    points(rows, kernel, { size: 6, opacity: 0.45 }),
+    points(winners, `${kernel}: winner`, { size: 11, edge: colour("panel") }),
+    { x: own.map(([task]) => task.intensity), y: own.map(([, top]) => top), points: true, name: `${kernel}: its ceiling`, symbol: "bar", size: 26, color: paint,
+      hover: own.map(([task, top]) => `${task.label}\nits measured ceiling: ${rate(top, "FLOP/s")}`) },
   ];
 }
 
@@ -195,20 +180,20 @@ function drawEffects() {
     if (last !== null && effect.tunable !== last) y += 0.7;
     last = effect.tunable;
     rows.push([effect, y]);
-    ticks.push(`${effect.tunable} = <b>${effect.level}</b>`);
+    ticks.push(`${effect.tunable} = ${effect.level}`);
     y += 1;
   }
   const value = rows.map(([effect]) => effect.time_ratio);
   const low = rows.map(([effect, ], i) => effect.time_ratio_low ?? value[i]), high = rows.map(([effect], i) => effect.time_ratio_high ?? value[i]);
   const paint = value.map((ratio, i) => (rows[i][0].time_ratio_low === null ? colour("same") : high[i] < 1 ? colour("faster") : low[i] > 1 ? colour("slower") : colour("same")));
-  const bars = rows.map(([, place], i) => ({ x: [low[i], high[i]], y: [place, place], mode: "lines", line: { color: paint[i], width: 2.5 }, hoverinfo: "skip", showlegend: false }));
-  Plotly.react("plot-effects", [referenceLine(y), ...bars, {
-    x: value, y: rows.map(([, place]) => place), mode: "markers", showlegend: false, marker: { size: 10, color: paint },
-    hovertemplate: rows.map(([effect], i) => `<b>${effect.tunable} = ${effect.level}</b><br>time × ${digits(value[i])} (${digits(low[i])} – ${digits(high[i])})<br>${effect.variants} variants, ${effect.groups} groups, ${effect.method}<extra></extra>`),
-  }], layout({
-    height: 80 + 27 * y, xaxis: { ...ratioTicks([...low, ...high]), title: "time ratio (log scale; left of 1 is faster)" },
-    yaxis: { tickvals: rows.map(([, place]) => place), ticktext: ticks, range: [y - 0.3, -0.7], showgrid: false },
-  }), CONFIG);
+  const points = rows.map(([effect, place], i) => ({
+    x: [value[i]], y: [place], points: true, size: 10, color: paint[i], low: [low[i]], high: [high[i]],
+    hover: [`${effect.tunable} = ${effect.level}\ntime × ${digits(value[i])} (${digits(low[i])} – ${digits(high[i])})\n${counted(effect.variants, "variant")}, ${counted(effect.groups, "group")}, ${effect.method}`],
+  }));
+  drawPlot("plot-effects", {
+    height: 60 + 27 * y, series: [referenceLine(y - 1), ...points],
+    x: ratioAxis([...low, ...high], "time ratio (log scale; left of 1 is faster)"), y: rowAxis(ticks, rows.map(([, place]) => place)),
+  });
   const body = document.querySelector("#effects-table tbody");
   body.replaceChildren(...rows.map(([effect], i) => {
     const row = document.createElement("tr");
@@ -239,6 +224,8 @@ function start() {
     drawings.push(drawEffects);
   }
   drawings.forEach((draw) => draw());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawings.forEach((draw) => draw()));
+  const again = () => drawings.forEach((draw) => draw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  addEventListener("resize", again);
 }
 start();

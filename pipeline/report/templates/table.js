@@ -9,6 +9,7 @@
   const outcome = document.getElementById("variants-outcome");
   const texts = Array.from({ length: page.variants.rows }, (_, row) =>
     ["kernel", "workload", "hardware", "implementation", "configuration", "outcome", "reason", "variant"].map((name) => columns[name][row] ?? "").concat((columns.findings[row] ?? []).map((place) => page.variants.findings[place].code)).join(" ").toLowerCase());
+  const best = new Set(winnerRows());
   const state = { sort: null, up: true, limit: STEP };
 
   const WRITE = {
@@ -31,7 +32,7 @@
       return made;
     }
     if (kind === "code") {
-      made.append(element("span", columns.implementation[row], "chip"), " ", element("code", value || "no tunables"), " ", columns.default[row] ? element("span", "default", "chip") : "");
+      made.append(element("span", columns.implementation[row], "chip"), " ", element("code", value || "no tunables"), " ", columns.default[row] ? element("span", "default", "chip") : "", best.has(row) ? element("span", "★ winner", "winner-mark") : "");
       return made;
     }
     made.textContent = WRITE[kind](value);
@@ -79,7 +80,7 @@
       return made;
     }));
     const say = (count) => count.toLocaleString("en");
-    document.getElementById("variants-count").textContent = `${say(rows.length)} of ${say(page.variants.rows)} variants`;
+    document.getElementById("variants-count").textContent = `${say(rows.length)} of ${counted(page.variants.rows, "variant")}`;
     const more = document.getElementById("variants-more");
     more.replaceChildren();
     if (rows.length > visible.length) {

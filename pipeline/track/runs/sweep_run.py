@@ -153,7 +153,10 @@ def curves_of(folder: Path) -> Iterator[CurvePoint]:
 def _winners(winners: Sequence[Winner]) -> list[str]:
     if not winners:
         return ["Nothing was measured: no device of these targets was at hand.", ""]
-    lines = ["| kernel | workload | hardware | median | speed-up | roofline |", "|---|---|---|---:|---|---:|"]
+    lines = [
+        "| kernel | workload | hardware | time | speed-up | roofline | verified with |",
+        "|---|---|---|---:|---|---:|---|",
+    ]
     for winner in winners:
         cell = winner.cell
         speedups = ", ".join(
@@ -168,6 +171,7 @@ def _winners(winners: Sequence[Winner]) -> list[str]:
             quantities.seconds(winner.seconds.value),
             speedups or _no_speedup(winner),
             "–" if winner.roofline_share is None else quantities.share(winner.roofline_share),
+            (winner.preset or "–") + (", not registered" if winner.editing_only else ""),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]

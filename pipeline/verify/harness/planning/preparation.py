@@ -173,7 +173,7 @@ def verdict_digest(spec: VerifySpec, compiled: CompileRecord, shapes: Sequence[S
             "reference": [spec.reference, spec.reference_digest, spec.gradient_of],
             "tolerance": spec.tolerance,
             "claims": [spec.deterministic, spec.special_values, spec.linear],
-            "settings": msgspec.structs.replace(spec.settings, name="", description=""),
+            "settings": msgspec.structs.replace(spec.settings, name="", description="", editing_only=False),
             "where": where,
             "limits": _limits(spec, variant),
             "build": _build(spec, variant.backend),
