@@ -16,6 +16,8 @@ export PATH := $(abspath $(BIN)):$(PATH)
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# uv leaves it to the first import to compile a module.
+run ui report: export PYTHONDONTWRITEBYTECODE :=
 run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
 	@kernelmill run experiment=default
 
@@ -44,7 +46,7 @@ test-all: test  ## those and the slow ones, which only deepen coverage: all but 
 	  -m "slow and not alone and not postgres and not slurm" $(AGAIN); }
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
-	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[postgres]'
+	@python .ci/install.py postgres
 	@python -m pytest -q -m postgres tests/track
 
 # The generator announces its successor on each build; the site is pinned to this one.
@@ -99,17 +101,17 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Kernelmill needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=/path/to/a/newer/python3 $(MAKECMDGOALS)")'
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: pyproject.toml requirements.lock | $(VENV)/bin/python
+$(VENV)/.run: pyproject.toml requirements.lock .ci/install.py | $(VENV)/bin/python
 	@echo "Installing the pinned environment into $(VENV) …"
-	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable .
+	@python .ci/install.py
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.run
 	@echo "Installing the tools for development into $(VENV) …"
-	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	@python .ci/install.py dev
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml requirements.lock | $(VENV)/.run
 	@echo "Installing the documentation generator into $(VENV) …"
-	@python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[docs]'
+	@python .ci/install.py docs
 	@touch $@
