@@ -1,4 +1,4 @@
-"""Installs this project, in the environment that runs it: extras in, the versions of requirements.lock installed.
+"""Installs this project into the environment that runs it: extras in, the pinned versions installed.
 
 `python .ci/install.py [EXTRA…]` uses uv, which takes a fraction of pip's time, with the indexes that pip is
 configured for. If uv cannot be installed, or fails, pip installs.
@@ -36,12 +36,20 @@ def main(extras: list[str]) -> int:
 
 def _has_uv() -> bool:
     """Install uv; whether it is there."""
-    add = [*PIP, "install", "--quiet", "--disable-pip-version-check", "--constraint", "requirements.lock", "uv"]
+    add = [
+        *PIP,
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--constraint",
+        "requirements.lock",
+        "uv",
+    ]
     return subprocess.run(add, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def _uv_settings() -> Mapping[str, str]:
-    """What pip is configured for, as uv's variables. Like pip, uv then takes the best version of all indexes."""
+    """What pip is configured for, as uv's variables; like pip, uv then takes the best version of all."""
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
     found = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     for line in listed.splitlines():  # global.find-links='…'; the environment's, which win, are listed first

@@ -53,27 +53,85 @@ def configuration() -> str:
 
 Each folder of `conf/` is a group, each YAML file in it an option. The tables list the keys of each group.
 A key without a default is required. An unknown key, a wrong type or a missing value is an error that names
-the file and the key. Override a value with `group.key=value`.
+the file and the key. Override a value with `group.key=value`. Examples are from `conf/`; keys that no file
+there sets show their default. Settings of a search strategy are on [their own page](strategies.md), functions
+and names in expressions on [another one](formulas.md).
 """
     ]
     for group, schema in GROUPS.items():
-        lines += [f"## {group}", "", *_describe(schema), ""]
+        examples = _examples(group, schema)
+        lines += [f"## {group}", "", *_describe(schema, examples), ""]
+        lines += [*_shortest(group), ""]
         lines += ["| option | description |", "|---|---|"]
         lines += [f"| `{name}` | {_cell(text)} |" for name, text in _options(group)]
         lines += [""]
         for nested in _nested(schema):
             lines += [f"### {nested.__name__} {{ #{group}-{nested.__name__.lower()} }}", ""]
-            lines += [*_describe(nested), ""]
+            lines += [*_describe(nested, examples), ""]
     return "\n".join(lines)
 
 
-def _describe(schema: type[msgspec.Struct]) -> list[str]:
+Examples = dict[tuple[type[msgspec.Struct], str], Any]
+"""Schema and key -> a value that a YAML file gives."""
+EXAMPLE_LENGTH = 60
+
+
+def _describe(schema: type[msgspec.Struct], examples: Examples | None = None) -> list[str]:
     meanings = _field_texts(schema)
-    lines = [_summary(schema), "", "| key | type | default | meaning |", "|---|---|---|---|"]
+    titles = ["key", "type", "default", "meaning", *(["example"] if examples is not None else [])]
+    lines = [_summary(schema), "", f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for field in msgspec.structs.fields(schema):
         meaning = re.sub(r"\bNone\b", "null", _cell(meanings.get(field.name, "")))
-        lines.append(f"| `{field.encode_name}` | {_type(field.type)} | {_default(field)} | {meaning} |")
+        cells = [f"`{field.encode_name}`", _type(field.type), _default(field), meaning]
+        if examples is not None:
+            found = examples.get((schema, field.encode_name))
+            cells.append(_default(field) if found is None else _example(found))
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _example(value: Any) -> str:
+    """A value as YAML writes it, in one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False)
+    text = " ".join(text.removesuffix("\n").removesuffix("\n...").split())
+    if len(text) > EXAMPLE_LENGTH:
+        text = text[:EXAMPLE_LENGTH].rstrip() + " …"
+    return f"`{text}`".replace("|", "\\|")
+
+
+def _examples(group: str, schema: type[msgspec.Struct]) -> Examples:
+    """For each key of the group's schemas, the first value in its files."""
+    found: Examples = {}
+
+    def visit(annotation: Any, value: Any) -> None:
+        arguments = typing.get_args(annotation)
+        if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+            for field in msgspec.structs.fields(annotation) if isinstance(value, dict) else ():
+                inner = value.get(field.encode_name)
+                if inner is not None:
+                    found.setdefault((annotation, field.encode_name), inner)
+                    visit(field.type, inner)
+        elif typing.get_origin(annotation) is dict and isinstance(value, dict):
+            for inner in value.values():
+                visit(arguments[1], inner)
+        elif typing.get_origin(annotation) in (tuple, list) and isinstance(value, list):
+            for inner in value:
+                visit(arguments[0], inner)
+        else:
+            for argument in arguments:
+                visit(argument, value)
+
+    for path in sorted((CONF / group).glob("*.yaml")):
+        content = yaml.safe_load(path.read_text())
+        content = content.get(group, content) if isinstance(content.get(group), dict) else content
+        visit(schema, {"name": path.stem} | content)
+    return found
+
+
+def _shortest(group: str) -> list[str]:
+    """The group's shortest file, whole."""
+    path = min((CONF / group).glob("*.yaml"), key=lambda path: (len(path.read_text()), path))
+    return [f"`{path.as_posix()}`:", "", "```yaml", path.read_text().rstrip(), "```"]
 
 
 def _nested(schema: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
@@ -139,6 +197,150 @@ def _options(group: str) -> Iterable[tuple[str, str]]:
         content = yaml.safe_load(path.read_text())
         content = content.get(group, content) if isinstance(content.get(group), dict) else content
         yield path.stem, str(content.get("description", ""))
+
+
+# Expressions and sources.
+
+
+def formulas() -> str:
+    """Functions and names of the expressions in conf/, scalars, and what a magnitude is."""
+    from pipeline.records.formula import ELEMENT_BYTES, FUNCTIONS, PREFIXES
+
+    dimensions = sorted({name for _, each in _workloads() for name in each.get("dimensions", {})})
+    limits: dict[str, str] = {}
+    for path in sorted((CONF / "hardware").glob("*.yaml")):
+        for name, quantity in (yaml.safe_load(path.read_text()).get("limits") or {}).items():
+            limits.setdefault(name, quantity["unit"])
+    sizes = ", ".join(f"{size} for `{dtype}`" for dtype, size in ELEMENT_BYTES.items())
+    lines = [
+        f"""# Expressions, scalars and magnitudes
+
+Dimensions, constraints, costs, reductions and launch formulas in `conf/kernel` are expressions in Python's
+syntax. They are parsed and evaluated by Kernelmill, not executed by Python.
+
+## Functions
+
+{", ".join(f"`{name}`" for name in sorted(FUNCTIONS))}. `ceil_div(n, d)` is the quotient rounded up.
+
+## Names
+
+| name | where | value |
+|---|---|---|
+| a tunable (`BLOCK_M`, `num_warps`, …) | constraints, launch formulas | its value in the variant |
+| a dimension of the kernel | costs, constraints, reductions, launch formulas | its extent |
+| a dimension of the workload | dimensions of the kernel | its extent |
+| an attribute of the kernel | constraints, launch formulas | its value |
+| a limit of the target | constraints, launch formulas | from `conf/hardware` |
+| `itemsize` | costs, constraints, launch formulas | bytes of the element type: {sizes} |
+
+A prefix may name the owner: {", ".join(f"`{prefix}.`" for prefix in PREFIXES)}.
+
+## Dimensions of workloads
+
+One vocabulary for all kernels, so that one workload serves many. A kernel maps these names to its own
+dimensions, for example `rows: tokens * heads`.
+
+| dimension | for example |
+|---|---|"""
+    ]
+    for name in dimensions:
+        given = [
+            (stem, each["dimensions"][name]) for stem, each in _workloads() if name in each["dimensions"]
+        ]
+        lines.append(f"| `{name}` | {given[0][1]} in `{given[0][0]}` |")
+    lines += ["", "## Limits of targets", "", "| limit | unit |", "|---|---|"]
+    lines += [f"| `{name}` | {unit} |" for name, unit in sorted(limits.items())]
+    lines += [FORMULAS_END]
+    return "\n".join(lines)
+
+
+FORMULAS_END = """
+## Scalars
+
+`scalars` of a kernel are constants that are passed at run time, for example `eps: 1.0e-5`. The reference
+gets them by keyword, C++ and CUDA C++ as `double` after dimensions and strides, Triton by name. `attributes`
+are fixed at compile time: macros in C++ and CUDA C++, keywords elsewhere.
+
+## Magnitude
+
+`tolerance.magnitude` names a function that is called like the reference, in float64. For each output element
+it returns the size of what was accumulated into it: for a sum of products, the sum of the products' absolute
+values. The error bound is this magnitude times the rounding error of the declared accumulation
+(`reduction`, `accumulate`), plus the rounding of the output. If every output is one rounding of its
+inputs, the reference itself serves. `derived` samples the bound from the reference's own operations.
+[Verification](../guide/verification.md) explains the bound."""
+
+
+def _workloads() -> list[tuple[str, dict[str, Any]]]:
+    paths = sorted((CONF / "workload").glob("*.yaml"), key=lambda path: (path.stem == "awkward", path))
+    found = [(path.stem, yaml.safe_load(path.read_text())) for path in paths]
+    return [(stem, each) for stem, each in found if each.get("dimensions")]
+
+
+VECTOR_HEADER = Path("kernels/vector.hpp")
+VECTOR_FUNCTIONS = {
+    "load": "`LANES` elements from memory, converted to float32",
+    "load_some": "the first `count` elements; the other lanes are `fill`",
+    "store": "convert to the element type, to nearest even, and write `LANES` elements",
+    "store_some": "write the first `count` lanes",
+    "stream": "store past the caches; `to` must be `streamable`",
+    "streamable": "whether an address is aligned for `stream`",
+    "stream_fence": "call it in each thread after `stream`, before others read",
+    "splat": "one value in all lanes",
+    "maximum": "lane by lane; `right` if either is NaN",
+    "reduce": "all lanes combined with an operation of two vectors",
+    "reduce_sum": "sum of all lanes",
+    "reduce_maximum": "largest lane",
+    "exchange": "lane `i` of the result is lane `i ^ Distance`",
+    "exp": "e^x for x up to 88, within 1.1 units in the last place",
+    "scale": "`fraction` times two to the power of `exponent`, given as float and as integer",
+    "to_float": "one element as float32",
+    "to_element": "one float32 as an element",
+    "narrow": "a vector of the element type, or of its bits",
+    "bit_cast": "the same bits as another type",
+    "load_raw": "a vector from memory without conversion",
+    "store_raw": "a vector to memory without conversion",
+    "reserve": "of the class `Scratch`: a buffer, kept between calls; null if memory is exhausted",
+}
+"""Function of the header -> what it returns or does."""
+CONVERSION = re.compile(r"(widen|narrow)_\w+|b?float\w*_to_\w+")
+"""Steps of `load` and `store`, which sources do not call."""
+
+
+def vectors() -> str:
+    """The functions of kernels/vector.hpp."""
+    signature = re.compile(
+        r"^(?:inline (?P<free>[\w:]+)| {4}(?P<member>void\*)) (?P<name>\w+)\((?P<arguments>[^)]*)\)"
+    )
+    found: dict[str, str] = {}
+    for match in map(signature.match, VECTOR_HEADER.read_text().splitlines()):
+        if match and not CONVERSION.fullmatch(match["name"]):
+            returned = match["free"] or match["member"]
+            found[match["name"]] = f"{returned} {match['name']}({match['arguments']})"
+    if found.keys() != VECTOR_FUNCTIONS.keys():
+        differ = ", ".join(sorted(found.keys() ^ VECTOR_FUNCTIONS.keys()))
+        raise SystemExit(f"docs/reference.py: VECTOR_FUNCTIONS and {VECTOR_HEADER} differ: {differ}")
+    return "\n".join(
+        [
+            """# C++ vectors: `kernels/vector.hpp`
+
+Vectors of `LANES` floats for C++ kernels, with the same source on SSE2, AVX2, AVX-512 and NEON. `#include
+"../vector.hpp"`; everything is in the namespace `vec`. The compile stage defines the macros `LANES` (a
+tunable; 1 is scalar code) and one of `ELEMENT_FLOAT32`, `ELEMENT_FLOAT16`, `ELEMENT_BFLOAT16` (the
+workload's dtype). Arithmetic is float32. [Recipe](../recipes/kernel.md).
+
+| type | meaning |
+|---|---|
+| `Element` | an element in memory: `float`, or the bits of a 16-bit type |
+| `Floats` | `LANES` floats; `+ - * /` and comparisons work lane by lane, `mask ? a : b` selects |
+| `Ints`, `Words`, `Halves` | as many signed, unsigned and 16-bit integers |
+| `Scratch` | a buffer that a thread keeps between calls |
+
+| function | meaning |
+|---|---|""",
+            *(f"| `{found[name]}` | {meaning} |" for name, meaning in VECTOR_FUNCTIONS.items()),
+        ]
+    )
 
 
 # Outcomes, columns, strategies, backends.
@@ -220,11 +422,16 @@ Absent values are null. Columns named `estimate_…` hold estimates, all others 
         ]
         lines += [
             f"| `{each.name}` | {each.type} | {each.unit} | {_cell(each.meaning)} | "
-            f"{'metric' if each.is_mlflow_metric else 'tag'} `{each.mlflow_name}` |"
+            f"{'metric' if each.is_mlflow_metric else 'tag'} `{each.mlflow_name}`{_mlflow_unit(each)} |"
             for each in group
         ]
         lines += [""]
     return "\n".join(lines)
+
+
+def _mlflow_unit(metric: Any) -> str:
+    """The unit in MLflow, if it is another one."""
+    return f", {metric.mlflow_unit}" if metric.mlflow_unit != metric.unit else ""
 
 
 def strategies() -> str:
@@ -417,6 +624,8 @@ def _cell(text: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "configuration": configuration,
+    "formulas": formulas,
+    "vectors": vectors,
     "strategies": strategies,
     "outcomes": outcomes,
     "columns": columns,

@@ -17,8 +17,9 @@ from pipeline.track import mlflow_ui
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.idempotency import LoggedRuns
 from pipeline.track.runs.mlflow_names import SWEEP
-from pipeline.track.runs.sweep_run import BEST, SweepRun, curves_of
-from pipeline.track.runs.task_outline import RunOutline, TaskAxes
+from pipeline.track.runs.run_writing import TASK_NAME
+from pipeline.track.runs.sweep_run import BEST, RESULT, VARIES, SweepRun, curves_of
+from pipeline.track.runs.task_outline import RunOutline, TaskAxes, joined
 from pipeline.track.runs.variant_run import TrackedTask
 from pipeline.track.stores.mlflow_store import MlflowStore, set_experiment_tags
 
@@ -70,6 +71,16 @@ class ExplainingMetrics(Record, frozen=True, kw_only=True):
 
 def task_page(task: str, goal: str, explained: ExplainingMetrics) -> ChartPage:
     """Which tunables matter for one task, how its search went; nothing is offered where nothing differs."""
+    return variants_page(f"tags.task = '{task}'", goal, explained)
+
+
+def trials_page(task_names: str, goal: str, explained: ExplainingMetrics) -> ChartPage:
+    """The trials of a sweep that varies one task, each a task of its own: a pattern of their names."""
+    return variants_page(f"tags.{TASK_NAME} LIKE '{task_names}'", goal, explained)
+
+
+def variants_page(query: str, goal: str, explained: ExplainingMetrics) -> ChartPage:
+    """The same for the runs that a query finds."""
     tunables = list(dict.fromkeys(name for names in explained.tunables.values() for name in names))
     parallel = tuple(
         _chart(
@@ -93,12 +104,14 @@ def task_page(task: str, goal: str, explained: ExplainingMetrics) -> ChartPage:
     first = [ROUND] if explained.in_rounds else []
     shown = dict.fromkeys([*first, goal, "time/median_us", "roofline_share", *explained.facts])
     return ChartPage(
-        query=f"tags.task = '{task}'",
+        query=query,
         order=f"metrics.`{goal}`",
         columns=(
             *_tags(*explained.authors),
+            *_tags("kernel", "workload", "outcome"),
             *(f"params.`{name}`" for name in tunables),
             *(f"metrics.`{name}`" for name in shown),
+            *_tags("overrides"),
         ),
         sections=sections or (ChartSection(title="Variants", columns=1, charts=(_bar(goal),)),),
     )
@@ -127,6 +140,39 @@ def winners_page(goal: str) -> ChartPage:
     )
 
 
+def runs_page(goal: str) -> ChartPage:
+    """All measured runs, made to be read as a table: what each is, its result, how to repeat it."""
+    names = dict.fromkeys(("time/median_us", goal, "roofline_share"))
+    verdict = (goal.replace("speedup/", "verdict/"),) if goal.startswith("speedup/") else ()
+    return ChartPage(
+        query="",
+        order="attributes.start_time",
+        columns=(
+            *_tags("kernel", "workload", "hardware", "implementation", "outcome"),
+            *(f"metrics.`{name}`" for name in names),
+            *_tags(*verdict, "configuration", "overrides"),
+        ),
+        sections=(
+            ChartSection(title="Median time of a call, µs", columns=1, charts=(_bar("time/median_us"),)),
+        ),
+    )
+
+
+def sweeps_page() -> ChartPage:
+    """All sweeps, the newest first, made to be read as a table: what each varies, and its result."""
+    speedup = "winners/geomean_speedup_eager"
+    return ChartPage(
+        query="",
+        order="attributes.start_time",
+        columns=(
+            *_tags("experiment", VARIES, RESULT),
+            *(f"metrics.`{name}`" for name in ("tasks", "variants", speedup)),
+        ),
+        sections=(ChartSection(title="Winners against eager PyTorch", columns=1, charts=(_bar(speedup),)),),
+        folded=GENERAL,
+    )
+
+
 def compiled_page() -> ChartPage:
     """Static facts of the default variants over the targets, made to be read as a table."""
     names = ("registers", "spills", "shared_memory", "code_bytes")
@@ -134,7 +180,11 @@ def compiled_page() -> ChartPage:
     return ChartPage(
         query="tags.default = 'true'",
         order="tags.`kernel`",
-        columns=(*_tags("kernel", "workload", "hardware"), *(f"metrics.`{name}`" for name in metrics)),
+        columns=(
+            *_tags("kernel", "workload", "hardware", "implementation", "outcome"),
+            *(f"metrics.`{name}`" for name in metrics),
+            *_tags("overrides"),
+        ),
         sections=(
             ChartSection(
                 title="From the binaries: nothing is measured", columns=2, charts=tuple(map(_bar, metrics))
@@ -279,6 +329,17 @@ def winners(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) ->
     return _share(store, experiment, {"winners": winners_page(target)})["winners"]
 
 
+def runs(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str:
+    """Every measured variant as a row."""
+    page = runs_page(goal(batch.axes for batch in batches))
+    return _share(store, experiment, {"runs": page}, mode="TABLE")["runs"]
+
+
+def sweeps(store: MlflowStore, experiment: str) -> str:
+    """Every sweep as a row."""
+    return _share(store, experiment, {"sweeps": sweeps_page()}, mode="TABLE")["sweeps"]
+
+
 def compiled(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str | None:
     """What the compiler made of the default variants on each target."""
     if not any(batch.lines for batch in batches):
@@ -302,31 +363,64 @@ def searches(store: MlflowStore, sweep: SweepRun) -> str | None:
 def tasks(
     store: MlflowStore, experiment: str, placed: Sequence[Placed], aggregate: Path
 ) -> tuple[TaskLinks, ...]:
-    """Which tunables matter, task by task."""
+    """Which tunables matter, task by task; the trials of one search share a page."""
     order = read_order(aggregate)
-    filled = [entry for entry in placed if entry[0].lines]
-    charts = _share(store, experiment, {batch.task.name: _page(batch, order) for batch, _ in filled})
-    return tuple(_links(store, experiment, entry, charts[entry[0].task.name]) for entry in filled)
+    groups = _grouped([entry for entry in placed if entry[0].lines])
+    names = [_title(group) for group in groups]
+    pages = {name: _page(group, order) for name, group in zip(names, groups, strict=True)}
+    charts = _share(store, experiment, pages)
+    return tuple(
+        _links(store, experiment, group, charts[name]) for name, group in zip(names, groups, strict=True)
+    )
 
 
-def _page(batch: TaskRuns, order: Order) -> ChartPage:
-    row = batch.task.row
-    return task_page(row.task, goal([batch.axes]), explain(batch.axes, row, order))
+def _grouped(placed: Sequence[Placed]) -> list[list[Placed]]:
+    """One group a task; tasks of one variant each, that overrides tell apart, are one group."""
+    groups: dict[str, list[Placed]] = {}
+    for entry in placed:
+        row = entry[0].task.row
+        is_trial = bool(row.varied) and not entry[0].axes.differ
+        groups.setdefault(_pattern(row) if is_trial else row.task, []).append(entry)
+    return list(groups.values())
 
 
-def _links(store: MlflowStore, experiment: str, placed: Placed, charts: str) -> TaskLinks:
-    batch, logged = placed
-    fastest_first = sorted(batch.lines, key=lambda line: line.median or 0.0)
-    runs = [logged.runs[line.slot] for line in fastest_first]
+def _pattern(row: TaskRow) -> str:
+    """What finds the names of tasks that differ in overrides alone: `softmax/bert_base[%/cpu/defaults`."""
+    return f"{row.kernel}/{row.workload.partition('[')[0]}[%/{row.hardware}/{row.optimization}"
+
+
+def _title(group: Sequence[Placed]) -> str:
+    task = group[0][0].task
+    if len(group) == 1:
+        return task.title
+    row = task.row
+    named = (row.kernel, row.workload.partition("[")[0], row.hardware, row.optimization)
+    return f"{' · '.join(named)} · {len(group)} trials"
+
+
+def _page(group: Sequence[Placed], order: Order) -> ChartPage:
+    row = group[0][0].task.row
+    axes = joined([batch.axes for batch, _ in group])
+    explained = explain(axes, row, order)
+    if len(group) == 1:
+        return task_page(row.task, goal([axes]), explained)
+    return trials_page(_pattern(row), goal([axes]), explained)
+
+
+def _links(store: MlflowStore, experiment: str, group: Sequence[Placed], charts: str) -> TaskLinks:
+    found = [(line, logged.runs[line.slot]) for batch, logged in group for line in batch.lines]
+    fastest_first = sorted(found, key=lambda entry: entry[0].median or 0.0)
+    runs = [run for _, run in fastest_first]
     address, count = mlflow_ui.compare(mlflow_ui.base(store.uri), experiment, runs)
+    differ = joined([batch.axes for batch, _ in group]).differ
     return TaskLinks(
-        task=batch.task.row.task,
-        title=batch.task.title,
+        task=group[0][0].task.row.task,
+        title=_title(group),
         runs=len(runs),
         charts=charts,
-        compare=address if batch.axes.differ else None,
-        compared=count if batch.axes.differ else 0,
-        differ=batch.axes.differ,
+        compare=address if differ else None,
+        compared=count if differ else 0,
+        differ=differ,
     )
 
 

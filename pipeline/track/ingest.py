@@ -14,22 +14,17 @@ from pipeline.records.results.collection import Result
 from pipeline.records.results.tracked import ChampionModel, TrackedCounts, TrackingLinks
 from pipeline.track import chart_pages, mlflow_ui, registered_models
 from pipeline.track.chart_pages import Placed, TaskRuns
+from pipeline.track.experiment_notes import ABOUT, COMPILED, MEASURED, SWEEPS, write_notes
 from pipeline.track.runs.idempotency import IngestLedger, LoggedRuns, WantedRuns, add_up, log_wanted
 from pipeline.track.runs.run_writing import Known, RunContext, workload_dataset
-from pipeline.track.runs.sweep_run import SweepRun, close_sweep, open_sweep
+from pipeline.track.runs.sweep_run import SweepRun, close_sweep, open_sweep, what_varies
 from pipeline.track.runs.task_outline import outlines_of, runs_of
 from pipeline.track.runs.variant_run import is_measured, is_only_compiled, read_task
 from pipeline.track.stores.mlflow_database import known_runs
 from pipeline.track.stores.mlflow_store import MlflowStore, experiment_id
 
 LOCAL = "local"  # hardware that is read from the machine (pipeline/plan/local_machine.py)
-MEASURED, COMPILED, SWEEPS = "", "-compiled", "-sweeps"
-ABOUT = {
-    MEASURED: "One run per measured variant. The links in the report and in the sweeps open a task's charts.",
-    COMPILED: "Compiled for devices that are absent: facts and estimates from the binaries, no measurement.",
-    SWEEPS: "One run per sweep: tables, report, winners.",
-}
-"""Suffix of the experiment's name -> what its page says."""
+KIND = {"mlflow.experimentKind": "custom_model_development"}
 WANTED = {MEASURED: is_measured, COMPILED: is_only_compiled}
 
 
@@ -63,7 +58,8 @@ def ingest(
     gc.collect()
     gc.freeze()
     name = source.spec.tracking.experiment
-    experiments = {suffix: experiment_id(store, f"{name}{suffix}", _tags(suffix)) for suffix in ABOUT}
+    experiments = {suffix: experiment_id(store, f"{name}{suffix}", KIND) for suffix in ABOUT}
+    write_notes(store, experiments, None)
     tasks = [read_task(row, source.root) for row in source.spec.tasks]
     outlines = outlines_of(source.spec, tasks, source.root)
     pairs = list(zip(tasks, outlines, strict=True))
@@ -93,8 +89,11 @@ def ingest(
         sweep=mlflow_ui.run(mlflow_ui.base(store.uri), experiments[SWEEPS], sweep_run),
         models=mlflow_ui.models(mlflow_ui.base(store.uri)),
         searches=chart_pages.searches(store, sweep),
+        runs=chart_pages.runs(store, experiments[MEASURED], measured),
+        sweeps=chart_pages.sweeps(store, experiments[SWEEPS]),
         tasks=chart_pages.tasks(store, experiments[MEASURED], placed, source.aggregate),
     )
+    write_notes(store, experiments, found)
     close_sweep(store, sweep_run, msgspec.structs.replace(sweep, links=found), report)
     return Ingested(
         experiments={f"{name}{suffix}": identity for suffix, identity in experiments.items()},
@@ -104,10 +103,6 @@ def ingest(
         champions=champions,
         links=found,
     )
-
-
-def _tags(suffix: str) -> dict[str, str]:
-    return {"mlflow.note.content": ABOUT[suffix], "mlflow.experimentKind": "custom_model_development"}
 
 
 def _wanted(
@@ -123,6 +118,7 @@ def _sweep(source: IngestSource, experiment: str, batches: Sequence[TaskRuns]) -
     return SweepRun(
         identity=digest([source.spec.experiment, found, source.summary.stages]),
         experiment=experiment,
+        varies=what_varies(source.spec.tasks),
         summary=source.summary,
         spec=to_json(source.spec),
         folder=source.aggregate,

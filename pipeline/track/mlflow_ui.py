@@ -50,6 +50,11 @@ def compare(ui: str, experiment: str, names: Sequence[str]) -> tuple[str, int]:
         count = min(count - 1, count * ADDRESS_LENGTH // len(address))
 
 
+def within(address: str) -> str:
+    """The same page of the UI in which the link stands, wherever that UI is served."""
+    return address[address.index("#/") :]
+
+
 def run(ui: str, experiment: str, identity: str) -> str:
     """The page of one run."""
     return f"{ui}/#/experiments/{experiment}/runs/{identity}?{urllib.parse.urlencode(_VIEW)}"
@@ -120,11 +125,15 @@ def overview(tracked: Tracked | None, ui: str) -> str:
         return "Nothing was tracked yet: `make run` does."
     found = tracked.links
     lines = [f"  winners              {found.charts}"]
+    if found.runs:
+        lines.append(f"  all measured runs    {found.runs}")
     if found.compiled:
         lines.append(f"  facts by target      {found.compiled}")
     if found.searches:
         lines.append(f"  best so far by round {found.searches}")
-    lines += [f"  sweep and report     {found.sweep}", f"  models               {found.models}"]
+    if found.sweeps:
+        lines.append(f"  all sweeps           {found.sweeps}")
+    lines += [f"  this sweep, report   {found.sweep}", f"  models               {found.models}"]
     if found.tasks:
         matter = any(task.differ for task in found.tasks)
         lines.append("Which tunables matter, task by task:" if matter else "Variants, task by task:")

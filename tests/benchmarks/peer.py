@@ -1,6 +1,6 @@
 """A peer on the same work: Kernel Tuner and this pipeline on 32 variants of the C++ softmax, by turns.
 
-    pip install '.[peers]'            or, into a folder of its own: pip install --target FOLDER kernel-tuner
+    python -m pip install --constraint requirements.lock --editable '.[peers]'
     python -m tests.benchmarks.peer [--packages FOLDER] [--repeats 1]
 
 Both start cold, compile each variant with the same compiler and flags, check its result and time it;

@@ -1,6 +1,6 @@
 """All strategies, and Kernel Tuner's, on recorded spaces of an A100 and an MI250X.
 
-    pip install '.[peers]'            or, into a folder of its own: pip install --target FOLDER kernel-tuner
+    python -m pip install --constraint requirements.lock --editable '.[peers]'
     python -m tests.benchmarks.strategies --recorded FOLDER [--packages FOLDER] [--repeats 20] [--jobs 2]
 
 FOLDER of `--recorded`: `<kernel>_milo.T1.json` and `<kernel>_milo_<device>.json.gz` of the benchmark hub.

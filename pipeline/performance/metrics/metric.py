@@ -51,6 +51,11 @@ class Metric(Record, frozen=True, kw_only=True):
         return self.mlflow or self.name
 
     @property
+    def mlflow_unit(self) -> str:
+        """Unit of what MLflow logs."""
+        return {MICROSECONDS: "µ", GIGA: "G"}.get(self.mlflow_scale, "") + self.unit
+
+    @property
     def is_mlflow_metric(self) -> bool:
         """Whether MLflow holds it as a metric; if not, as a tag."""
         if self.mlflow_kind:

@@ -14,7 +14,7 @@ class TrackedCounts(Record, frozen=True, kw_only=True):
 
 
 class TaskLinks(Record, frozen=True, kw_only=True):
-    """Pages of the UI for the measured variants of one task."""
+    """Pages of the UI for the measured variants of one task, or of the trials of one search."""
 
     task: str
     title: str
@@ -50,6 +50,10 @@ class TrackingLinks(Record, frozen=True, kw_only=True):
     models: str
     searches: str | None = None
     """Best so far by round, where a search has several."""
+    runs: str | None = None
+    """All measured runs, as a table."""
+    sweeps: str | None = None
+    """All sweeps, as a table."""
     tasks: tuple[TaskLinks, ...]
 
 

@@ -1,21 +1,35 @@
 """One run per sweep, in an experiment of its own: Summary, tables and report in, the sweep's run out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline.performance import quantities
 from pipeline.records.layout import entry_path
+from pipeline.records.outcome import Outcome
+from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, to_json
 from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.tracked import TaskLinks, TrackingLinks
+from pipeline.track import mlflow_ui
 from pipeline.track.runs import mlflow_names
 from pipeline.track.runs.run_writing import put_artifacts, tag_run
 from pipeline.track.stores.mlflow_store import MlflowStore
 
 BEST = "best_us"
 AGENT_USE = ("attempts", "sources", "requests", "prompt_tokens", "completion_tokens", "cost", "seconds")
+VARIES = "varies"
+RESULT = "result"
+NAMED = 3  # options of a group that a sweep's name lists; of more it has the number
+GROUPS = {
+    "kernel": "kernels",
+    "workload": "workloads",
+    "hardware": "targets",
+    "optimization": "optimizations",
+    "search": "searches",
+}
 TABLES = frozenset({".parquet", ".csv", ".md"})
 
 
@@ -26,6 +40,8 @@ class SweepRun(Record, frozen=True, kw_only=True):
     """Digest of all results: the same sweep ingested twice is one run."""
     experiment: str
     """MLflow's id of the experiment of the sweeps."""
+    varies: str
+    """What its tasks are, in one line."""
     summary: Summary
     spec: bytes
     folder: Path
@@ -41,10 +57,10 @@ def open_sweep(store: MlflowStore, sweep: SweepRun) -> str:
     for run in store.client.search_runs([sweep.experiment], query, max_results=10):
         return str(run.info.run_id)
     summary = sweep.summary
-    tags = {mlflow_names.SWEEP: sweep.identity, "experiment": summary.experiment}
+    tags = {mlflow_names.SWEEP: sweep.identity, "experiment": summary.experiment, VARIES: sweep.varies}
     if summary.commits:
         tags["mlflow.source.git.commit"] = summary.commits[-1]
-    name = f"{summary.experiment} {sweep.identity[:6]}"
+    name = f"{summary.experiment}: {sweep.varies}"[: mlflow_names.NAME_LENGTH]
     return str(store.client.create_run(sweep.experiment, tags=tags, run_name=name).info.run_id)
 
 
@@ -60,6 +76,7 @@ def close_sweep(store: MlflowStore, run: str, sweep: SweepRun, report: Path | No
         "versions": mlflow_names.tag(
             " ".join(f"{tool}={'|'.join(v)}" for tool, v in summary.toolchain.items())
         ),
+        RESULT: _result(summary),
         "hosts": mlflow_names.tag(" ".join(summary.hosts)),
     }
     if summary.origin:
@@ -82,6 +99,40 @@ def close_sweep(store: MlflowStore, run: str, sweep: SweepRun, report: Path | No
         attach_report(store, run, report)
 
 
+def what_varies(rows: Sequence[TaskRow]) -> str:
+    """The options of a sweep's tasks, and the overrides that tell them apart.
+
+    For example `softmax, rms_norm × bert_base × cpu`. An optimization that all tasks share is left out.
+    """
+    parts = []
+    for group, plural in GROUPS.items():
+        names = dict.fromkeys(getattr(row, group).partition("[")[0] for row in rows)
+        if len(names) > 1 or group in ("kernel", "workload", "hardware"):
+            parts.append(_listed(names, plural))
+    overrides: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for line in row.varied:
+            name, _, value = line.partition("=")
+            overrides.setdefault(name, {})[value] = None
+    parts += [f"{name}={_listed(values, 'values')}" for name, values in overrides.items()]
+    return mlflow_names.tag(" × ".join(parts))
+
+
+def _listed(names: Collection[str], plural: str) -> str:
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {plural}"
+
+
+def _result(summary: Summary) -> str:
+    """How its variants ended: `98 passed, 60 device_unavailable`."""
+    ended = Counter[str]()
+    for outcomes in summary.stages.values():
+        ended.update(
+            {str(outcome): count for outcome, count in outcomes.items() if outcome != Outcome.PASSED}
+        )
+    passed = summary.variants - ended.total()
+    return ", ".join(f"{count} {name}" for name, count in (("passed", passed), *ended.most_common()))
+
+
 def attach_report(store: MlflowStore, run: str, report: Path) -> None:
     """Put the report among the run's artifacts."""
     put_artifacts(store, store.client.get_run(run).info, ((report, ""),), {})
@@ -94,9 +145,12 @@ def note(sweep: SweepRun) -> str:
     if summary.origin:
         lines += [f"Made on {summary.origin.line}.", ""]
     if sweep.links:
-        found = [f"[All winners as charts]({sweep.links.charts})", f"[Models]({sweep.links.models})"]
+        found = [
+            f"[All winners as charts]({mlflow_ui.within(sweep.links.charts)})",
+            f"[Models]({mlflow_ui.within(sweep.links.models)})",
+        ]
         if sweep.links.searches:
-            found.insert(0, f"[Best so far, round by round]({sweep.links.searches})")
+            found.insert(0, f"[Best so far, round by round]({mlflow_ui.within(sweep.links.searches)})")
         lines += [" · ".join(found), ""]
     lines += _winners([winner for winner in summary.winners if isinstance(winner, Winner)])
     if sweep.links:
@@ -106,8 +160,9 @@ def note(sweep: SweepRun) -> str:
 
 def _pages(task: TaskLinks) -> str:
     if task.compare is None:
-        return f"[its variants]({task.charts})"
-    return f"[which tunables matter]({task.charts}) · [compare]({task.compare})"
+        return f"[its variants]({mlflow_ui.within(task.charts)})"
+    charts, compare = mlflow_ui.within(task.charts), mlflow_ui.within(task.compare)
+    return f"[which tunables matter]({charts}) · [compare]({compare})"
 
 
 class CurvePoint(Record, frozen=True, kw_only=True):

@@ -27,8 +27,8 @@ class TaskAxes(Record, frozen=True, kw_only=True):
 
     baseline: str | None
     """The first one that the first of them was compared with."""
-    tunables: dict[str, tuple[str, ...]]
-    """Implementation -> those that vary."""
+    values: dict[str, dict[str, tuple[str, ...]]]
+    """Implementation -> tunable -> its values."""
     numeric: tuple[str, ...]
     """Tunables that are metrics, too."""
     facts: tuple[str, ...]
@@ -40,6 +40,14 @@ class TaskAxes(Record, frozen=True, kw_only=True):
     """Tags that tell who wrote a source, and for what change, where one of them has such."""
 
     @property
+    def tunables(self) -> dict[str, tuple[str, ...]]:
+        """Implementation -> those that vary."""
+        return {
+            implementation: tuple(name for name, values in tunables.items() if len(values) > 1)
+            for implementation, tunables in self.values.items()
+        }
+
+    @property
     def differ(self) -> bool:
         """Whether any tunable has two values among them."""
         return any(self.tunables.values())
@@ -47,26 +55,56 @@ class TaskAxes(Record, frozen=True, kw_only=True):
 
 def axes_of(results: Sequence[Result], runs: Sequence[VariantRun]) -> TaskAxes:
     """What varies among the measured variants of a task."""
-    values: dict[str, dict[str, set[str]]] = {}
-    for result in results:
-        tunables = values.setdefault(result.variant.implementation, {})
-        for name, value in result.variant.tunables.items():
-            tunables.setdefault(name, set()).add(str(value))
     metrics = dict.fromkeys(name for run in runs for name in run.metrics)
     facts = {name: {run.metrics.get(name) for run in runs} - {None} for name in FACTS}
     compared = [entry for result in results if result.profiled for entry in result.profiled.comparisons]
     return TaskAxes(
         baseline=compared[0].baseline if compared else None,
-        tunables={
-            implementation: tuple(name for name, found in tunables.items() if len(found) > 1)
-            for implementation, tunables in values.items()
-        },
+        values=_values(results),
         numeric=tuple(name.removeprefix("tunable/") for name in metrics if name.startswith("tunable/")),
         facts=tuple(name for name, found in facts.items() if len(found) > 1),
         recorded=any(result.profiled and result.profiled.recorded for result in results),
         in_rounds=len({result.round for result in results}) > 1,
         authors=tuple(name for name in AUTHORS if any(name in run.tags for run in runs)),
     )
+
+
+def joined(axes: Sequence[TaskAxes]) -> TaskAxes:
+    """What varies among the variants of several tasks of one kernel."""
+    values: dict[str, dict[str, dict[str, None]]] = {}
+    for each in axes:
+        for implementation, tunables in each.values.items():
+            for name, found in tunables.items():
+                values.setdefault(implementation, {}).setdefault(name, {}).update(dict.fromkeys(found))
+    return TaskAxes(
+        baseline=next((each.baseline for each in axes if each.baseline), None),
+        values={
+            implementation: {name: tuple(found) for name, found in tunables.items()}
+            for implementation, tunables in values.items()
+        },
+        numeric=_union(each.numeric for each in axes),
+        facts=_union(each.facts for each in axes),
+        recorded=any(each.recorded for each in axes),
+        in_rounds=any(each.in_rounds for each in axes),
+        authors=_union(each.authors for each in axes),
+    )
+
+
+def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for several in names for name in several))
+
+
+def _values(results: Iterable[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Implementation -> tunable -> its values."""
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for result in results:
+        tunables = found.setdefault(result.variant.implementation, {})
+        for name, value in result.variant.tunables.items():
+            tunables.setdefault(name, {})[str(value)] = None
+    return {
+        implementation: {name: tuple(values) for name, values in tunables.items()}
+        for implementation, tunables in found.items()
+    }
 
 
 STAGE = "track"
@@ -110,7 +148,16 @@ def runs_of(
     spec: AggregateSpec, task: TrackedTask, root: Path, wanted: Callable[[Result], bool]
 ) -> list[VariantRun]:
     """The whole runs of a task."""
-    return [run_of(result, task, root) for result in _results(spec, task, root) if wanted(result)]
+    return _runs([result for result in _results(spec, task, root) if wanted(result)], task, root)
+
+
+def _runs(results: Sequence[Result], task: TrackedTask, root: Path) -> list[VariantRun]:
+    """The runs of results that appear together, named by the tunables that differ between them."""
+    differ = {
+        implementation: [name for name, values in tunables.items() if len(values) > 1]
+        for implementation, tunables in _values(results).items()
+    }
+    return [run_of(result, task, root, differ[result.variant.implementation]) for result in results]
 
 
 def lines_of(runs: Iterable[VariantRun]) -> tuple[RunOutline, ...]:
@@ -137,8 +184,8 @@ def _key(spec: AggregateSpec, task: TrackedTask, root: Path) -> str:
 def _new(key: str, spec: AggregateSpec, task: TrackedTask, root: Path) -> TaskOutline:
     results = _results(spec, task, root)
     measured = [result for result in results if is_measured(result)]
-    runs = [run_of(result, task, root) for result in measured]
-    compiled = [run_of(result, task, root) for result in results if is_only_compiled(result)]
+    runs = _runs(measured, task, root)
+    compiled = _runs([result for result in results if is_only_compiled(result)], task, root)
     outline = TaskOutline(
         key=key, measured=lines_of(runs), compiled=lines_of(compiled), axes=axes_of(measured, runs)
     )

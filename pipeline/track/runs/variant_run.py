@@ -6,7 +6,7 @@ taken for a measurement, and it does not push the measured runs off the UI's fir
 """
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -93,7 +93,7 @@ def read_task(row: TaskRow, root: Path) -> TrackedTask:
 SOURCES = frozenset({".py", ".cpp", ".cu", ".c", ".hpp", ".h"})
 """Of the files that compile keeps; disassembly and intermediate forms stay in the store."""
 
-LAYOUT = 4
+LAYOUT = 5
 """Raise it when this module writes something else, apart from the metrics: runs are then logged again."""
 FIRST = "speedup."
 
@@ -129,8 +129,8 @@ def is_only_compiled(result: Result) -> bool:
     return result.compiled is not None and result.profiled is None and absent
 
 
-def run_of(result: Result, task: TrackedTask, root: Path) -> VariantRun:
-    """The run of a variant that was measured or only compiled."""
+def run_of(result: Result, task: TrackedTask, root: Path, named: Collection[str] = ()) -> VariantRun:
+    """The run of a variant that was measured or only compiled; its name has the tunables that are `named`."""
     assert result.compile is not None and result.compiled is not None
     last = list(result.records.values())[-1]
     ended = datetime.datetime.fromisoformat(last.provenance.created).timestamp()
@@ -139,7 +139,7 @@ def run_of(result: Result, task: TrackedTask, root: Path) -> VariantRun:
     return VariantRun(
         slot=_slot(result, task),
         result=digest([LAYOUT, signature(), found]),
-        name=_name(result),
+        name=_name(result, named),
         params={
             mlflow_names.key(name): mlflow_names.param(value)
             for name, value in result.variant.tunables.items()
@@ -171,9 +171,13 @@ def _slot(result: Result, task: TrackedTask) -> str:
     return digest([where, result.id, task.device, toolchain(result), is_measured(result)])
 
 
-def _name(result: Result) -> str:
-    row = result.task
-    return f"{result.variant.implementation} {result.id[:6]} {row.kernel} {row.workload} {row.hardware}"
+def _name(result: Result, named: Collection[str]) -> str:
+    """Kernel, what differs among its runs, then workload, target, implementation: lists cut names off."""
+    row, variant = result.task, result.variant
+    values = _pairs({name: value for name, value in variant.tunables.items() if name in named})
+    written = result.id[:6] if variant.written else ""
+    what = " ".join(filter(None, (row.kernel, values, written)))
+    return f"{what} · {row.workload} {row.hardware} {variant.implementation}"[: mlflow_names.NAME_LENGTH]
 
 
 def _entries(result: Result) -> tuple[dict[str, float], dict[str, str]]:
