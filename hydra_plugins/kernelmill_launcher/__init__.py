@@ -34,6 +34,8 @@ class KernelmillLauncherConf:
     """More arguments for Snakemake."""
     objective: str = "auto"
     """Whether a job without an objective has failed: required, optional, or auto (the sweeper decides)."""
+    output: str = "progress"
+    """What is printed: progress and results, quiet (results alone), json (one object for each batch)."""
 
 
 @dataclass
@@ -50,11 +52,19 @@ class KernelmillSweeperConf:
 class KernelmillLauncher(Launcher):
     """Runs all jobs of a sweep, or of a sweeper's batch, as one Snakemake DAG."""
 
-    def __init__(self, profile: str | None, cores: Any, arguments: Sequence[str], objective: str) -> None:
+    def __init__(
+        self,
+        profile: str | None,
+        cores: Any,
+        arguments: Sequence[str],
+        objective: str,
+        output: str = "progress",
+    ) -> None:
         self.profile = profile
         self.cores = cores
         self.arguments = arguments
         self.objective = objective
+        self.output = output
         self.finished: list[tuple[str, ...]] = []
         """Jobs of earlier batches: they stand in the tables and the report of the later ones."""
 

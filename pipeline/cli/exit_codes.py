@@ -14,8 +14,8 @@ class ExitCode(IntEnum):
 
 
 MEANING = {
-    ExitCode.OK: "what was asked for is done; verdicts and outcomes of kernels are data, whatever they are",
-    ExitCode.FAILED: "a job failed, a file is damaged or missing, or a tool, disk or server refused",
+    ExitCode.OK: "what was asked for is done; some variants or candidates may have failed: that is data",
+    ExitCode.FAILED: "a job failed, no variant passed, nothing was judged, or a file, tool or server failed",
     ExitCode.USAGE: "the command line or a configuration is wrong; nothing was run",
     ExitCode.INCOMPLETE: "bundle run: results were written, but some tasks did not finish",
     ExitCode.INTERRUPTED: "stopped with Ctrl-C; finished results are kept, the same command continues",

@@ -14,6 +14,7 @@ import click
 
 from pipeline.cli.commands import completion
 from pipeline.cli.exit_codes import MEANING, ExitCode
+from pipeline.cli.override_arguments import groups
 from pipeline.records.errors import ConfigError, KernelmillError, suggestion
 
 SECTIONS = {
@@ -22,7 +23,11 @@ SECTIONS = {
         "sweep": "run every combination of listed values (Hydra multirun)",
         "plan": "list tasks, variants and what is pruned; run nothing",
     },
+    "Write": {
+        "new": "write a new kernel that runs at once",
+    },
     "Inspect": {
+        "runs": "list, compare and open tracked runs",
         "report": "make the HTML report of an experiment again",
         "ui": "open the MLflow UI",
         "space": "show or export search spaces and recorded results",
@@ -31,6 +36,7 @@ SECTIONS = {
         "export": "write results as a data set for training",
     },
     "Verify": {
+        "verify": "check one kernel in seconds, with reasons",
         "judge": "judge candidates from anywhere: one verdict each",
         "aa": "A/A test: how often is a kernel called faster than itself?",
     },
@@ -40,6 +46,7 @@ SECTIONS = {
         "store": "exchange results with a shared store",
     },
     "Maintain": {
+        "clean": "show what the store holds, remove what no result needs",
         "check": "find and remove damaged artifacts",
         "completion": "print the completion script of a shell",
     },
@@ -166,6 +173,8 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error.format_message()
     text = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption) and (group := error.option_name.lstrip("-")) in groups():
+        text = f"no such option '{error.option_name}': overrides have no dashes, write {group}=NAME"
     text = text[:1].lower() + text[1:]
     context: Any = getattr(error, "ctx", None)
     return f"error: {text} ({context.command_path} --help)" if context is not None else f"error: {text}"

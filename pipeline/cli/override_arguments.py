@@ -50,6 +50,11 @@ def complete_override(_: click.Context, __: click.Parameter, incomplete: str) ->
     return [CompletionItem(text) for text in _candidates(incomplete) if text.startswith(incomplete)]
 
 
+def option_completion(_: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the options of the group that a parameter is called after."""
+    return [CompletionItem(name) for name in options_of(str(parameter.name)) if name.startswith(incomplete)]
+
+
 def _candidates(incomplete: str) -> Iterator[str]:
     prefix = incomplete[:1] if incomplete[:1] in ("+", "~") else ""
     key, separator, value = incomplete[len(prefix) :].partition("=")
@@ -97,6 +102,8 @@ raw_argument = click.argument(
 root_option = click.option(
     "--root", type=click.Path(path_type=Path), default="artifacts", show_default=True, help="Artifact store."
 )
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress; results and errors alone.")
+json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
 RAW: dict[str, Any] = {"ignore_unknown_options": True}
 
 

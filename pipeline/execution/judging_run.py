@@ -3,20 +3,22 @@
 import contextlib
 import glob
 import os
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 from pipeline.backends.registry import backend, candidate_backends
+from pipeline.execution.failure_listing import failure_lines, judged_reasons
+from pipeline.execution.run_display import JobLabels
+from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_snakemake
 from pipeline.execution.snakemake_internals import only_progress
-from pipeline.execution.workflow import LOCK, ROOT, is_looking, share
+from pipeline.execution.workflow import LOCK, ROOT, share
 from pipeline.plan.judging import Judging, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import read_record
+from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.judged import CandidateFile, JudgeOutput, JudgeRecord, ProblemFolder, Verdict
 from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
@@ -37,7 +39,21 @@ class JudgingRequest(NamedTuple):
     verify: str = _VERIFY
 
 
-def judge(request: JudgingRequest, *, out: Path, cores: str) -> int:
+Output = Literal["progress", "quiet", "json"]
+NO_VERDICT = frozenset({Outcome.BAD_PROBLEM, Outcome.NOT_JUDGED})
+"""Outcomes of candidates that nobody could judge."""
+
+
+class JudgingResult(Record, frozen=True, kw_only=True):
+    """What a judging came to, for programs."""
+
+    verdicts: tuple[Verdict, ...]
+    failed_jobs: tuple[str, ...]
+    table: str
+    traces: str | None
+
+
+def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> int:
     """Plan, run Snakemake, write and print what exists then, however it ended; returns the exit code."""
     folder, hardware, verify = request
     judging = plan_judging(folder, hardware=hardware, verify=verify, root=Path.cwd(), store=ROOT)
@@ -45,20 +61,43 @@ def judge(request: JudgingRequest, *, out: Path, cores: str) -> int:
     for line in judging.complaints:
         print(line, file=sys.stderr)
     _forget_unjudged(judging)
-    # Every file is named after all that it depends on: if they exist, there is nothing to do.
-    there = all(_output(key).is_file() for key in judging.problems)
-    chosen = [f"problems={folder}", f"hardware={hardware}", f"verify={verify}"]
-    code = 0 if there else _snakemake(["--cores", cores, "judge", "--config", *chosen])
+    ended = _run(judging, request, cores, quiet=output != "progress")
     verdicts = collect(judging)
     write_table(out, verdicts)
-    print(f"\n{summary(verdicts)}\nverdicts  {out}")
-    if is_data_set(folder):
-        traces = out.with_suffix(".jsonl")
+    traces = out.with_suffix(".jsonl") if is_data_set(folder) else None
+    if traces is not None:
         write_traces(folder, verdicts, traces)
-        print(f"traces    {traces}")
-    if code not in (0, 1):  # interrupted
-        return code
-    return int(any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts))
+    result = JudgingResult(
+        verdicts=tuple(verdicts),
+        failed_jobs=ended.failed_jobs,
+        table=str(out),
+        traces=None if traces is None else str(traces),
+    )
+    print(to_json(result).decode() if output == "json" else _text(result), flush=True)
+    if ended.interrupted:
+        raise KeyboardInterrupt
+    unjudged = any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts)
+    return int(unjudged or all(verdict.outcome in NO_VERDICT for verdict in verdicts))
+
+
+def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) -> SnakemakeExit:
+    # Every file is named after all that it depends on: if they exist, there is nothing to do.
+    if all(_output(key).is_file() for key in judging.problems):
+        return SnakemakeExit(code=0, interrupted=False)
+    folder, hardware, verify = request
+    chosen = [f"problems={folder}", f"hardware={hardware}", f"verify={verify}"]
+    labels = JobLabels(
+        titles={("judge", key): problem.name for key, problem in judging.problems.items()},
+        variants={("judge", key): len(problem.candidates) for key, problem in judging.problems.items()},
+    )
+    return run_snakemake(["--cores", cores, "judge", "--config", *chosen], labels=labels, quiet=quiet)
+
+
+def _text(result: JudgingResult) -> str:
+    """Why candidates were rejected, how many were, and where the table is."""
+    lines = failure_lines(judged_reasons(result.verdicts, ROOT), noun="candidate")
+    lines += ["", summary(result.verdicts), f"verdicts  {result.table}"]
+    return "\n".join(["", *lines, *([f"traces    {result.traces}"] if result.traces else [])])
 
 
 def repeat(identifier: str) -> int:
@@ -133,17 +172,6 @@ def _failed(problem: ProblemFolder, candidate: CandidateFile, otherwise: Failure
     )
 
 
-def _snakemake(arguments: Sequence[str]) -> int:
-    """Run Snakemake in the foreground; Ctrl-C reaches it directly, and its end is awaited."""
-    process = subprocess.Popen([sys.executable, "-m", "snakemake", *arguments])
-    while True:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            continue
-        return code if code >= 0 else 128 - code
-
-
 def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "JudgingRun":
     """Plan for Snakemake's `--config problems=DIR`; takes the checkout's lock where jobs will run.
 
@@ -160,7 +188,7 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
         if unknown:
             raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
         share(config)
-        lock = take_lock(LOCK) if main and not dryrun and not is_looking() else None
+        lock = take_lock(LOCK) if main and not dryrun and not is_looking(sys.argv[1:]) else None
         judging = plan_judging(
             Path(str(config["problems"])),
             hardware=str(config.get("hardware", _HARDWARE)),

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from pipeline.execution.run_results import aligned
 from pipeline.plan.cluster_nodes import read_nodes
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import STAGES, output_path, spec_path
@@ -54,12 +55,12 @@ def _generated(plan: Plan) -> dict[str, Generated]:
 def _summary(listing: PlanListing) -> Iterator[str]:
     plan, nodes = listing.plan, read_nodes(ROOT)
     heading = ("kernel", "workload", "hardware", "optimization", "dtype", "variants", "space", "runs on")
-    yield from _table([heading, *(_row(task, listing, nodes) for task in plan.tasks)])
+    yield from aligned([heading, *(_row(task, listing, nodes) for task in plan.tasks)], indent=0)
     yield ""
     points = _pruned_points(listing)
     if points:
         yield "Points left out by constraints (each rule counts what the rules before it left):"
-        yield from _table([(f"{count:,}", *names) for names, count in points.items()], indent=2)
+        yield from aligned([(f"{count:,}", *names) for names, count in points.items()])
         yield ""
     if plan.pruned:
         yield "Cells left out:"
@@ -109,15 +110,3 @@ def _paths(plan: Plan) -> Iterator[str]:
     yield str(ROOT / "aggregate" / plan.aggregate / "summary.json")
     yield str(ROOT / "report" / plan.aggregate / "report.html")
     yield str(ROOT / "track" / plan.aggregate / "tracked.json")
-
-
-def _table(rows: Sequence[Sequence[str]], indent: int = 0) -> Iterator[str]:
-    """Columns aligned; numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    numeric = [all(row[column][:1].isdigit() for row in rows[1:] or rows) for column in range(len(widths))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ]
-        yield (" " * indent + "  ".join(cells)).rstrip()

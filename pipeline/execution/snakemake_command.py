@@ -8,17 +8,26 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.execution.run_display import JobLabels, RunDisplay
+from pipeline.records.environment import that_report_to
 from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.supervisor import die_with_parent
 
-LOOKING = ("-n", "--dry-run", "--dryrun", "--lint", "--report")
+LOOKING = (
+    *("-n", "--dry-run", "--dryrun", "--lint", "--report", "--summary", "--detailed-summary", "--list"),
+    *("--dag", "--rulegraph", "--filegraph", "--help", "-h", "--version", "--unlock"),
+)
 """Arguments with which it runs nothing."""
+TALKATIVE = ("--verbose", "--printshellcmds", "-p", "--debug-dag", "--show-failed-logs", "--logger")
+"""Arguments that ask for Snakemake's own output."""
 CORES = ("--cores", "-c", "-j", "--jobs")
 PROFILES = Path("workflows/profiles")
 PROFILE = ("--profile", "--workflow-profile")
 PROFILES_SET = tuple(f"{name}=" for name in PROFILE)
 BUILT_IN = ("local", "dryrun", "touch")
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells give it."""
 REFUSED = 2
 """Snakemake's exit code where it does not take its arguments or its profile: nothing has run."""
 _EXECUTOR = re.compile(r"^executor:\s*[\"']?([\w-]+)", re.MULTILINE)
@@ -30,25 +39,42 @@ class SnakemakeExit(Record, frozen=True, kw_only=True):
     code: int
     interrupted: bool
     """Whether the user asked for it: Ctrl-C."""
+    failed_jobs: tuple[str, ...] = ()
+    """What was shown of the jobs that failed, a line each."""
 
 
-def run_snakemake(arguments: Sequence[str]) -> SnakemakeExit:
+def run_snakemake(
+    arguments: Sequence[str], *, labels: JobLabels | None = None, quiet: bool = False
+) -> SnakemakeExit:
     """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes.
 
-    So it does where this process is killed: nothing goes on behind the user's back.
+    So it does where this process is killed: nothing goes on behind the user's back. With `labels` the run is
+    shown by `RunDisplay`; without, or if Snakemake is asked to show something, it writes to the terminal.
     """
+    asked = is_looking(arguments) or any(each in TALKATIVE for each in arguments)
+    shown = None if labels is None or asked else RunDisplay(labels, quiet=quiet)
     process = subprocess.Popen(
         [sys.executable, "-m", "snakemake", *arguments],
         preexec_fn=lambda: die_with_parent(signal.SIGTERM),  # noqa: PLW1509  (no threads here)
+        env=None if shown is None else that_report_to(shown.address),
+        stdout=None if shown is None else subprocess.PIPE,
+        stderr=None if shown is None else subprocess.STDOUT,
     )
+    if shown is not None:
+        assert process.stdout is not None
+        shown.follow(process.stdout)
     interrupted = False
     while True:
         try:
             code = process.wait()
+            failed = () if shown is None else shown.close(code if not interrupted else INTERRUPTED)
         except KeyboardInterrupt:
+            if shown is not None and not interrupted:
+                shown.say("stopping: jobs end first; finished results are kept")
             interrupted = True
             continue
-        return SnakemakeExit(code=code if code >= 0 else 128 - code, interrupted=interrupted)
+        code = code if code >= 0 else 128 - code
+        return SnakemakeExit(code=code, interrupted=interrupted, failed_jobs=tuple(map(str, failed)))
 
 
 def cores(arguments: Sequence[str]) -> tuple[str, ...]:

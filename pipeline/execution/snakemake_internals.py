@@ -9,12 +9,16 @@ import importlib.metadata
 import logging
 from typing import Any
 
+from pipeline.records.environment import front_address
+from pipeline.sandbox.progress_messages import send
+
 TRIED = ("9.",)
 """Versions of Snakemake whose internals were looked at."""
 BY_DEFAULT = (100, 1)
 """Jobs within seconds, by default; a limit that the user asks for stays."""
 _HANDLER = "DefaultStreamHandler"  # Snakemake's name of its terminal output
 _EVENTS = ("job_info", "job_finished", "resources_info", "group_info")
+NOTHING_TO_DO = "Nothing to be done"
 _MESSAGES = ("Select jobs to execute", "Execute ", "Using shell", "Conda environments", "Elapsed time")
 
 
@@ -51,13 +55,53 @@ class _Filter(logging.Filter):
         return str(getattr(record, "event", "")) not in _EVENTS and not str(record.msg).startswith(_MESSAGES)
 
 
+class _Forward(logging.Handler):
+    """Sends events to the command that shows the run."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self._address = address
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record; what is of no interest there is not sent."""
+        found = _message(record)
+        if found is not None:
+            send(self._address, {"event": str(getattr(record, "event", "")), **found})
+
+
+def _message(record: logging.LogRecord) -> dict[str, Any] | None:
+    given = record.__dict__
+    match str(given.get("event", "")):
+        case "run_info":
+            return {"stats": dict(given["stats"])}
+        case "job_info" | "job_error":
+            paths = {name: [str(path) for path in given[name] or ()] for name in ("output", "log")}
+            return {"jobid": given["jobid"], "rule": given["rule_name"], **paths}
+        case "job_finished":
+            return {"jobid": given["job_id"]}
+        case "progress":
+            return {"done": given["done"], "total": given["total"]}
+        case _:
+            return None
+
+
+def _is_for_the_front(record: logging.LogRecord) -> bool:
+    """Whether text of Snakemake is worth reading where its events are shown: what has no event of its own."""
+    event = str(getattr(record, "event", "") or "")
+    known = str(record.msg).startswith(NOTHING_TO_DO) or record.levelno >= logging.ERROR
+    return known and event not in ("job_error", "group_error")
+
+
 def only_progress() -> None:
     """Reduce the terminal output of a Snakemake that runs in this process to progress and failures.
 
-    The log file under .snakemake/log keeps everything. A Snakemake that names its handler differently prints
-    everything.
+    If a command shows the run, it gets the events, and the text has errors alone. The log file under
+    .snakemake/log keeps everything. A Snakemake that names its handler differently prints everything.
     """
+    address = front_address()
     names = [name for name in logging.root.manager.loggerDict if name.startswith("snakemake")]
-    for handler in (handler for name in names for handler in logging.getLogger(name).handlers):
-        if handler.name == _HANDLER:
-            handler.addFilter(_Filter())
+    for logger in (logging.getLogger(name) for name in names):
+        for handler in [each for each in logger.handlers if each.name == _HANDLER]:
+            handler.addFilter(_Filter() if address is None else _is_for_the_front)
+            if address is not None:
+                logger.addHandler(_Forward(address))

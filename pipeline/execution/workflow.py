@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.execution.cluster.site import KEY, RESOURCES, Cluster, Request, Site, to_site
 from pipeline.execution.recovery import recover
+from pipeline.execution.snakemake_command import is_looking
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.stage_commands import shell_line
 from pipeline.execution.workers.submit import begin
@@ -33,9 +34,6 @@ from pipeline.records.environment import (
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
-from pipeline.records.results.aggregated import Summary
-from pipeline.records.results.tracked import Tracked, TrackOutput
-from pipeline.report.summary import summary_text
 from pipeline.stages.table import STAGES, Input, rounds
 from pipeline.store.outputs import bring_outputs
 from pipeline.store.run_lock import take_lock
@@ -94,12 +92,6 @@ def _check_here(plan: Plan, store: Path) -> None:
 ROOT = Path("artifacts")
 LOCK = ROOT / ".lock"
 CONFIG_KEYS = ("experiment", "overrides", "sweep", "store")
-LOOKING = (
-    *("--lint", "--report", "--summary", "--detailed-summary", "--list"),
-    *("--dag", "--rulegraph", "--filegraph"),
-)
-"""Options of Snakemake that run nothing."""
-
 FINAL = ("aggregate", "track", "report")
 INTERRUPTED = "interrupted while planning: run again, what was written is whole"
 
@@ -111,7 +103,7 @@ def open_workflow(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Wo
     """
     if main and not dryrun:
         only_progress()
-    looking = dryrun or is_looking()
+    looking = dryrun or is_looking(sys.argv[1:])
     # `python` in the rules is the interpreter that runs Snakemake, also where its environment is not active.
     prefer_programs_in(Path(sys.executable).parent)
     jobs_end_with_this()
@@ -172,11 +164,6 @@ def find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> P
 def _fail(reason: str) -> NoReturn:
     print(f"error: {reason}", file=sys.stderr)
     sys.exit(1)
-
-
-def is_looking() -> bool:
-    """Whether Snakemake was only asked to show something."""
-    return any(argument.startswith(LOOKING) for argument in sys.argv[1:])
 
 
 def jobs_of(config: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
@@ -359,17 +346,3 @@ class Workflow:
             path = STAGES[stage].output_path(ROOT, wildcards.key, int(wildcards.round))
             hint = "kernelmill plan --paths lists those of this plan"
             raise ConfigError(f"{path}: no task of this plan makes it ({hint})") from None
-
-
-def show(workflow: Workflow) -> None:
-    """Print the winners, as far as the run has come."""
-    summary = Path(workflow.aggregate)
-    if not summary.is_file():  # only an earlier stage was asked for
-        return
-    print()
-    print(summary_text(read_record(summary, Summary)))
-    if Path(workflow.report).is_file():
-        print(f"report   {workflow.report}")
-    if Path(workflow.tracked).is_file():
-        tracked = read_record(Path(workflow.tracked), TrackOutput).result
-        print("MLflow   make ui" if isinstance(tracked, Tracked) else f"MLflow   {tracked.reason}")

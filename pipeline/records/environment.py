@@ -98,6 +98,24 @@ def mlflow_server_defaults() -> None:
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 
+FRONT = "KERNELMILL_FRONT"
+
+
+def front_address() -> str | None:
+    """$KERNELMILL_FRONT: where the command listens that shows this run's progress."""
+    return os.environ.get(FRONT)
+
+
+def that_report_to(address: str) -> dict[str, str]:
+    """All variables for a process whose progress is shown by the command that listens there."""
+    return {**os.environ, FRONT: address}
+
+
+def forget_front() -> None:
+    """The same variable: no process that runs candidates knows the address."""
+    os.environ.pop(FRONT, None)
+
+
 def let_hydra_raise() -> bool:
     """$HYDRA_FULL_ERROR: Hydra raises its errors, it prints none; whether the user wants tracebacks."""
     wanted = os.environ.get("HYDRA_FULL_ERROR") == "1"

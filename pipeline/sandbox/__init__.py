@@ -6,5 +6,5 @@ mounts, capabilities); `observation` compares a process with its state before a 
 Doors: confinement.confine, confinement.system_calls, observation.background_activity,
 observation.module_copy, observation.process_state, processes.channel, processes.child_session,
 processes.fork_server, processes.fork_service, processes.machine_resources, processes.scheduling_delay,
-processes.supervisor, processes.worker_client, stage_command, untrusted_compilation
+processes.supervisor, processes.worker_client, progress_messages, stage_command, untrusted_compilation
 """

@@ -32,6 +32,7 @@ from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
 from pipeline.sandbox.processes.child_session import EXIT_OUTCOMES
 from pipeline.sandbox.processes.fork_server import Channel, Child, ChildEnded, ForkServer, Limits
+from pipeline.sandbox.progress_messages import StageProgress
 from pipeline.sandbox.untrusted_compilation import UntrustedCompiler, answer
 from pipeline.stages import optional
 from pipeline.store.current_provenance import provenance
@@ -149,6 +150,7 @@ def _compile_all(
     for variant in variants:
         todo.put(variant)
     workers = min(options.workers, len(variants))
+    progress = StageProgress(options.out, len(variants))
     with (
         ForkServer() as server,
         scratch_folder() as scratch,
@@ -156,9 +158,8 @@ def _compile_all(
     ):
         drivers = [_Driver(server, scratch / f"worker{number}") for number in range(workers)]
         shared = str(scratch / "shared") if len(variants) >= SHARED_FROM else None
-        futures = [
-            pool.submit(_drain, driver, _Round(spec, options.root, shared), todo) for driver in drivers
-        ]
+        each = _Round(spec, options.root, shared, progress)
+        futures = [pool.submit(_drain, driver, each, todo) for driver in drivers]
         try:
             made = [future.result() for future in futures]
         finally:
@@ -173,6 +174,7 @@ class _Round(NamedTuple):
     spec: CompileSpec
     root: Path
     shared: str | None
+    progress: StageProgress
 
 
 def _drain(driver: "_Driver", each: _Round, todo: "queue.SimpleQueue[Variant]") -> list[CompileRecord]:
@@ -182,6 +184,7 @@ def _drain(driver: "_Driver", each: _Round, todo: "queue.SimpleQueue[Variant]") 
             made.append(_compile_one(driver, each, todo.get_nowait()))
         except queue.Empty:
             return made
+        each.progress.finished(made[-1].result)
 
 
 def _compile_one(driver: "_Driver", each: _Round, variant: Variant) -> CompileRecord:

@@ -35,6 +35,7 @@ from pipeline.records.results.judged import (
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
 from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.sandbox.progress_messages import StageProgress
 from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
 from pipeline.store.integrity import write_sealed
@@ -131,6 +132,7 @@ def _judge_all(
     environment: dict[str, str] = {}
     for interpreter in _interpreters().values() if not _on_device(spec) else ():
         environment |= interpreter.environment
+    progress = StageProgress(options.out, len(candidates))
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
         ForkServer(preload=MODEL_PRELOAD, environment=environment) as server,
@@ -145,9 +147,16 @@ def _judge_all(
         judge = _Judge(spec, case_set, options.root, server=server, compilers=compilers)
         with ThreadPoolExecutor(max(1, min(options.workers, len(candidates)))) as pool:
             futures: list[Future[Verdict]] = [pool.submit(judge.verdict, each) for each in candidates]
+            for future in futures:
+                future.add_done_callback(lambda ended: progress.finished(_outcome(ended)))
             case_set.prepare()
             verdicts = [future.result() for future in futures]
     return {each.path: verdict for each, verdict in zip(candidates, verdicts, strict=True)}
+
+
+def _outcome(ended: "Future[Verdict]") -> Outcome:
+    """Of a candidate; what the judge failed on raises where its result is read."""
+    return Outcome.NOT_JUDGED if ended.cancelled() or ended.exception() else ended.result().outcome
 
 
 def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:

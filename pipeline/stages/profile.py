@@ -30,6 +30,7 @@ from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRe
 from pipeline.records.results.verified import Verified, VerifyOutput
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
+from pipeline.sandbox.progress_messages import StageProgress
 from pipeline.stages import optional
 from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
@@ -144,7 +145,7 @@ def _records(
         for entry in needed | dict.fromkeys(record.entry for record in passed.defaults.values()):
             require_entry(options.root, "compile", entry, options.compiled)
         require_sources((plan.compiled.variant for plan in missing), options.root, options.compiled)
-        made = _measure_all(spec, missing, passed.defaults, options.root) if missing else {}
+        made = _measure_all(spec, missing, passed.defaults, options) if missing else {}
     else:
         made = {plan.entry: _unavailable(spec, plan) for plan in missing}
     records = tuple(found[plan.entry] or made[plan.entry] for plan in plans)
@@ -201,11 +202,13 @@ def _unavailable(spec: ProfileSpec, plan: _Plan) -> ProfileRecord:
 
 
 def _measure_all(
-    spec: ProfileSpec, plans: list[_Plan], defaults: dict[str, CompileRecord], root: Path
+    spec: ProfileSpec, plans: list[_Plan], defaults: dict[str, CompileRecord], options: argparse.Namespace
 ) -> dict[str, ProfileRecord]:
     """One after the other; candidates and baselines run in forked processes, never here."""
     from pipeline.measure.comparison.bench import Bench
 
+    root: Path = options.root
+    progress = StageProgress(options.out, len(plans))
     preload = {module for plan in plans for module in backend(plan.compiled.variant.backend).preload}
     for module in sorted(preload):
         importlib.import_module(module)
@@ -219,7 +222,7 @@ def _measure_all(
                 print(f"{PREPARED}{what} · {seconds:.1f} s", file=sys.stderr)
         upcoming = [*plans[1:], None]
         return {
-            plan.entry: _measure_one(_Bench(spec, root, bench), plan, after)
+            plan.entry: _measure_one(_Bench(spec, root, bench, progress), plan, after)
             for plan, after in zip(plans, upcoming, strict=True)
         }
 
@@ -230,6 +233,7 @@ class _Bench(NamedTuple):
     spec: ProfileSpec
     root: Path
     bench: "Bench"
+    progress: StageProgress
 
     def profile(self, plan: _Plan, after: _Plan | None, folder: Path) -> Profiled | Failure:
         upcoming = None if after is None else _candidate(self.spec, after.compiled, self.root)
@@ -246,6 +250,7 @@ def _measure_one(where: _Bench, plan: _Plan, after: _Plan | None) -> ProfileReco
             result = where.profile(plan, after, folder)
         record = _record(where.spec, plan, result, time.monotonic() - started)
         put_record(folder, record)
+    where.progress.finished(record.result)
     # Another process may have been first: then its files are the ones that lie there, so its record counts.
     return find_entry(where.root, "profile", plan.entry, ProfileRecord) or record
 

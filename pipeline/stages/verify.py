@@ -32,6 +32,7 @@ from pipeline.records.results.verified import VerifyOutput, VerifyRecord
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
 from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.sandbox.progress_messages import StageProgress
 from pipeline.stages import optional
 from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record, require_entry
@@ -187,9 +188,10 @@ def _judge_all(
         if interpreter is not None:
             environment |= interpreter.environment
         preload += backend(name).preload if interpreter is None else interpreter.preload
+    progress = StageProgress(options.out, len(plans))
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:
-        judge = _Judge(spec, server, options.root)
+        judge = _Judge(spec, server, options.root, progress)
         on_host = where_run(spec) == "interpreter" or executes_on_host(spec.target.kind)
         at_once = options.workers if on_host else DEVICE_CANDIDATES
         workers = min(options.workers, at_once, len(plans))
@@ -224,9 +226,10 @@ def _one_torch_thread() -> Iterator[None]:
 class _Judge:
     """Holds what all variants of the job share."""
 
-    def __init__(self, spec: VerifySpec, server: ForkServer, root: Path) -> None:
+    def __init__(self, spec: VerifySpec, server: ForkServer, root: Path, progress: StageProgress) -> None:
         from pipeline.verify.oracle.random_inputs import draw_seeds
 
+        self._progress = progress
         self._spec = spec
         self._server = server
         self._root = root
@@ -253,6 +256,7 @@ class _Judge:
                 provenance=provenance(self._spec.builds[variant.backend]),
             )
             put_record(folder, record)
+        self._progress.finished(record.result)
         return find_entry(self._root, "verify", plan.entry, VerifyRecord) or record
 
     def _try_surely(self, plan: VerificationPlan, folder: Path) -> "KernelTrialResult":

@@ -3,5 +3,5 @@
 `stores` opens a tracking store and lets one process log at a time; `runs` lays out and writes each run
 once; `chart_pages` prepares pages of MLflow's UI, and `mlflow_ui` links to them.
 
-Doors: ingest, mlflow_ui, runs.idempotency, runs.sweep_run, stores
+Doors: ingest, mlflow_ui, run_listing, runs.idempotency, runs.sweep_run, stores
 """

@@ -172,7 +172,7 @@ def child(lines: list[str]) -> None:
     imported = time.process_time()
     plans: list[Any] = []
 
-    def instead(arguments: list[str]) -> None:
+    def instead(arguments: list[str], **_: Any) -> None:
         made = plans[-1]
         whole = time.process_time()
         phases = {"imports (in part)": imported, **clock.spent}

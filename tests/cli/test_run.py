@@ -94,7 +94,7 @@ def test_snakemake_gets_the_same_overrides(
     """Overrides as Snakemake's configuration, the rest as it is; its exit code is ours."""
     calls: list[list[str]] = []
 
-    def snakemake(given: list[str]) -> SnakemakeExit:
+    def snakemake(given: list[str], **_: object) -> SnakemakeExit:
         calls.append(list(given))
         return SnakemakeExit(code=7, interrupted=False)
 

@@ -1,22 +1,12 @@
 """`kernelmill judge`: candidates from anywhere in, `verdicts.csv` out; Snakemake does the work."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from pipeline.cli.override_arguments import options_of
+from pipeline.cli.override_arguments import json_option, option_completion, quiet_option
 from pipeline.records.errors import ConfigError
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-
-def _options(_: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
-    from click.shell_completion import CompletionItem
-
-    names = options_of(str(parameter.name))
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 @click.command("judge")
@@ -29,32 +19,43 @@ def _options(_: click.Context, parameter: click.Parameter, incomplete: str) -> "
     help="Table to write.",
 )
 @click.option(
-    "--hardware", default="local", show_default=True, shell_complete=_options, help="Option of conf/hardware."
+    "--hardware",
+    default="local",
+    show_default=True,
+    shell_complete=option_completion,
+    help="Option of conf/hardware.",
 )
 @click.option(
-    "--verify", default="standard", show_default=True, shell_complete=_options, help="Option of conf/verify."
+    "--verify",
+    default="standard",
+    show_default=True,
+    shell_complete=option_completion,
+    help="Option of conf/verify.",
 )
 @click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
 @click.option(
     "--repeat", metavar="ID", help="Repeat the call that failed, in this process, without isolation."
 )
-def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **chosen: str) -> int:
+@quiet_option
+@json_option
+def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **chosen: Any) -> int:
     """Judge every candidate of a folder of problems: one verdict each.
 
     DIR/<problem>/problem.py has Model, get_inputs and get_init_inputs; DIR/<problem>/solutions/*.py have
     ModelNew (the format of KernelBench). DIR may also be a data set of flashinfer-bench; its traces are
     written next to the table. Exit code 0: all were judged, whatever the verdicts; 1: something was
-    not.
+    not, or nothing could be.
 
     \b
     Examples:
       kernelmill judge problems --out verdicts.csv
       kernelmill judge problems --hardware h200 --verify paranoid
+      kernelmill judge problems --json | python -m json.tool
       kernelmill judge --repeat 3f0c91d2a7b4
       python -m pdb -m pipeline judge --repeat 3f0c91d2a7b4
     """
     from pipeline.execution import judging_run
-    from pipeline.execution.judging_run import JudgingRequest, judge
+    from pipeline.execution.judging_run import JudgingRequest, Output, judge
 
     if folder is None and repeat is None:
         context = click.get_current_context()
@@ -64,4 +65,6 @@ def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **ch
     if repeat is not None:
         return judging_run.repeat(repeat)
     assert folder is not None
-    return judge(JudgingRequest(folder=folder, **chosen), out=out, cores=cores)
+    quiet, as_json = chosen.pop("quiet"), chosen.pop("as_json")
+    output: Output = "json" if as_json else "quiet" if quiet else "progress"
+    return judge(JudgingRequest(folder=folder, **chosen), out=out, cores=cores, output=output)

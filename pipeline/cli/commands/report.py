@@ -19,13 +19,14 @@ def command(overrides: tuple[str, ...]) -> int:
     """
     from pathlib import Path
 
+    from pipeline.execution.run_results import job_labels
     from pipeline.execution.snakemake_command import run_snakemake
     from pipeline.execution.workflow import ROOT, Workflow
     from pipeline.plan.plan_cache import current_plan
 
     plan = current_plan(overrides, root=Path.cwd(), store=ROOT)
     config = ["--config", f"overrides={json.dumps(list(overrides))}"] if overrides else []
-    code = run_snakemake(["--cores", "all", "report", *config]).code
+    code = run_snakemake(["--cores", "all", "report", *config], labels=job_labels(plan)).code
     if code == 0:
         print(f"report   {Workflow(plan).report}")
     return code

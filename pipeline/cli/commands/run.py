@@ -4,11 +4,20 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.override_arguments import CONF, RAW, OverridesCommand, groups_text, raw_argument
+from pipeline.cli.override_arguments import (
+    CONF,
+    RAW,
+    OverridesCommand,
+    groups_text,
+    json_option,
+    quiet_option,
+    raw_argument,
+)
 from pipeline.records.errors import ConfigError
 
 ASKING = ("--hydra-help", "--cfg", "-c", "--info", "-i")
@@ -25,8 +34,10 @@ class _RunCommand(OverridesCommand):
 
 @click.command("run", cls=_RunCommand, context_settings=RAW)
 @raw_argument
+@quiet_option
+@json_option
 @click.pass_context
-def command(ctx: click.Context, arguments: tuple[str, ...]) -> int:
+def command(ctx: click.Context, arguments: tuple[str, ...], quiet: bool, as_json: bool) -> int:
     """Run an experiment: generate, compile, verify, profile, aggregate, track.
 
     An option of kernel, workload, hardware or optimization that the experiment has narrows its grid; any
@@ -37,11 +48,27 @@ def command(ctx: click.Context, arguments: tuple[str, ...]) -> int:
     Examples:
       kernelmill run kernel=softmax hardware=cpu search=surrogate
       kernelmill run experiment=smoke -- --dry-run
+      kernelmill run experiment=smoke --json | python -m json.tool
     """
-    return start(arguments, ctx.obj["passed_on"])
+    return start(arguments, ctx.obj["passed_on"], RunOutput(quiet=quiet, json=as_json))
 
 
-def start(arguments: Sequence[str], passed_on: Sequence[str]) -> int:
+class RunOutput(NamedTuple):
+    """What a run prints."""
+
+    quiet: bool = False
+    json: bool = False
+
+    @property
+    def name(self) -> str:
+        """As the launcher of sweeps calls it."""
+        return "json" if self.json else "quiet" if self.quiet else "progress"
+
+
+PROGRESS = RunOutput()
+
+
+def start(arguments: Sequence[str], passed_on: Sequence[str], output: RunOutput) -> int:
     """Run, sweep or have Hydra answer, as the arguments ask for."""
     from pipeline.plan.config.groups import check_project
 
@@ -50,18 +77,20 @@ def start(arguments: Sequence[str], passed_on: Sequence[str]) -> int:
     if any(each in MULTIRUN for each in arguments) and not flags:
         from pipeline.execution.sweep.command_line import multirun  # imports Hydra
 
-        return multirun(list(arguments), list(passed_on))
+        return multirun(list(arguments), list(passed_on), output.name)
     if flags:
         return _ask_hydra([each for each in arguments if each not in MULTIRUN])
-    return run(arguments, passed_on)
+    return run(arguments, passed_on, output)
 
 
-def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
-    """Run Snakemake for these overrides, and print the winners if it finishes."""
+def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutput = PROGRESS) -> int:
+    """Run Snakemake for these overrides; print winners, failures and where the results are."""
+    from pipeline.execution.run_results import job_labels, result_of, result_text
     from pipeline.execution.snakemake_command import check_executors, cores, is_looking, run_snakemake
     from pipeline.execution.workers.submit import begin
-    from pipeline.execution.workflow import INTERRUPTED, ROOT, Workflow, show
+    from pipeline.execution.workflow import INTERRUPTED, ROOT
     from pipeline.plan.plan_cache import current_plan
+    from pipeline.records.record import to_json
 
     try:
         check_executors(passed_on)
@@ -71,10 +100,18 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = ()) -> int:
         print(f"error: {INTERRUPTED}", file=sys.stderr)
         return ExitCode.INTERRUPTED
     config = ("--config", f"overrides={json.dumps(list(overrides))}") if overrides else ()
-    code = run_snakemake([*cores(passed_on), *passed_on, *config]).code
-    if code == 0 and not is_looking(passed_on):
-        show(Workflow(plan))
-    return code
+    ended = run_snakemake(
+        [*cores(passed_on), *passed_on, *config],
+        labels=job_labels(plan),
+        quiet=output.quiet or output.json,
+    )
+    if is_looking(passed_on):
+        return ended.code
+    result = result_of(plan, ROOT, ended)
+    print(to_json(result).decode() if output.json else result_text(result), flush=True)
+    if ended.interrupted:
+        raise KeyboardInterrupt
+    return ended.code or (ExitCode.OK if result.succeeded else ExitCode.FAILED)
 
 
 def _ask_hydra(arguments: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 ARGUMENTS = "hydra.launcher.arguments"
 
 
-def multirun(arguments: Sequence[str], passed_on: Sequence[str]) -> int:
+def multirun(arguments: Sequence[str], passed_on: Sequence[str], output: str = "progress") -> int:
     """Run the sweep; `passed_on` goes to Snakemake. Returns the exit code."""
     flags = [argument for argument in arguments if argument.startswith("-")]
     lines = [argument for argument in arguments if not argument.startswith("-")]
@@ -29,6 +29,7 @@ def multirun(arguments: Sequence[str], passed_on: Sequence[str]) -> int:
         check_sweep(lines, Path("conf"))
         _check_plugins(lines)
         lines = [*map(_left_to_the_jobs, lines), *_for_snakemake(passed_on, lines)]
+        lines += [] if output == "progress" or _other_launcher(lines) else [f"hydra.launcher.output={output}"]
     except KernelmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return WRONG if isinstance(error, ConfigError) else 1
@@ -95,6 +96,10 @@ def _left_to_the_jobs(line: str) -> str:
     except ConfigError:  # an empty value: Hydra says what it thinks of it
         return line
     return listed
+
+
+def _other_launcher(lines: Sequence[str]) -> bool:
+    return any(line.startswith("hydra/launcher=") for line in lines)
 
 
 def _for_snakemake(passed_on: Sequence[str], lines: Sequence[str]) -> list[str]:

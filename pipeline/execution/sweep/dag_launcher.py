@@ -15,8 +15,10 @@ from hydra.core.utils import JobReturn, env_override
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from pipeline.execution.run_results import RunResult, job_labels, result_of, result_text
 from pipeline.execution.snakemake_command import (
     REFUSED,
+    SnakemakeExit,
     check_executors,
     cores,
     is_looking,
@@ -24,18 +26,33 @@ from pipeline.execution.snakemake_command import (
     run_snakemake,
 )
 from pipeline.execution.sweep.grid_sweeper import JobFailed, SweepStopped, is_grid
-from pipeline.execution.sweep.job_results import find_results, objective_text, results_text, write_result
+from pipeline.execution.sweep.job_results import (
+    JobRecord,
+    find_results,
+    job_record,
+    objective_text,
+    results_text,
+    write_result,
+)
 from pipeline.execution.sweep.sweep_jobs import JobFolders, LazyJobReturn, SweepJob, SweepJobs
-from pipeline.execution.workflow import ROOT, Workflow, show
+from pipeline.execution.workflow import ROOT, Workflow
 from pipeline.plan.config.compose import Compositions
 from pipeline.plan.config.overrides import HYDRA
 from pipeline.plan.plan_cache import plan_of_jobs, write_sweep
 from pipeline.records.errors import ConfigError, KernelmillError, hint
 from pipeline.records.planning.planned_tasks import JobResult, Plan, Reached, Unfinished
+from pipeline.records.record import Record, to_json
 
 REFUSAL = "Snakemake does not take these arguments or this profile (its line is above): nothing has run"
 WANTED = ("auto", "required", "optional")
 Overrides = tuple[str, ...]
+
+
+class SweepResult(Record, frozen=True, kw_only=True):
+    """A batch of jobs for programs: each job's record, and what the sweep came to so far."""
+
+    jobs: tuple[JobRecord, ...]
+    result: RunResult
 
 
 class DagLauncher(Protocol):
@@ -45,6 +62,7 @@ class DagLauncher(Protocol):
     cores: Any
     arguments: Sequence[str]
     objective: str
+    output: str
     finished: list[Overrides]
     hydra_context: HydraContext
     task_function: TaskFunction
@@ -93,7 +111,11 @@ class _Launch:
             folders.write(job)
         self._call("on_job_start", task_function=self._launcher.task_function)
         with env_override(dict(self._launcher.config.hydra.job.env_set)):
-            ended = run_snakemake([*self._arguments, "--config", self._config])
+            ended = run_snakemake(
+                [*self._arguments, "--config", self._config],
+                labels=job_labels(self._plan),
+                quiet=self._launcher.output != "progress",
+            )
         if ended.interrupted:
             raise KeyboardInterrupt
         returns = [LazyJobReturn(job, self._sweep.config, self._name) for job in self._jobs]
@@ -105,7 +127,7 @@ class _Launch:
             return list(returns)
         results = find_results(self._plan, self._planned, finished=ended.code == 0, root=ROOT)
         self._fill(returns, results)
-        self._end(returns, results, ended.code)
+        self._end(returns, results, ended)
         return list(returns)
 
     @property
@@ -125,20 +147,30 @@ class _Launch:
                 returned.completed(None)
             write_result(job, planned, result, summary)
 
-    def _end(self, returns: Sequence[LazyJobReturn], results: Sequence[JobResult], code: int) -> None:
+    def _end(
+        self, returns: Sequence[LazyJobReturn], results: Sequence[JobResult], ended: SnakemakeExit
+    ) -> None:
         """Tell the callbacks and the user."""
         by_job = dict(zip((job.number for job in self._jobs), returns, strict=True))
         self._call("on_job_end", job_return=by_job)
-        if code == 0:
-            show(Workflow(self._plan))
-        print()
-        print(results_text(self._jobs, self._planned, results), flush=True)
+        self._print(results, ended)
         done = [not isinstance(result, Unfinished) for result in results]
-        if code != 0 and all(done):
+        if ended.code != 0 and all(done):
             text = "all jobs finished, but not the tables, MLflow or the report: see above"
-            raise SweepStopped(f"error: snakemake ended with exit code {code}: {text}")
+            raise SweepStopped(f"error: snakemake ended with exit code {ended.code}: {text}")
         finished = (lines for lines, fine in zip(self._overrides, done, strict=True) if fine)
         self._launcher.finished = [*self._launcher.finished, *finished]
+
+    def _print(self, results: Sequence[JobResult], ended: SnakemakeExit) -> None:
+        found = result_of(self._plan, ROOT, ended)
+        if self._launcher.output == "json":
+            summary = Path(Workflow(self._plan).aggregate)
+            rows = zip(self._jobs, self._planned, results, strict=True)
+            jobs = tuple(job_record(*row, summary) for row in rows)
+            print(to_json(SweepResult(jobs=jobs, result=found)).decode(), flush=True)
+        else:
+            print(result_text(found))
+            print(f"\n{results_text(self._jobs, self._planned, results)}", flush=True)
 
     def _call(self, event: str, **given: Any) -> None:
         """Call the user's callbacks for each job, its configuration being Hydra's meanwhile."""
@@ -205,14 +237,15 @@ def run_alone(config: DictConfig) -> float | None:
     lines = tuple(str(line) for line in overrides)
     try:
         plan: Plan = plan_of_jobs((lines,), root=Path.cwd(), store=ROOT)
-        ended = run_snakemake(["--cores", "all", "--config", f"sweep={write_sweep((lines,), store=ROOT)}"])
+        sweep = f"sweep={write_sweep((lines,), store=ROOT)}"
+        ended = run_snakemake(["--cores", "all", "--config", sweep], labels=job_labels(plan))
         (result,) = find_results(plan, plan.jobs, finished=ended.code == 0, root=ROOT)
     except KernelmillError as error:
         raise JobFailed(f"error: {error}") from None
     if ended.interrupted:
         raise KeyboardInterrupt
     if ended.code == 0:
-        show(Workflow(plan))
+        print(result_text(result_of(plan, ROOT, ended)))
     if isinstance(result, Reached):
         return result.value
     if isinstance(result, Unfinished) or not is_grid(config):

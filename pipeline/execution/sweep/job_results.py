@@ -137,9 +137,9 @@ def find_results(plan: Plan, jobs: Sequence[PlannedJob], *, finished: bool, root
     return found
 
 
-def write_result(job: SweepJob, planned: PlannedJob, result: JobResult, summary: Path) -> None:
-    """Put the result into the job's folder."""
-    record = JobRecord(
+def job_record(job: SweepJob, planned: PlannedJob, result: JobResult, summary: Path) -> JobRecord:
+    """What stands in the job's folder."""
+    return JobRecord(
         number=job.number,
         overrides=job.lines,
         objective=planned.objective,
@@ -148,6 +148,11 @@ def write_result(job: SweepJob, planned: PlannedJob, result: JobResult, summary:
         pruned=planned.pruned,
         summary=summary.as_posix(),
     )
+
+
+def write_result(job: SweepJob, planned: PlannedJob, result: JobResult, summary: Path) -> None:
+    """Put the result into the job's folder."""
+    record = job_record(job, planned, result, summary)
     write_atomic(job.folder / FILE, msgspec.json.format(to_json(record), indent=2))
 
 

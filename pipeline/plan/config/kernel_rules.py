@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pipeline.backends.cuda.launch_geometry import AXES, formulas
 from pipeline.backends.devices.device_registry import device_kinds
 from pipeline.backends.registry import backend, backend_names
+from pipeline.backends.source_names import defined_names, exported_names, mentions
 from pipeline.records.configuration.kernel import (
     DERIVED,
     Call,
@@ -22,7 +23,7 @@ from pipeline.records.configuration.kernel import (
     TunableValue,
 )
 from pipeline.records.configuration.stage_settings import BASELINES
-from pipeline.records.errors import FormulaError, hint
+from pipeline.records.errors import FormulaError, hint, suggestion
 from pipeline.records.formula import names_in
 
 DTYPES = (
@@ -62,6 +63,8 @@ def kernel_violations(kernel: Kernel, root: Path) -> Violations:
     """Everything that is wrong with a kernel; sources are looked for below `root`."""
     for rule in RECORDED_KERNEL_RULES if kernel.space is not None else KERNEL_RULES:
         yield from rule(kernel)
+    if kernel.space is None:
+        yield from _functions_exist(kernel, root)
     for key, implementation in kernel.implementations.items() if kernel.space is None else ():
         found = implementation_violations(KernelImplementation(kernel, implementation, root))
         yield from _below(f"implementations.{key}", found)
@@ -102,6 +105,14 @@ def _unique_names(kernel: Kernel) -> Violations:
 
 
 def _functions(kernel: Kernel) -> Violations:
+    for key, path in _function_paths(kernel).items():
+        module, _, function = path.partition(":")
+        if not module or not function.isidentifier():
+            yield Violation(key, f"expected module:function, got '{path}'")
+
+
+def _function_paths(kernel: Kernel) -> dict[str, str]:
+    """Key -> `module:function`."""
     paths = {"reference": kernel.reference}
     if kernel.tolerance.magnitude != DERIVED:
         paths["tolerance.magnitude"] = kernel.tolerance.magnitude
@@ -109,10 +120,17 @@ def _functions(kernel: Kernel) -> Violations:
         paths[f"vendors.{name}.function"] = vendor.function
         if vendor.set_up is not None:
             paths[f"vendors.{name}.set_up"] = vendor.set_up
-    for key, path in paths.items():
+    return paths
+
+
+def _functions_exist(kernel: Kernel, root: Path) -> Violations:
+    """Functions of modules of this project; those of packages are looked up where they are called."""
+    for key, path in _function_paths(kernel).items():
         module, _, function = path.partition(":")
-        if not module or not function.isidentifier():
-            yield Violation(key, f"expected module:function, got '{path}'")
+        file = root.joinpath(*module.split(".")).with_suffix(".py")
+        names = defined_names(file) if file.is_file() else None
+        if names is not None and function not in names:
+            yield Violation(key, f"{module} has no '{function}'{suggestion(function, sorted(names))}")
 
 
 def _vendor_names(kernel: Kernel) -> Violations:
@@ -194,6 +212,24 @@ def _source(declared: KernelImplementation) -> Violations:
         yield Violation("source", f"there is no file {implementation.source}")
     elif not path.is_relative_to(declared.root.resolve()):
         yield Violation("source", f"{implementation.source} leads to {path}, which is not in the project")
+
+
+def _entry(declared: KernelImplementation) -> Violations:
+    """The source defines the entry point, as far as its text tells."""
+    entry, source = declared.implementation.entry, declared.implementation.source
+    path = declared.root / source
+    if not entry or not source or not path.is_file():
+        return
+    found = backend(declared.implementation.backend)
+    if found.language.preprocessor:
+        files = found.sources(declared.implementation, declared.root)
+        missing = not any(mentions(each, entry) for each in files)
+        names = exported_names(path)
+    else:
+        known = defined_names(path)
+        missing, names = known is not None and entry not in known, known or frozenset()
+    if missing:
+        yield Violation("entry", f"{source} has no '{entry}'{suggestion(entry, sorted(names))}")
 
 
 def _call(declared: KernelImplementation) -> Violations:
@@ -306,7 +342,7 @@ KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (
 )
 RECORDED_KERNEL_RULES: tuple[Callable[[Kernel], Violations], ...] = (_runs_nothing,)
 """Of a kernel that is known by recorded measurements alone."""
-IMPLEMENTATION_RULES = (_source, _call, _launch, _tunables, _constraints)
+IMPLEMENTATION_RULES = (_source, _entry, _call, _launch, _tunables, _constraints)
 
 
 def _below(key: str, violations: Iterable[Violation]) -> Violations:

@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["kernelmill run"])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-    monkeypatch.setattr(dag_launcher, "run_snakemake", lambda _: pytest.fail("Snakemake was started"))
+    monkeypatch.setattr(dag_launcher, "run_snakemake", lambda *_, **__: pytest.fail("Snakemake was started"))
     before = HydraConfig.instance().cfg
     yield tmp_path
     HydraConfig.instance().cfg = before

@@ -39,7 +39,7 @@ class Stage:
         monkeypatch.setattr(dag_launcher, "run_snakemake", self._snakemake)
         monkeypatch.setattr(dag_launcher, "find_results", lambda _, jobs, **__: self.results[: len(jobs)])
 
-    def _snakemake(self, arguments: list[str]) -> SnakemakeExit:
+    def _snakemake(self, arguments: list[str], **_: object) -> SnakemakeExit:
         self.calls.append(arguments)
         return self.ended
 

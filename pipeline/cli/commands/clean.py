@@ -1,0 +1,57 @@
+"""`kernelmill clean`: what the artifact store holds, and what may go."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from pipeline.cli.exit_codes import ExitCode
+from pipeline.cli.override_arguments import json_option, root_option
+
+
+@click.command("clean")
+@click.option(
+    "--older-than", default=0.0, metavar="DAYS", type=click.FloatRange(min=0), help="Only what is older."
+)
+@click.option("--yes", "-y", is_flag=True, help="Remove without asking.")
+@json_option
+@root_option
+def command(older_than: float, yes: bool, as_json: bool, root: Path) -> int:
+    """Show what the artifact store holds, and remove what no result refers to.
+
+    Results are experiments with tables and judged problems; what they refer to stays. In a terminal the
+    command asks before it removes; elsewhere nothing is removed without --yes. make clean removes everything.
+
+    \b
+    Examples:
+      kernelmill clean
+      kernelmill clean --older-than 30 --yes
+    """
+    from pipeline.execution.run_results import aligned
+    from pipeline.execution.store_cleaning import contents_rows, find_contents, remove_items, size_text
+    from pipeline.records.record import to_json
+    from pipeline.store.run_lock import take_lock
+
+    with take_lock(root / ".lock"):
+        contents = find_contents(root)
+        chosen = contents.removable(older_than)
+        size = size_text(sum(each.bytes for each in chosen))
+        if as_json:
+            print(
+                to_json(
+                    {"items": contents.items, "removed": [each.path for each in chosen] if yes else []}
+                ).decode()
+            )
+        else:
+            for line in aligned(contents_rows(contents, older_than), indent=0):
+                print(line)
+        if not chosen:
+            print("nothing to remove", file=sys.stderr)
+            return ExitCode.OK
+        question = f"Remove {len(chosen):,} items, {size}?"
+        if not yes and not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(question)):
+            print(f"{len(chosen):,} items, {size}: nothing was removed (--yes removes them)", file=sys.stderr)
+            return ExitCode.OK
+        remove_items(chosen)
+    print(f"removed {len(chosen):,} items, {size}", file=sys.stderr)
+    return ExitCode.OK

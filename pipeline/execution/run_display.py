@@ -1,0 +1,311 @@
+"""Shows a run of Snakemake: its events, the stages' progress and its text in; a few lines, or bars, out.
+
+A terminal gets bars, anything else a line for each stage that ended. All of it goes to standard error, and
+everything that Snakemake and its jobs print is kept in one file.
+"""
+
+import contextlib
+import json
+import re
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from pipeline.records.errors import one_line
+from pipeline.sandbox.progress_messages import send
+from pipeline.stages.table import STAGES
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+RAW_LOG = Path("artifacts/logs/snakemake.log")
+"""Everything that Snakemake and its jobs printed in the latest run."""
+REFRESH_PER_SECOND = 4
+ESTIMATE_AFTER_SECONDS = 3.0
+JOBS_SHOWN = 8
+TAIL = 3
+"""Lines of the log that are shown if nothing else says why Snakemake failed."""
+END_SECONDS = 5.0
+_BAR_WIDTH = 16
+_STAGE_LINE = re.compile(rf"(?:{'|'.join(STAGES)}) \S")
+_ERROR = re.compile(r"(?:error|\w+(?:Error|Exception|Bug)): ")
+_NOISE = re.compile(
+    r"\s|$|Using workflow specific profile|Assuming unrestricted|Building DAG|Provided c|Rules claiming|"
+    r"Traceback|Warning:|\S+:\d+: \w*Warning|Complete log|Exiting because|"
+    r"At least one job|Shutting down|prepared |Will exit|Removing output|Unlocking|"
+    r"Error in rule|Trying to restart|\[\w{3} \w{3} "
+)
+
+
+class JobLabels(NamedTuple):
+    """What the jobs of a run are called, and how much there is to do in them."""
+
+    titles: Mapping[tuple[str, str], str] = {}
+    """Stage and key -> `softmax bert_base cpu`."""
+    variants: Mapping[tuple[str, str], int] = {}
+    """Stage and key -> how many variants a job of it has at most."""
+
+
+class FailedJob(NamedTuple):
+    """A job that ended without its output."""
+
+    name: str
+    reason: str
+    log: str
+
+    def __str__(self) -> str:
+        """One line: what, why, and where to read on."""
+        return f"{self.name}: {self.reason}" + (f" (log: {self.log})" if self.log else "")
+
+
+class _Job:
+    def __init__(self, message: Mapping[str, Any], labels: JobLabels) -> None:
+        output = Path(next(iter(message["output"]), message["rule"]))
+        parts = output.parts[1:]
+        self.stage = parts[0] if len(parts) > 1 else str(message["rule"])
+        key = Path(parts[1]).stem if len(parts) > 1 else ""
+        title = labels.titles.get((self.stage, key), re.sub(r"-[0-9a-f]{12,}$", "", key))
+        self.name = f"{self.stage} {title}".rstrip()
+        self.output, self.log = str(output), next(iter(message["log"]), "")
+        self.total = labels.variants.get((self.stage, key), 0)
+        self.done = self.failed = 0
+
+    @property
+    def units(self) -> float:
+        """How much work it is, compared with others."""
+        return 1.0 + self.total
+
+    @property
+    def state(self) -> str:
+        """`variant 3 of 24, 1 failed`."""
+        if not self.total:
+            return ""
+        noun = "candidate" if self.stage == "judge" else "variant"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{noun} {min(self.done + 1, self.total)} of {self.total}{failed}"
+
+
+class RunProgress:
+    """What is known of a run; messages arrive in another thread than that which shows it."""
+
+    def __init__(self, labels: JobLabels) -> None:
+        self._labels = labels
+        self._lock = threading.Lock()
+        self._jobs: dict[int, _Job] = {}
+        self._started = time.monotonic()
+        self._units = 0.0
+        self._sizes = {
+            stage: [count for (each, _), count in labels.variants.items() if each == stage]
+            for stage, _ in labels.variants
+        }
+        self._expected = 0.0
+        self.steps = self.total = self.failures = 0
+        self.failed_jobs: list[FailedJob] = []
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Update by one message."""
+        with self._lock:
+            getattr(self, f"_{message.get('event')}", lambda _: None)(message)
+
+    def running(self) -> list[_Job]:
+        """Jobs that run now."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def seconds_left(self) -> float | None:
+        """By the work that is done; None as long as that says nothing."""
+        with self._lock:
+            done = self._units + sum(job.done for job in self._jobs.values())
+            elapsed = time.monotonic() - self._started
+            if done <= 0 or elapsed < ESTIMATE_AFTER_SECONDS or self._expected <= done:
+                return None
+            return elapsed * (self._expected - done) / done
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._started
+
+    def _run_info(self, message: Mapping[str, Any]) -> None:
+        rules = {name: count for name, count in message["stats"].items() if name != "total"}
+        self.total = sum(rules.values())
+        self._expected = sum(count * self._weight(name) for name, count in rules.items())
+
+    def _weight(self, rule: str) -> float:
+        sizes = self._sizes.get(rule.partition("_")[0]) or [0]
+        return 1.0 + sum(sizes) / len(sizes)
+
+    def _job_info(self, message: Mapping[str, Any]) -> None:
+        self._jobs[message["jobid"]] = _Job(message, self._labels)
+
+    def _job_finished(self, message: Mapping[str, Any]) -> None:
+        job = self._jobs.pop(message["jobid"], None)
+        if job is not None:
+            self._units += job.units
+            self.failures += job.failed
+
+    def _job_error(self, message: Mapping[str, Any]) -> None:
+        job = self._jobs.pop(message["jobid"], None)
+        if job is not None:
+            self.failed_jobs.append(FailedJob(job.name, _last_words(job.log), job.log))
+
+    def _progress(self, message: Mapping[str, Any]) -> None:
+        self.steps, self.total = message["done"], message["total"]
+
+    def _variants(self, message: Mapping[str, Any]) -> None:
+        for job in self._jobs.values():
+            if job.output == message["output"]:
+                job.done, job.total, job.failed = message["done"], message["total"], message["failed"]
+
+
+def _last_words(log: str) -> str:
+    """Why a job failed: its last line that is an error, or else its last line."""
+    try:
+        lines = [line.strip() for line in Path(log).read_text(errors="replace").splitlines()]
+    except OSError:
+        return "it wrote no log"
+    lines = [line for line in lines if line]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return one_line((errors or lines or ["it ended without a line"])[-1].removeprefix("error: "))
+
+
+class RunDisplay:
+    """Listens to a run and shows it; a context manager around Snakemake's process."""
+
+    def __init__(self, labels: JobLabels, *, quiet: bool) -> None:
+        self.progress = RunProgress(labels)
+        self._quiet = quiet
+        self._errors = 0
+        self._folder = tempfile.TemporaryDirectory(prefix="kernelmill-")
+        self.address = f"{self._folder.name}/front"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self.address)
+        self._threads: list[threading.Thread] = []
+        self._bars = contextlib.ExitStack()
+        self._write = _to_stderr
+
+    def follow(self, stream: IO[bytes]) -> None:
+        """Show what arrives here and on the socket until both end; call it once the process is there."""
+        if not self._quiet and sys.stderr.isatty():
+            self._open_bars()
+        for work in (lambda: self._read(stream), self._listen):
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def say(self, line: str) -> None:
+        """Show a line, above the bars if there are any."""
+        self._write(line)
+
+    def close(self, code: int) -> list[FailedJob]:
+        """Show the rest, and why Snakemake failed if it did; the jobs that failed."""
+        self._threads[0].join(END_SECONDS)  # a process that jobs left behind may hold the pipe
+        send(self.address, {"event": "end"})
+        self._threads[1].join()
+        self._bars.close()
+        self._write = _to_stderr
+        self._socket.close()
+        self._folder.cleanup()
+        for line in dict.fromkeys(f"error: {job}" for job in self.progress.failed_jobs):
+            self.say(line)
+        if code not in (0, 130) and not self.progress.failed_jobs and not self._errors:
+            for line in _tail(RAW_LOG):
+                self.say(line)
+            self.say(f"error: Snakemake ended with exit code {code} (log: {RAW_LOG})")
+        return self.progress.failed_jobs
+
+    def _open_bars(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True, highlight=False)
+        live = Live(
+            get_renderable=lambda: _bars(self.progress),
+            console=console,
+            refresh_per_second=REFRESH_PER_SECOND,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._bars.enter_context(live)
+        self._write = lambda line: console.print(line, markup=False, soft_wrap=True)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                message = json.loads(self._socket.recv(1 << 20))
+            except ValueError:
+                continue
+            if message.get("event") == "end":
+                return
+            self.progress.take(message)
+
+    def _read(self, stream: IO[bytes]) -> None:
+        RAW_LOG.parent.mkdir(parents=True, exist_ok=True)
+        with RAW_LOG.open("wb") as log:
+            for raw in stream:
+                log.write(raw)
+                log.flush()
+                self._show(raw.decode(errors="replace").rstrip())
+
+    def _show(self, line: str) -> None:
+        if line.startswith("error: ") and not self.progress.running():
+            self._errors += 1
+            self.say(line)
+        elif self._quiet:
+            return
+        elif _STAGE_LINE.match(line):
+            known = self.progress.total
+            self.say(f"[{self.progress.steps + 1:>{len(str(known))}}/{known}] {line}" if known else line)
+        elif not self.progress.running() and not _NOISE.match(line):
+            self.say(line)
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _tail(path: Path) -> Iterator[str]:
+    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    yield from lines[-TAIL:]
+
+
+def _bars(progress: RunProgress) -> "RenderableType":
+    """One line for the run and one for each job, cut to the terminal's width."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(width=_BAR_WIDTH)
+    grid.add_column(no_wrap=True, justify="left")
+    running = progress.running()
+    for job in running[:JOBS_SHOWN]:
+        bar = ProgressBar(total=job.total or 1, completed=job.done, width=_BAR_WIDTH) if job.total else ""
+        grid.add_row(Text(job.name), bar, Text(job.state))
+    if len(running) > JOBS_SHOWN:
+        grid.add_row(Text(f"… and {len(running) - JOBS_SHOWN} more jobs"), "", "")
+    title = Text(f"step {progress.steps} of {progress.total}" if progress.total else "planning", style="bold")
+    bar = ProgressBar(total=progress.total or 1, completed=progress.steps, width=_BAR_WIDTH)
+    grid.add_row(title, bar, Text(_times(progress, running)))
+    return grid
+
+
+def _times(progress: RunProgress, running: list[_Job]) -> str:
+    left = progress.seconds_left()
+    failed = progress.failures + sum(job.failed for job in running)
+    parts = [_clock(progress.elapsed)]
+    parts += [f"about {_clock(left)} left"] if left is not None else []
+    parts += [f"{failed} failed"] if failed else []
+    return ", ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -1,0 +1,185 @@
+"""What a run came to: a plan and its outputs in; a record for programs and text for a terminal out."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.execution.failure_listing import FailureReason, failure_lines, find_outcome
+from pipeline.execution.run_display import JobLabels
+from pipeline.execution.snakemake_command import SnakemakeExit
+from pipeline.performance.quantities import digits, seconds
+from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.record import Record, read_record
+from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.tracked import Tracked, TrackOutput
+from pipeline.report.summary import summary_text
+from pipeline.stages.table import STAGES, rounds
+
+ROWS_SHOWN = 12
+"""Of a table in the terminal; the file has all."""
+_SUBJECT = ("kernel", "workload", "hardware")
+
+
+class RunResult(Record, frozen=True, kw_only=True):
+    """What a run came to, as far as it went."""
+
+    experiment: str
+    variants: int
+    passed: int
+    failures: tuple[FailureReason, ...]
+    failed_jobs: tuple[str, ...]
+    """Jobs that ended without an output: what, why, log."""
+    summary: Summary | None
+    """None if the tables were not made."""
+    report: str | None
+    tables: str | None
+    """Folder of the tables."""
+    tracking: str | None
+    """Address of the MLflow store, or why nothing was tracked."""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether anything of what was asked for did; nothing was, if only generate ran."""
+        return self.passed > 0 or (self.variants == 0 and self.summary is None)
+
+
+def job_labels(plan: Plan) -> JobLabels:
+    """What the jobs of a plan are called in the terminal; tasks may share one."""
+    titles: dict[tuple[str, str], str] = {}
+    variants: dict[tuple[str, str], int] = {}
+    for task in plan.tasks:
+        for stage in rounds():
+            place = (stage.name, getattr(task.row, stage.name))
+            titles.setdefault(place, " ".join(getattr(task.row, name) for name in _SUBJECT))
+            if stage.entry is not None:
+                variants.setdefault(place, task.proposed)
+    for mutation in plan.mutations:
+        titles["mutate", mutation.key] = f"{mutation.kernel} {mutation.implementation}"
+    for stage in STAGES.values():
+        if stage.plan_wide:
+            titles[stage.name, plan.aggregate] = plan.experiment
+    return JobLabels(titles=titles, variants=variants)
+
+
+def result_of(plan: Plan, root: Path, ended: SnakemakeExit) -> RunResult:
+    """Read what there is."""
+    outcome = find_outcome(plan, root)
+    path = {name: STAGES[name].output_path(root, plan.aggregate) for name in ("aggregate", "track", "report")}
+    tables = path["aggregate"].is_file()
+    tracked = read_record(path["track"], TrackOutput).result if path["track"].is_file() else None
+    tracking = None
+    if tracked is not None:
+        tracking = tracked.uri if isinstance(tracked, Tracked) else tracked.reason
+    return RunResult(
+        experiment=plan.experiment,
+        variants=outcome.variants,
+        passed=outcome.passed,
+        failures=outcome.failures,
+        failed_jobs=ended.failed_jobs,
+        summary=read_record(path["aggregate"], Summary) if tables else None,
+        report=str(path["report"]) if path["report"].is_file() else None,
+        tables=str(path["aggregate"].parent) if tables else None,
+        tracking=tracking,
+    )
+
+
+def result_text(result: RunResult) -> str:
+    """Winners, what techniques are worth, searches, failures, and where the rest is."""
+    parts: list[Sequence[str]] = []
+    if result.summary is not None:
+        parts.append([summary_text(result.summary).rstrip("\n")])
+    if result.tables is not None:
+        parts.append(_ablation(_rows(Path(result.tables) / "ablation.csv")))
+        parts.append(_searches(_rows(Path(result.tables) / "rounds.csv")))
+    parts.append(failure_lines(result.failures))
+    parts.append(_places(result))
+    return "\n" + "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _places(result: RunResult) -> list[str]:
+    if result.summary is None:  # only an earlier stage was asked for, or the run did not get there
+        return [f"{result.experiment}: {result.passed} of {result.variants} variants passed so far"]
+    lines = [f"report   {result.report}"] if result.report else []
+    if result.tracking is not None:
+        tracked = result.tracking.partition(":")[0] in ("sqlite", "http", "https", "postgresql", "file")
+        lines.append("MLflow   kernelmill ui" if tracked else f"MLflow   {result.tracking}")
+    return lines
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _ablation(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """What each technique is worth; the most valuable first."""
+    if not rows:
+        return []
+    ranked = sorted(rows, key=lambda row: -float(row["time_ratio"] or 0))
+    heading = (*_SUBJECT, "without", "changed", "time", "x time (interval)", "verdict")
+    cells = [
+        (
+            *(row[name] for name in _SUBJECT),
+            row["technique"],
+            row["changed"],
+            _time(row["seconds"]),
+            _interval(row),
+            row["verdict"],
+        )
+        for row in ranked[:ROWS_SHOWN]
+    ]
+    return ["What the winner loses without a technique:", *aligned([heading, *cells]), *_more(rows)]
+
+
+def _interval(row: Mapping[str, str]) -> str:
+    if not row["time_ratio"]:
+        return "-"
+    low, high = (digits(float(row[f"time_ratio_{end}"])) for end in ("low", "high"))
+    return f"{digits(float(row['time_ratio']))} ({low}-{high})"
+
+
+def _searches(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The best so far by round, of searches that have several."""
+    several = {row["task"] for row in rows if int(row["round"]) > 0}
+    found = [row for row in rows if row["task"] in several]
+    if not found:
+        return []
+    heading = (*_SUBJECT, "search", "round", "proposed", "failed", "measured", "best so far")
+    cells = [
+        (
+            *(row[name] for name in (*_SUBJECT, "search", "round", "proposed", "failed", "measured")),
+            _time(row["best_seconds"]),
+        )
+        for row in found[:ROWS_SHOWN]
+    ]
+    return ["Searches by round:", *aligned([heading, *cells]), *_more(found)]
+
+
+def _time(text: str) -> str:
+    return seconds(float(text)) if text else "-"
+
+
+def _more(rows: Sequence[Any]) -> list[str]:
+    left = len(rows) - ROWS_SHOWN
+    return [f"… and {left} more rows in the tables"] if left > 0 else []
+
+
+def aligned(rows: Sequence[Sequence[str]], *, indent: int = 2) -> list[str]:
+    """Columns of equal width; numbers to the right."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [
+        all(cell[:1].isdigit() or cell == "-" for cell in column[1:]) and len(column) > 1
+        for column in columns
+    ]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        lines.append(" " * indent + "  ".join(cells).rstrip())
+    return lines

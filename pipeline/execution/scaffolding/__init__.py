@@ -1,0 +1,1 @@
+"""Writes the files of a new kernel from a PyTorch function."""

@@ -1,0 +1,52 @@
+"""How far a job is: datagrams to the command that shows the run. Nothing is sent if none listens."""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.records import environment
+from pipeline.records.outcome import Failure, Outcome
+
+SEND_SECONDS = 1.0
+NEUTRAL = frozenset(
+    {
+        *(Outcome.PASSED, Outcome.PASSED_REDUCED, Outcome.PRUNED, Outcome.SCREENED),
+        *(Outcome.NOT_RECORDED, Outcome.DEVICE_UNAVAILABLE),
+    }
+)
+"""Outcomes that are no fault of a variant."""
+
+
+def send(address: str, message: Mapping[str, object]) -> None:
+    """Send one message; a reader that is gone or does not read is no error: progress is only shown."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(SEND_SECONDS)
+        channel.sendto(json.dumps(message).encode(), address)
+
+
+class StageProgress:
+    """Counts the variants that a stage has finished; several threads may report."""
+
+    def __init__(self, output: Path, total: int) -> None:
+        self._address = environment.front_address()
+        environment.forget_front()
+        self._output, self._total = str(output), total
+        self._finished = self._failed = 0
+        self._lock = threading.Lock()
+        self._report()
+
+    def finished(self, result: object) -> None:
+        """One more variant; `result` is what its record holds, or its outcome."""
+        outcome = result.outcome if isinstance(result, Failure) else result
+        with self._lock:
+            self._finished += 1
+            self._failed += isinstance(outcome, Outcome) and outcome not in NEUTRAL
+            self._report()
+
+    def _report(self) -> None:
+        if self._address is not None:
+            counts = {"done": self._finished, "total": self._total, "failed": self._failed}
+            send(self._address, {"event": "variants", "output": self._output, **counts})

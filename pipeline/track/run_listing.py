@@ -1,0 +1,174 @@
+"""Tracked runs for the terminal: filters in, runs and their differences out, through MLflow's client."""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.records.configuration.stage_settings import Tracking
+from pipeline.records.errors import ConfigError, TrackingError, hint
+from pipeline.records.record import Record
+from pipeline.track import mlflow_ui
+from pipeline.track.stores.mlflow_store import (
+    EMBEDDED,
+    MlflowStore,
+    database,
+    is_server,
+    open_store,
+    understandable,
+)
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+PAGE = 500
+SHORT_ID = 8
+SYSTEM = "mlflow."
+"""How tags begin that MLflow keeps for itself."""
+
+
+class TrackedRun(Record, frozen=True, kw_only=True):
+    """One run of MLflow: a measured or compiled variant, or a sweep."""
+
+    id: str
+    name: str
+    experiment: str
+    started: str
+    """UTC, ISO 8601, seconds."""
+    params: dict[str, str]
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    address: str
+    """Its page in MLflow's UI."""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """All that is known of it, by name."""
+        metrics = {name: f"{value:.6g}" for name, value in self.metrics.items()}
+        return {**metrics, **self.params, **self.tags}
+
+
+class Difference(Record, frozen=True, kw_only=True):
+    """What two runs do not have alike; None where one does not have it."""
+
+    name: str
+    first: str | None
+    second: str | None
+    ratio: float | None
+    """Of two numbers: the second over the first."""
+
+
+def find_runs(root: Path, filters: Sequence[str], *, limit: int) -> list[TrackedRun]:
+    """The latest runs that match every filter: `key=value` of a tag or parameter, or a part of the name.
+
+    Raises
+    ------
+    TrackingError
+        Nothing was tracked yet, or MLflow cannot be reached.
+    """
+    found: list[TrackedRun] = []
+    for run in _all_runs(root):
+        if all(_matches(run, each) for each in filters):
+            found.append(run)
+            if len(found) == limit:
+                break
+    return found
+
+
+def one_run(root: Path, identifier: str) -> TrackedRun:
+    """The run whose id begins so.
+
+    Raises
+    ------
+    ConfigError
+        None does, or several do.
+    """
+    found = [run for run in _all_runs(root) if run.id.startswith(identifier)]
+    if len(found) != 1:
+        many = "no run has" if not found else f"{len(found)} runs begin with"
+        raise ConfigError(f"{identifier}: {many} this id (kernelmill runs lists them)")
+    return found[0]
+
+
+def differences(first: TrackedRun, second: TrackedRun) -> list[Difference]:
+    """Parameters, tags and metrics that differ, in this order."""
+    found = []
+    for kind in ("params", "tags", "metrics"):
+        ours: Mapping[str, Any] = getattr(first, kind)
+        theirs: Mapping[str, Any] = getattr(second, kind)
+        for name in sorted(ours.keys() | theirs.keys()):
+            one, other = ours.get(name), theirs.get(name)
+            if one == other:
+                continue
+            ratio = other / one if kind == "metrics" and one and other is not None else None
+            found.append(Difference(name=name, first=_text(one), second=_text(other), ratio=ratio))
+    return found
+
+
+def metric_of(runs: Sequence[TrackedRun], wanted: str) -> None:
+    """See that at least one of the runs has a metric.
+
+    Raises
+    ------
+    ConfigError
+        None has.
+    """
+    known = sorted({name for run in runs for name in run.metrics})
+    if runs and wanted not in known:
+        raise ConfigError(f"--metric {wanted}: no such metric {hint(wanted, known)}")
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _matches(run: TrackedRun, wanted: str) -> bool:
+    key, separator, value = wanted.partition("=")
+    if not separator:
+        return wanted in run.name or run.id.startswith(wanted)
+    return run.facts.get(key) == value
+
+
+def _all_runs(root: Path) -> Iterator[TrackedRun]:
+    """Of all experiments, the latest first."""
+    store = _store(root)
+    ui = mlflow_ui.base(store.uri)
+    with understandable(store.uri):
+        names = {each.experiment_id: each.name for each in store.client.search_experiments()}
+        token: str | None = None
+        while True:
+            page = store.client.search_runs(
+                list(names),
+                order_by=["attributes.start_time DESC"],
+                max_results=PAGE,
+                page_token=token,
+            )
+            yield from (_tracked(run, names, ui) for run in page)
+            token = page.token
+            if not token:
+                return
+
+
+def _store(root: Path) -> MlflowStore:
+    tracked = mlflow_ui.latest(root)
+    if tracked is None and not database(root).is_file():
+        raise TrackingError("nothing was tracked yet: kernelmill run does")
+    uri = tracked.uri if tracked is not None and is_server(tracked.uri) else EMBEDDED
+    settings = Tracking(name="runs", description="", enabled=True, uri=uri, experiment="")
+    return open_store(settings, root)
+
+
+def _tracked(run: "Run", names: Mapping[str, str], ui: str) -> TrackedRun:
+    started = datetime.datetime.fromtimestamp(run.info.start_time / 1000, datetime.UTC)
+    return TrackedRun(
+        id=run.info.run_id,
+        name=run.info.run_name or "",
+        experiment=names.get(run.info.experiment_id, run.info.experiment_id),
+        started=started.isoformat(timespec="seconds"),
+        params=dict(run.data.params),
+        metrics=dict(run.data.metrics),
+        tags={name: value for name, value in run.data.tags.items() if not name.startswith(SYSTEM)},
+        address=mlflow_ui.run(ui, run.info.experiment_id, run.info.run_id),
+    )

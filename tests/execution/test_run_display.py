@@ -1,0 +1,113 @@
+"""What a terminal shows of a run: the lines that matter, failures with their reason, progress within jobs."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from pipeline.execution.run_display import JobLabels, RunDisplay, RunProgress
+from pipeline.records import environment
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.sandbox.progress_messages import StageProgress, send
+
+TEXT = b"""\
+Using workflow specific profile profiles/default for setting default command line arguments.
+Assuming unrestricted shared filesystem usage.
+/usr/lib/python3/site-packages/thing.py:105: FutureWarning: deprecated
+  return thing
+waiting for another run in this checkout (process 7)
+compile softmax for x86-64: 2 variants: 1 passed, 1 compile_error 1.0 s
+Traceback (most recent call last):
+  File "stage.py", line 1, in <module>
+"""
+LABELS = JobLabels(titles={("compile", "c-1"): "softmax bert_base cpu"}, variants={("compile", "c-1"): 4})
+OUTPUT = "artifacts/compile/c-1/round0.json"
+
+
+def job(log: str) -> dict[str, object]:
+    """The event of a job that begins."""
+    names = {"rule": "compile_variants", "output": [OUTPUT], "log": [log]}
+    return {"event": "job_info", "jobid": 3, **names}
+
+
+def shown(text: bytes, *messages: dict[str, object], code: int = 0, quiet: bool = False) -> None:
+    """A display of this text and these events, to its end."""
+    display = RunDisplay(LABELS, quiet=quiet)
+    for message in messages:
+        display.progress.take(message)
+    display.follow(io.BytesIO(text))
+    display.close(code)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs go to a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_noise_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stages report and what a user waits for stays; the file has everything."""
+    shown(TEXT)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["waiting", "compile"]
+    assert Path("artifacts/logs/snakemake.log").read_bytes() == TEXT
+
+
+def test_quiet_leaves_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    """No progress, and still the one line that matters."""
+    shown(TEXT + b"error: kernel=x: unknown kernel\n", code=1, quiet=True)
+    assert capsys.readouterr().err == "error: kernel=x: unknown kernel\n"
+
+
+def test_a_failed_job_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which job, the last error of its log, and the log's path."""
+    log = tmp_path / "job.log"
+    log.write_text("Traceback:\n  File x\nRuntimeError: the reason\nends here\n")
+    error = {"event": "job_error", "jobid": 3, "rule": "compile_variants", "output": [OUTPUT], "log": []}
+    shown(TEXT, job(str(log)), error, code=1)
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == f"error: compile softmax bert_base cpu: RuntimeError: the reason (log: {log})"
+
+
+def test_snakemake_that_says_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """An exit code without a reason comes with the end of its output."""
+    shown(b"  ModuleNotFoundError in the Snakefile\n", code=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert "ModuleNotFoundError" in lines[0]
+    assert "exit code 1" in lines[-1]
+
+
+def test_progress_within_a_job() -> None:
+    """Variant k of n, failures so far, and steps."""
+    progress = RunProgress(LABELS)
+    progress.take({"event": "run_info", "stats": {"compile_variants": 2, "all": 1, "total": 3}})
+    progress.take(job("x.log"))
+    progress.take({"event": "variants", "output": OUTPUT, "done": 2, "total": 4, "failed": 1})
+    (running,) = progress.running()
+    assert (running.name, running.state) == ("compile softmax bert_base cpu", "variant 3 of 4, 1 failed")
+    progress.take({"event": "job_finished", "jobid": 3})
+    progress.take({"event": "progress", "done": 1, "total": 3})
+    assert (progress.running(), progress.steps, progress.total, progress.failures) == ([], 1, 3, 1)
+
+
+def test_a_stage_reports_to_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the socket; what runs candidates does not get its address."""
+    display = RunDisplay(LABELS, quiet=True)
+    monkeypatch.setenv(environment.FRONT, display.address)
+    display.follow(io.BytesIO())
+    send(display.address, job("x.log"))
+    stage = StageProgress(Path(OUTPUT), 4)
+    assert environment.front_address() is None
+    stage.finished(Failure(outcome=Outcome.WRONG_VALUE, reason="y[0]"))
+    stage.finished(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason="no GPU"))
+    display.close(0)
+    (running,) = display.progress.running()
+    assert (running.done, running.total, running.failed) == (2, 4, 1)
+
+
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run through Snakemake alone, or a display that is gone, costs nothing and breaks nothing."""
+    monkeypatch.setenv(environment.FRONT, str(tmp_path / "gone"))
+    StageProgress(Path(OUTPUT), 1).finished(Outcome.PASSED)
+    monkeypatch.delenv(environment.FRONT, raising=False)
+    StageProgress(Path(OUTPUT), 1).finished(Outcome.PASSED)

@@ -1,0 +1,55 @@
+"""Tracked runs in the terminal: found by tags and names, and compared."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli.main import main
+from pipeline.records.configuration.stage_settings import Tracking
+from pipeline.records.errors import ConfigError
+from pipeline.track.run_listing import differences, find_runs, one_run
+from pipeline.track.stores.mlflow_store import EMBEDDED, open_store
+
+SETTINGS = Tracking(name="t", description="", enabled=True, uri=EMBEDDED, experiment="e")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two runs."""
+    root = tmp_path_factory.mktemp("tracked")
+    client = open_store(SETTINGS, root).client
+    experiment = client.create_experiment("e", artifact_location=str(root))
+    for number, kernel in enumerate(("softmax", "matmul")):
+        run = client.create_run(
+            experiment,
+            start_time=1000 * number,
+            tags={"kernel": kernel, "hardware": "cpu"},
+            run_name=f"cpp {kernel}",
+        )
+        client.log_metric(run.info.run_id, "time/median_us", 10.0 * (number + 1))
+        client.log_param(run.info.run_id, "LANES", "8")
+    return root
+
+
+@pytest.mark.slow
+def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The latest first; filters by tag, parameter and name; what differs between two."""
+    assert [run.tags["kernel"] for run in find_runs(root, (), limit=9)] == ["matmul", "softmax"]
+    assert len(find_runs(root, ("hardware=cpu", "LANES=8"), limit=1)) == 1
+    (softmax,) = find_runs(root, ("cpp soft", "kernel=softmax"), limit=9)
+    assert find_runs(root, ("kernel=softmax", "LANES=1"), limit=9) == []
+    matmul = one_run(root, find_runs(root, ("kernel=matmul",), limit=1)[0].id[:12])
+    found = {each.name: each for each in differences(softmax, matmul)}
+    assert set(found) == {"kernel", "time/median_us"}
+    assert found["time/median_us"].ratio == 2.0
+    with pytest.raises(ConfigError, match="no run has this id"):
+        one_run(root, "zzzz")
+    assert main(["runs", "kernel=softmax", "--root", str(root)]) == 0
+    assert softmax.id[:8] in capsys.readouterr().out
+
+
+def test_nothing_was_tracked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line; no database is made."""
+    assert main(["runs", "--root", str(tmp_path)]) == 1
+    assert "nothing was tracked yet" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
