@@ -120,8 +120,31 @@ class Backend(ABC):
         """
         return None
 
+    def race_detector(self, artifact: Path) -> Path | None:  # noqa: ARG002
+        """What `load_watched` needs, made once; None: the artifact starts no threads that it could watch.
+
+        Raises
+        ------
+        ToolchainError
+            It cannot be had on this machine; the text says why.
+        """
+        return None
+
+    def load_watched(
+        self,
+        job: CompileJob,  # noqa: ARG002
+        folder: Path,  # noqa: ARG002
+        detector: Path,  # noqa: ARG002
+        scratch: Path,  # noqa: ARG002
+    ) -> "Launch":
+        """As `load`, from a build of its own in `scratch` that notes races between threads of a program.
+
+        Each call has as many threads as torch; `take_memory_faults` gives what it found. Raises LaunchError.
+        """
+        raise LaunchError("races between threads are not sought in this language")
+
     def take_memory_faults(self) -> tuple[MemoryFault, ...]:
-        """What its interpreter or emulator found in this process since the last call of this."""
+        """What its interpreter, emulator or detector of races found here since the last call of this."""
         return ()
 
     def signature(self, entry: str, problem: Problem) -> str | None:  # noqa: ARG002

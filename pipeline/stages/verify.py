@@ -268,7 +268,7 @@ class _Judge:
         return trial
 
     def _try(self, plan: VerificationPlan, folder: Path) -> "KernelTrialResult":
-        from pipeline.verify.harness.kernel_trial import LOG, KernelTrialResult, try_variant
+        from pipeline.verify.harness.kernel_trial import LOG, RACE_LOG, KernelTrialResult, try_variant
 
         spec, variant = self._spec, plan.compiled.variant
         if not can_run(spec, variant.backend):
@@ -289,9 +289,9 @@ class _Judge:
         )
         cases = cases_of(spec, self._case_set, plan.shapes)
         trial = try_variant(self._server, subject, self._case_set, cases, folder)
-        log = folder / LOG
-        if log.is_file() and log.stat().st_size == 0:
-            log.unlink()
+        for log in (folder / LOG, folder / RACE_LOG):
+            if log.is_file() and log.stat().st_size == 0:
+                log.unlink()
         return trial
 
 

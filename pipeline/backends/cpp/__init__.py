@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import Backend, CompileJob
+from pipeline.backends.backend import Backend, CompileJob, MemoryFault
 from pipeline.backends.c_sources import copy_sources, definitions, source_files
 from pipeline.backends.cpp import compiler, facts, precompiled_headers
 from pipeline.backends.language import CPP
@@ -25,6 +25,7 @@ from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
     from pipeline.backends.backend import Launch
+    from pipeline.backends.cpp.thread_races import WatchedLaunch
 
 ARTIFACT = "kernel.so"
 DISASSEMBLY = "kernel.s"
@@ -33,6 +34,7 @@ SOURCES = "sources"
 TIME_LIMIT = 30.0  # seconds for one variant: a header-heavy source takes about 10
 
 
+_STARTS_THREADS = b"GOMP_parallel"  # how GCC's functions that start a region are called
 _TYPES = {
     "float32": "float", "float64": "double", "float16": "std::uint16_t", "bfloat16": "std::uint16_t",
     "int64": "std::int64_t", "int32": "std::int32_t", "int16": "std::int16_t", "int8": "std::int8_t",
@@ -51,6 +53,9 @@ class Cpp(Backend):
         "one shared object, no main; OpenMP is at hand; -O3 -march=native, no -ffast-math",
         "return 0; another number refuses the call, which counts as a failure",
     )
+
+    def __init__(self) -> None:
+        self._watched: WatchedLaunch | None = None
 
     def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
         """Compiler with its version, flags, and the disassembler that the instruction mix comes from."""
@@ -97,6 +102,26 @@ class Cpp(Backend):
         from pipeline.backends.cpp.loading import NativeLaunch
 
         return NativeLaunch(folder / compiled.artifact, job.implementation.entry, job.problem)
+
+    def race_detector(self, artifact: Path) -> Path | None:
+        """The object that instrumented builds are linked with; None without a region of OpenMP."""
+        from pipeline.backends.cpp import thread_races
+
+        return thread_races.detector() if _STARTS_THREADS in artifact.read_bytes() else None
+
+    def load_watched(self, job: CompileJob, folder: Path, detector: Path, scratch: Path) -> "Launch":
+        """Compiled with less optimization, so that accesses stay where the source has them."""
+        from pipeline.backends.cpp import thread_races
+
+        self._watched = thread_races.build(job, folder / SOURCES, detector, scratch)
+        return self._watched
+
+    def take_memory_faults(self) -> tuple[MemoryFault, ...]:
+        """Races in the calls of `load_watched`'s launch."""
+        if self._watched is None:
+            return ()
+        found, self._watched.faults = tuple(self._watched.faults), []
+        return found
 
     def signature(self, entry: str, problem: Problem) -> str:
         """The C ABI in C++."""

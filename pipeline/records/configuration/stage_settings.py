@@ -21,6 +21,7 @@ _AT_LEAST = {
     "settle_seconds": 0.001,
 }
 """Below this a preset would judge next to nothing."""
+MOST_THREADS = 16  # that the detector of races keeps apart
 
 
 class Verify(Record, frozen=True, kw_only=True):
@@ -62,6 +63,8 @@ class Verify(Record, frozen=True, kw_only=True):
     """Of the time for a candidate's call on declared sizes that are too large for most calls (`judge`)."""
     strict_strides: bool = False
     """Whether a candidate's outputs must have the strides of the reference, of an input, or be contiguous."""
+    thread_counts: tuple[int, ...] = ()
+    """Numbers of threads in calls of a build that finds data races between them; empty: there is none."""
     mixed_precision: bool = True
     """Whether operands of products may be rounded to 16 bits where all that they are computed from has those.
 
@@ -82,6 +85,10 @@ class Verify(Record, frozen=True, kw_only=True):
         for field, least in _AT_LEAST.items():
             if not getattr(self, field) >= least:
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected at least {least}")
+        if any(not 1 < count <= MOST_THREADS for count in self.thread_counts):
+            raise ValueError(
+                f"thread_counts: expected numbers from 2 to {MOST_THREADS}; got {list(self.thread_counts)}"
+            )
         for field in ("time_limit", "declared_seconds", "memory_limit", "output_limit"):
             if not getattr(self, field) > 0:
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected more than 0")

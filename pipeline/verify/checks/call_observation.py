@@ -11,9 +11,10 @@ from pipeline.verify.harness.buffers import Arena, Layout, Patterns
 from pipeline.verify.harness.kernel_cases import PreparedCase
 from pipeline.verify.harness.messages import Observed, OutputState
 
-CallKind = Literal["first", "again", "elsewhere", "protected", "fenced"]
+CallKind = Literal["first", "again", "elsewhere", "protected", "fenced", "watched"]
 """`again`: equal inputs and addresses, other poison; `elsewhere`: after other work, other addresses;
-`protected`: inputs cannot be written; `fenced`: the pages behind every tensor cannot be touched."""
+`protected`: inputs cannot be written; `fenced`: the pages behind every tensor cannot be touched;
+`watched`: a build that finds data races."""
 
 
 CALL_KINDS: Mapping[CallKind, str] = {
@@ -22,6 +23,7 @@ CALL_KINDS: Mapping[CallKind, str] = {
     "elsewhere": ", later call",
     "protected": ", call with read-only inputs",
     "fenced": ", call with tensors that end where memory does",
+    "watched": ", instrumented build",
 }
 """How a reason names a turn."""
 

@@ -93,6 +93,10 @@ class KernelCaseSet:
         special = KernelCase(shape=shapes[0], distribution="special", seed=self._seeds[0])
         return (*cases[:2], special, *(case for case in cases[2:] if case.label != special.label))
 
+    def plain(self, shapes: tuple[Shape, ...]) -> tuple[KernelCase, ...]:
+        """Each shape once, with ordinary values."""
+        return tuple(KernelCase(shape=shape, distribution="normal", seed=self._seeds[0]) for shape in shapes)
+
     def _spread(self, shapes: tuple[Shape, ...], on_first: int, per_shape: int) -> tuple[KernelCase, ...]:
         inputs = [(distribution, seed) for seed in self._seeds for distribution in self._distributions]
         cases = [

@@ -5,14 +5,18 @@ used, or the first failure. Every case is called twice on equal inputs; at the e
 addresses after other work, with read-only inputs, and with tensors that end at a protected page.
 """
 
+import itertools
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import torch
 
+from pipeline.backends.registry import backend
+from pipeline.records.errors import ToolchainError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.verified import CheckResult, Verified
@@ -24,10 +28,12 @@ from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet, PreparedCase
 from pipeline.verify.harness.messages import CallReply, DeclaredKernel, KernelCall, RefusedReply
+from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.harness.session import ProcessEnded, Session, TrialSubject, refusal
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
+RACE_LOG = "races.txt"
 SHIFT = 17 * ALIGNMENT  # bytes by which all addresses differ in a later call
 EVERY_THIRD = 3  # the cases that are called on several threads
 
@@ -40,6 +46,8 @@ class KernelSubject(TrialSubject, frozen=True, kw_only=True):
     """Which cases are called on equal inputs again."""
     deterministic: bool
     """Whether the kernel claims equal bits on equal inputs."""
+    watched: tuple[Shape, ...] = ()
+    """On which data races are sought; empty: they are not."""
 
 
 class KernelTrialResult(Record, frozen=True, kw_only=True):
@@ -73,13 +81,22 @@ def try_variant(
         attempt = CallSequence(talk, gate, subject)
         failure = _try(talk, attempt, steps)
     tried = tuple(one.prepared.case for one in steps[: attempt.cases])
+    unwatched = None if failure is not None else _seek_races(server, subject, case_set, gate, folder)
+    if isinstance(unwatched, Failure):
+        failure = unwatched
     if failure is not None:
         _conclude(folder / LOG, failure)
         failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG)
         return KernelTrialResult(result=failure, checks=gate.results(), cases=tried, isolation=talk.isolation)
-    gate.require_all(attempt.calls)
+    gate.require_all(attempt.calls, without=frozenset() if unwatched is None else frozenset({"races"}))
     verified = _verified(gate, steps)
     return KernelTrialResult(result=verified, checks=gate.results(), cases=tried, isolation=talk.isolation)
+
+
+class Unwatched(Record, frozen=True):
+    """Races between threads were not sought."""
+
+    reason: str
 
 
 class PlacedCase(Record, frozen=True, kw_only=True, eq=False):
@@ -127,9 +144,19 @@ class CallSequence:
 
     def run(self, steps: list[PlacedCase]) -> Failure | None:
         """Load, and call until the first failure; None where there was none."""
+        return self.load() or self._run(steps)
+
+    def run_watched(self, steps: list[PlacedCase]) -> Failure | None:
+        """The calls of a build that finds data races; it is loaded already."""
+        found = (self._call(one, "watched", None) for one in steps)
+        return next((each for each in found if isinstance(each, Failure)), None)
+
+    def load(self) -> Failure | None:
+        """Load the artifact, or make the build that finds data races and load that."""
         loaded = self._talk.load()
-        if isinstance(loaded, RefusedReply):
-            return refusal(loaded, "")
+        return refusal(loaded, "") if isinstance(loaded, RefusedReply) else None
+
+    def _run(self, steps: list[PlacedCase]) -> Failure | None:
         first: dict[str, CallObservation] = {}
         for turn, one in self._order(steps):
             self.cases += turn == "first"
@@ -272,6 +299,62 @@ def _try(talk: Session, attempt: CallSequence, steps: list[PlacedCase]) -> Failu
         return attempt.run(steps) or talk.finish()
     except ProcessEnded as ended:
         return ended.failure
+
+
+def _seek_races(
+    server: ForkServer, subject: KernelSubject, case_set: KernelCaseSet, gate: Gate, folder: Path
+) -> Failure | Unwatched | None:
+    """Judge calls of an instrumented build, in a process of its own; what hinders them is no fault."""
+    kernel = subject.candidate
+    if not subject.watched:
+        return Unwatched("")
+    try:
+        detector = backend(kernel.job.variant.backend).race_detector(
+            Path(kernel.folder, kernel.compiled.artifact)
+        )
+    except ToolchainError as error:
+        return _unwatched(folder, str(error))
+    if detector is None:
+        return Unwatched("it starts no threads")
+    kernel = msgspec.structs.replace(
+        kernel, detector=str(detector), threads=max(subject.settings.thread_counts)
+    )
+    subject = msgspec.structs.replace(subject, candidate=kernel, builds=True)
+    steps = _watched_steps([case_set.prepare(case) for case in case_set.plain(subject.watched)], subject)
+    with (
+        Arena(max(one.layout.size for one in steps)) as arena,
+        scratch_folder() as scratch,
+        Session(server, subject, arena, log=folder / RACE_LOG, scratch=scratch) as talk,
+    ):
+        attempt = CallSequence(talk, gate, subject)
+        try:
+            unbuilt = attempt.load()
+            failure = None if unbuilt is not None else attempt.run_watched(steps)
+        except ProcessEnded as ended:
+            unbuilt, failure = ended.failure, None
+    return failure if unbuilt is None else _unwatched(folder, unbuilt.reason)
+
+
+def _watched_steps(cases: list[PreparedCase], subject: KernelSubject) -> list[PlacedCase]:
+    """The first case on every number of threads, each other one on one of them."""
+    counts = subject.settings.thread_counts
+    pairs = [(cases[0], count) for count in counts]
+    pairs += zip(cases[1:], itertools.cycle(reversed(counts)), strict=False)
+    return [
+        PlacedCase(
+            prepared=prepared,
+            layout=lay_out(prepared.problem, padded=prepared.case.shape.padded),
+            threads=count,
+        )
+        for prepared, count in pairs
+    ]
+
+
+def _unwatched(folder: Path, reason: str) -> Unwatched:
+    """A line in the log: the record says only that the check judged no call."""
+    with (folder / LOG).open("a") as stream:
+        stream.write(f"\nverify: races between threads were not sought: {reason}\n")
+    return Unwatched(reason)
 
 
 def _conclude(log: Path, failure: Failure) -> None:

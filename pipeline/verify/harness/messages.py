@@ -39,6 +39,8 @@ class DeclaredKernel(Record, frozen=True, kw_only=True, tag="kernel"):
     """Where it runs: the host, if an interpreter or an emulator stands in for the target's device."""
     threads: int
     """The most that any call has."""
+    detector: str | None = None
+    """What a build that finds data races is linked with; None: the artifact itself is loaded."""
 
 
 class ModelFile(Record, frozen=True, kw_only=True, tag="model"):
@@ -49,6 +51,8 @@ class ModelFile(Record, frozen=True, kw_only=True, tag="model"):
     where: Where
     limits: dict[str, int]
     """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
+    detector: str | None = None
+    """What its own builds are linked with, so that data races are found; None: they are as it makes them."""
 
 
 class LoadRequest(Record, frozen=True, kw_only=True):
@@ -191,6 +195,10 @@ class Observed(Record, frozen=True, kw_only=True):
     operations: tuple[TorchOperation, ...] = ()
     native: tuple[str, ...] = ()
     """Shared objects of the candidate's own in this process."""
+    starts_threads: bool = False
+    """Whether one of them has regions of OpenMP."""
+    watched: bool = False
+    """Whether one of them was linked with a detector of data races."""
     tampering: tuple[str, ...] | None = ()
     """What it changed outside of itself, one line each: `time.perf_counter was replaced`; None if it was not
     compared."""

@@ -81,6 +81,16 @@ WRONG: dict[str, dict[str, tuple[str, Callable[[Stage], CallObservation]]]] = {
         ),
         "race": ("nondeterministic", noticing(memory_faults=(MemoryFault(kind="race", text="data race"),))),
     },
+    "races": {
+        "threads": (
+            "nondeterministic",
+            lambda stage: stage.observe(
+                softmax,
+                turn="watched",
+                observed=Observed(memory_faults=(MemoryFault(kind="race", text="data race"),)),
+            ),
+        ),
+    },
     "mutation": {
         "one element": ("input_mutated", lambda s: s.observe(after(lambda t: t["x"][12, 28].add_(1)))),
         "sign of zero": ("input_mutated", lambda s: s.observe(after(lambda t: t["x"].neg_()))),
@@ -152,6 +162,7 @@ def test_right_calls_pass(name: str, distribution: str) -> None:
         first = buffers.observe(softmax)
         judgements = [CHECKS[name](first)]
         judgements.append(CHECKS[name](buffers.observe(softmax, turn="again", first=first)))
+        judgements.append(CHECKS[name](buffers.observe(softmax, turn="watched")))
     assert all(isinstance(judgement, Passed | NotApplicable) for judgement in judgements), judgements
     assert any(isinstance(judgement, Passed) for judgement in judgements)
 
@@ -165,7 +176,7 @@ def test_wrong_calls_fail(name: str, example: str) -> None:
     assert isinstance(judgement, Failure)
     assert judgement.outcome == outcome, judgement.reason
     assert "rows=13 cols=29 padded, normal, seed 7" in judgement.reason
-    if name not in ("tampering", "work", "memory"):
+    if name not in ("tampering", "work", "memory", "races"):
         assert judgement.reason.startswith(("y", "x"))
     assert "\n" not in judgement.reason
 

@@ -63,15 +63,18 @@ class OutputsGiven:
 
     def load(self) -> ReadyReply | RefusedReply:
         """Load the artifact."""
-        kernel = self._kernel
         try:
             with self._observer.watching():
-                self._launch = self._backend.load(
-                    kernel.job, kernel.compiled, Path(kernel.root), Path(kernel.folder)
-                )
+                self._launch = self._load()
         except BaseException as error:
             return refuse(error, "load")
         return ReadyReply()
+
+    def _load(self) -> "Launch":
+        kernel, folder = self._kernel, Path(self._kernel.folder)
+        if kernel.detector is None:
+            return self._backend.load(kernel.job, kernel.compiled, Path(kernel.root), folder)
+        return self._backend.load_watched(kernel.job, folder, Path(kernel.detector), Path.cwd())
 
     def answer(self, request: Request) -> CallReply | RefusedReply:
         """Launch it."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # these import torch, which must not be used before the fork 
     from pipeline.verify.harness.kernel_trial import KernelSubject
 
 INTERPRETED_ROWS = 32  # of a row-wise kernel: some milliseconds each
+WATCHED_ELEMENTS = 32768  # enough for kernels to share them among threads
+WATCHED_EDGES = 2
 THREADS = 3  # odd, so that shares are unequal; more than two cores, where idle ones then do not spin
 
 
@@ -117,6 +119,7 @@ def subject_of(
     from pipeline.verify.harness.messages import DeclaredKernel
 
     interpreted = where_run(spec) == "interpreter"
+    on_host = not interpreted and executes_on_host(spec.target.kind)
     kernel = DeclaredKernel(
         job=job,
         compiled=compiled,
@@ -130,7 +133,14 @@ def subject_of(
         repeat="first" if interpreted else "every",
         deterministic=spec.deterministic,
         settings=spec.settings,
+        watched=_watched_shapes(spec, job.variant) if on_host and spec.settings.thread_counts else (),
     )
+
+
+def _watched_shapes(spec: VerifySpec, variant: Variant) -> tuple[Shape, ...]:
+    """Small ones for the calls in which every access is looked at."""
+    budget = ShapeBudget(elements=WATCHED_ELEMENTS, rows=None, edges=WATCHED_EDGES)
+    return plan(spec.problem, budget, lambda dimensions: _allowed(spec, variant, dimensions))
 
 
 def can_run(spec: VerifySpec, name: str) -> bool:
