@@ -34,7 +34,7 @@ CHANGES = {
     "not emulated": ("if (WARPS == 1) return", 'asm("griddepcontrol.wait;"); if (WARPS == 1) return'),
 }
 EXPECTED = {
-    "no barrier": ("nondeterministic", "elements change between equal calls"),
+    "no barrier": ("nondeterministic", "data race"),
     "maximum of the first half": ("wrong_value", "y["),
     "one row too many": ("out_of_bounds", ""),
     "wide loads anywhere": ("crashed", "SIGILL"),

@@ -18,7 +18,7 @@ Where the device is absent, `load` gives the same source on the CPU (`emulator`)
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import Backend, CompileJob, Interpreter
+from pipeline.backends.backend import Backend, CompileJob, Interpreter, MemoryFault
 from pipeline.backends.c_sources import source_files
 from pipeline.backends.language import CUDA_CPP
 from pipeline.records import environment
@@ -78,3 +78,11 @@ class Cuda(Backend):
         from pipeline.backends.cuda.loading import load_on_device
 
         return load_on_device(job, folder / compiled.artifact)
+
+    def take_memory_faults(self) -> tuple[MemoryFault, ...]:
+        """Of the emulation; none on a device."""
+        if not environment.emulates_cuda():
+            return ()
+        from pipeline.backends.cuda.emulator import take_memory_faults
+
+        return take_memory_faults()

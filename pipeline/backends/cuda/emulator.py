@@ -2,11 +2,12 @@
 
 In: a job, and the folder of compile with the sources. Out: a launch on tensors of the host. The host's
 compiler builds the source against `emulation/`, where one fibre is one thread of CUDA and PTX
-instructions are functions; `emulation/fibres.hpp` says what that shows and what not: races are not found as
-such, and neither architecture nor speed are those of the target.
+instructions are functions. `emulation/fibres.hpp` says what that shows and what not; `emulation/shadow.hpp`
+how races are found. Neither architecture nor speed are those of the target.
 """
 
 import ctypes
+import itertools
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pipeline.backends.abi import Abi
-from pipeline.backends.backend import CompileJob, LaunchError
+from pipeline.backends.backend import CompileJob, FaultKind, LaunchError, MemoryFault
 from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import compiler
 from pipeline.backends.cuda.compilation import SOURCES
@@ -22,6 +23,8 @@ from pipeline.backends.cuda.inline_ptx import NotEmulatedError, rewrite
 from pipeline.backends.cuda.launch_geometry import LaunchGeometry, geometry_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipeline.backends.backend import Launch
 
 HEADERS = Path(__file__).parent / "emulation"
@@ -30,7 +33,14 @@ _ARCHITECTURE = ("-D__CUDA_ARCH__=800", "-D__CUDACC__=1")
 _FLAGS = (
     "-O1", "-x", "c++", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-U_FORTIFY_SOURCE",
     "-Wno-unknown-pragmas", "-Wno-attributes",
+    "-fno-gnu-unique",  # each library has an emulation of its own
 )  # fmt: skip
+# Each access of the source calls a function of `emulation/shadow.hpp`; ThreadSanitizer itself is not linked.
+_WATCHED = (
+    "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1",
+    "--param", "tsan-instrument-func-entry-exit=0",
+)  # fmt: skip
+_WRAPPED = tuple(f"-Wl,--wrap={name}" for name in ("memcpy", "memmove", "memset"))
 _LAUNCHER = """
 extern "C" const char* kernelmill_launch(const emulated::Geometry* geometry, void** arguments) {
     return emulated::run(%s, *geometry, arguments);
@@ -69,8 +79,20 @@ def load_emulated(job: CompileJob, folder: Path) -> "Launch":
         launcher = _LAUNCHER % job.implementation.entry
         (scratch / "emulated.cpp").write_text(f'#include "device.hpp"\n{text}\n{launcher}')
         library = scratch / "emulated.so"
-        _compile([*_FLAGS, f"-I{HEADERS}", "-o", str(library), "emulated.cpp"], scratch)
+        _compile([*_FLAGS, *_WATCHED, f"-I{HEADERS}", "-c", "-o", "emulated.o", "emulated.cpp"], scratch)
+        _compile([*_WRAPPED, "-o", str(library), "emulated.o"], scratch)
         return EmulatedLaunch(job, library)
+
+
+_FAULTS: list[MemoryFault] = []
+"""Of this process, since they were taken."""
+
+
+def take_memory_faults() -> tuple[MemoryFault, ...]:
+    """Races, and accesses outside of all tensors, of emulated kernels since the last call of this."""
+    found = tuple(_FAULTS)
+    _FAULTS.clear()
+    return found
 
 
 class EmulatedLaunch:
@@ -79,19 +101,44 @@ class EmulatedLaunch:
     def __init__(self, job: CompileJob, library: Path) -> None:
         self._job = job
         self._abi = Abi(job.problem, device="cpu")
-        self._run = ctypes.CDLL(str(library)).kernelmill_launch
-        self._run.restype = ctypes.c_char_p
+        emulated = ctypes.CDLL(str(library))
+        self._run, self._fault, self._watch = (
+            emulated.kernelmill_launch,
+            emulated.kernelmill_fault,
+            emulated.kernelmill_watch,
+        )
+        self._run.restype = self._fault.restype = ctypes.c_char_p
 
     def __call__(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Blocks run one after the other."""
+        """Blocks run one after the other; what they do wrong to memory is kept for `take_memory_faults`."""
         values = self._values(tensors)
         geometry = geometry_of(self._job, self._abi.dimensions)
         if geometry.is_empty:
             return
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        self._watch_tensors(tensors)
         reason = self._run(ctypes.byref(_plain(geometry)), addresses)
-        if reason is not None:
+        faults = list(self._faults())
+        _FAULTS.extend(faults)
+        if reason is not None and not any(fault.kind == "out_of_bounds" for fault in faults):
             raise LaunchError(f"emulated: {reason.decode(errors='replace')}")
+
+    def _watch_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Tell the shadow where they are: their whole storages."""
+        self._watch(None, None, 0, 0)
+        for name in self._abi.names:
+            storage = tensors[name].untyped_storage()
+            start, size = ctypes.c_void_p(storage.data_ptr()), ctypes.c_uint64(storage.nbytes())
+            self._watch(name.encode(), start, size, tensors[name].element_size())
+
+    def _faults(self) -> "Iterator[MemoryFault]":
+        is_race, entry = ctypes.c_bool(), self._job.implementation.entry
+        for number in itertools.count():
+            text = self._fault(number, ctypes.byref(is_race))
+            if text is None:
+                return
+            kind: FaultKind = "race" if is_race.value else "out_of_bounds"
+            yield MemoryFault(kind=kind, text=f"kernel '{entry}': {text.decode(errors='replace')}")
 
     def _values(self, tensors: dict[str, torch.Tensor]) -> list[Any]:
         """Of ctypes, as the kernel gets their addresses."""

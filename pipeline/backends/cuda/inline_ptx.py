@@ -18,6 +18,10 @@ _OPERAND = re.compile(r'\s*"[^"]*"\s*\((.*)\)\s*$', re.DOTALL)
 _PLACE = re.compile(r"%(\d+)$")
 _INSTRUCTION = re.compile(r"[a-z][\w.:]*$")
 _SHARED = "emulated::machine.shared"
+_POISONED = (
+    r"static \1\2\3; static const emulated::Poisoned poisoned_\2("
+    r'&\2, sizeof \2, sizeof(std::remove_all_extents_t<decltype(\2)>), "\2");'
+)
 
 
 class NotEmulatedError(Exception):
@@ -33,7 +37,7 @@ def rewrite(text: str) -> str:
         An asm statement is not a sequence of plain instructions; the text shows it.
     """
     text = _DYNAMIC.sub(rf"\1* const \2 = reinterpret_cast<\1*>({_SHARED});", _rewrite_assembly(text))
-    return _STATIC.sub(r"static \1\2\3; static const emulated::Poisoned poisoned_\2(&\2, sizeof \2);", text)
+    return _STATIC.sub(_POISONED, text)
 
 
 def _rewrite_assembly(text: str) -> str:

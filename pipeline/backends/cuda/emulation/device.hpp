@@ -55,12 +55,22 @@ using std::min;
 constexpr int warpSize = emulated::kWarp;
 
 inline void __syncthreads() { emulated::wait(emulated::State::at_barrier); }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
+UNWATCHED inline int __syncthreads_count(int predicate) {
+    emulated::machine.votes += predicate != 0;
+    emulated::wait(emulated::State::at_barrier);
+    return static_cast<int>(emulated::machine.votes_before);
+}
+inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
+inline int __syncthreads_and(int predicate) { return __syncthreads_count(predicate == 0) == 0; }
+inline void __threadfence() { emulated::shadow::fence(true); }
+inline void __threadfence_system() { emulated::shadow::fence(true); }
+inline void __threadfence_block() { emulated::shadow::fence(false); }
 
 namespace emulated {
 
-inline void nothing(Meeting&) {}
+UNWATCHED inline void synchronize(Meeting& meeting) {
+    shadow::warp_barrier(machine.running->number / kWarp, meeting.mask);
+}
 
 // Each lane gives a value and names the lane whose value it gets.
 template <class Value>
@@ -106,7 +116,7 @@ inline void vote(Meeting& meeting) {
 }  // namespace emulated
 
 inline void __syncwarp(unsigned mask = ~0u) {
-    emulated::meet(reinterpret_cast<const void*>(emulated::nothing), mask, nullptr, emulated::nothing);
+    emulated::meet(reinterpret_cast<const void*>(emulated::synchronize), mask, nullptr, emulated::synchronize);
 }
 
 template <class Value>
@@ -165,14 +175,43 @@ inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 
+namespace emulated {
+
+// A value that does not take part in the deduction of the type.
+template <class Value>
+using Given = std::common_type_t<Value>;
+
 // No two threads run at once.
-template <class Value>
-inline Value atomicAdd(Value* address, Value value) {
-    return std::exchange(*address, *address + value);
+template <class Value, class Function>
+UNWATCHED inline Value update(Value* address, Function function) {
+    shadow::strong(reinterpret_cast<std::uintptr_t>(address), sizeof *address, shadow::Access::update);
+    const Value before = *address;
+    *address = function(before);
+    return before;
 }
+
+}  // namespace emulated
+
+#define EMULATED_ATOMIC(NAME, RESULT)                                                                          \
+    template <class Value>                                                                                     \
+    inline Value NAME(Value* address, emulated::Given<Value> value) {                                          \
+        return emulated::update(address, [value](Value before) -> Value { return RESULT; });                   \
+    }
+EMULATED_ATOMIC(atomicAdd, before + value)
+EMULATED_ATOMIC(atomicSub, before - value)
+EMULATED_ATOMIC(atomicMax, std::max(before, value))
+EMULATED_ATOMIC(atomicMin, std::min(before, value))
+EMULATED_ATOMIC(atomicAnd, before& value)
+EMULATED_ATOMIC(atomicOr, before | value)
+EMULATED_ATOMIC(atomicXor, before ^ value)
+EMULATED_ATOMIC(atomicExch, (void(before), value))
+EMULATED_ATOMIC(atomicInc, before >= value ? 0 : before + 1)
+EMULATED_ATOMIC(atomicDec, before == 0 || before > value ? value : before - 1)
+#undef EMULATED_ATOMIC
+
 template <class Value>
-inline Value atomicMax(Value* address, Value value) {
-    return std::exchange(*address, std::max(*address, value));
+inline Value atomicCAS(Value* address, emulated::Given<Value> expected, emulated::Given<Value> value) {
+    return emulated::update(address, [=](Value before) { return before == expected ? value : before; });
 }
 
 namespace emulated {
@@ -184,7 +223,7 @@ inline const char* run_with(void (*kernel)(Parameters...), const Geometry& geome
         void (*kernel)(Parameters...);
         void** arguments;
     } call{kernel, arguments};
-    body = {[](void* given) {
+    body = {[](void* given) UNWATCHED {
                 auto& [function, values] = *static_cast<Call*>(given);
                 function(*static_cast<std::remove_reference_t<Parameters>*>(values[Places])...);
             },

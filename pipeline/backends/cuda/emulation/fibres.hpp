@@ -1,16 +1,17 @@
 // Threads of one block as fibres of one host thread: blocks of a grid run one after the other.
 //
 // A fibre runs until it waits, for its block (__syncthreads) or for lanes of its warp (shuffles, matrix
-// instructions); a warp runs until it waits for its block. So nothing runs at the same time, and races are not observed as such; but every other launch
-// turns the order of the fibres around and lets asynchronous copies land at once instead of as late as the
-// program allows, and each block's shared memory starts as NaN: what depends on any of these becomes a wrong
-// value, or one that changes between calls.
+// instructions), or looks at one value again and again; a warp runs until it waits for its block. Nothing runs
+// at the same time: `shadow.hpp` finds races by what orders accesses. In addition every other launch turns the
+// order of the fibres around and lets asynchronous copies land at once instead of as late as the program
+// allows, later launches of kernels without atomics run their blocks in random order, and each block's shared
+// memory starts as NaN: what depends on any of these becomes a wrong value, or one that changes between calls.
 
 #pragma once
 
 #include <setjmp.h>
-#include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -19,7 +20,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "shadow.hpp"
 
 struct uint3 {
     unsigned x, y, z;
@@ -47,9 +52,10 @@ struct Copy {
     const void* from;
     unsigned bytes;
     unsigned zeros;
+    bool early;  // done when it was issued
 };
 
-enum class State { ready, at_barrier, in_warp, done };
+enum class State { ready, at_barrier, in_warp, waiting, done };
 
 struct Fibre {
     ucontext_t start;
@@ -72,8 +78,11 @@ struct Meeting {
 
 struct Array {
     void* start;
-    std::size_t size;
+    std::size_t size, itemsize;
+    const char* name;
 };
+
+constexpr unsigned kFruitless = 1000;  // rounds in which threads only wait for another block
 
 struct Machine {
     std::vector<Fibre> fibres;
@@ -86,6 +95,9 @@ struct Machine {
     unsigned char* shared = nullptr;
     std::size_t shared_size = 0;
     std::uint64_t launches = 0;
+    unsigned votes = 0, votes_before = 0;  // at this barrier, at the last one
+    unsigned fruitless = 0;
+    unsigned chance = 0;
     char reason[kReason] = {};
 
     bool reversed() const { return launches % 2 == 0; }
@@ -93,13 +105,20 @@ struct Machine {
 };
 
 inline Machine machine;
-inline uint3 thread_index, block_index;
-inline dim3 block_size, grid_size;
+struct Builtins {
+    uint3 thread_index, block_index;
+    dim3 block_size, grid_size;
+};
+inline Builtins builtins;
 
-[[noreturn]] inline void leave() { _longjmp(machine.scheduler, 1); }
+[[noreturn]] UNWATCHED inline void leave() {
+    shadow::settle();
+    shadow::memory.watching = false;
+    _longjmp(machine.scheduler, 1);
+}
 
 // The kernel did what a device would not survive either: the launch ends with this reason.
-[[noreturn]] inline void fail(const char* format, ...) {
+[[noreturn]] UNWATCHED inline void fail(const char* format, ...) {
     std::va_list arguments;
     va_start(arguments, format);
     std::vsnprintf(machine.reason, kReason, format, arguments);
@@ -107,16 +126,18 @@ inline dim3 block_size, grid_size;
     leave();
 }
 
-inline void wait(State state) {
+UNWATCHED inline void wait(State state) {
     Fibre* self = machine.running;
     self->state = state;
     if (_setjmp(self->context) == 0) leave();
 }
 
-inline unsigned lane() { return machine.running->number % kWarp; }
+UNWATCHED inline unsigned lane() { return machine.running->number % kWarp; }
 
 // Every lane of the mask comes with its operands; the last one runs the operation for all of them.
-inline void meet(const void* operation, unsigned mask, void* operands, void (*run)(Meeting&)) {
+UNWATCHED inline void meet(const void* operation, unsigned mask, void* operands, void (*run)(Meeting&)) {
+    const shadow::Unwatched section;
+    shadow::settle();
     Fibre* self = machine.running;
     const unsigned bit = 1u << lane();
     if ((mask & bit) == 0) fail("thread %u is not in the mask %#x of its warp's operation", self->number, mask);
@@ -148,10 +169,20 @@ inline void meet(const void* operation, unsigned mask, void* operands, void (*ru
     meetings.erase(meetings.begin() + (mine - meetings.data()));
 }
 
+UNWATCHED inline shadow::Region shared_region(const Array& array) {
+    const auto itemsize = static_cast<unsigned>(array.itemsize);
+    const unsigned cell = itemsize % 4 == 0 ? 4 : itemsize % 2 == 0 ? 2 : 1;
+    return {array.name, reinterpret_cast<std::uintptr_t>(array.start), array.size, itemsize, cell,
+            shadow::Kind::shared, nullptr};
+}
+
 // Stands behind every static array of shared memory, which it fills with NaN, now and before every block.
 struct Poisoned {
-    Poisoned(void* start, std::size_t size) {
-        machine.arrays.push_back({start, size});
+    UNWATCHED Poisoned(volatile void* array, std::size_t size, std::size_t itemsize, const char* name) {
+        const shadow::Unwatched section;
+        void* start = const_cast<void*>(array);
+        machine.arrays.push_back({start, size, itemsize, name});
+        shadow::add(shared_region(machine.arrays.back()));
         std::memset(start, 0xFF, size);
     }
 };
@@ -163,23 +194,30 @@ struct Body {
 };
 inline Body body;
 
-inline void enter() {
+UNWATCHED inline void enter() {
+    shadow::memory.watching = true;
     body.call(body.arguments);
+    shadow::memory.watching = false;
     machine.running->state = State::done;
     leave();
 }
 
-inline void resume(Fibre& fibre) {
+UNWATCHED inline void resume(Fibre& fibre) {
     machine.running = &fibre;
-    thread_index = fibre.index;
+    builtins.thread_index = fibre.index;
+    shadow::memory.me = fibre.number;
+    shadow::memory.waits = 0;
     if (_setjmp(machine.scheduler) != 0) return;
-    if (fibre.started) _longjmp(fibre.context, 1);
+    if (fibre.started) {
+        shadow::memory.watching = true;
+        _longjmp(fibre.context, 1);
+    }
     fibre.started = true;
     setcontext(&fibre.start);
 }
 
 // One turn of a warp's threads that can run; whether there were any.
-inline bool run_ready(std::size_t warp) {
+UNWATCHED inline bool run_ready(std::size_t warp) {
     bool any = false;
     const std::size_t first = warp * kWarp;
     const std::size_t count = std::min<std::size_t>(kWarp, machine.fibres.size() - first);
@@ -188,12 +226,13 @@ inline bool run_ready(std::size_t warp) {
         if (fibre.state != State::ready) continue;
         any = true;
         resume(fibre);
+        if (fibre.state != State::waiting) machine.fruitless = 0;
     }
     return any;
 }
 
 // Each warp as far as it gets: what it may not touch before the others are there, it touches.
-inline void run_warps() {
+UNWATCHED inline void run_warps() {
     const std::size_t count = machine.meetings.size();
     for (std::size_t place = 0; place < count; ++place) {
         while (run_ready(machine.reversed() ? count - 1 - place : place)) {
@@ -202,19 +241,31 @@ inline void run_warps() {
 }
 
 // Whoever is left waits for the block: then all go on. False: some wait for lanes that never come.
-inline bool open_barrier() {
-    std::size_t waiting = 0, left = 0;
-    for (const Fibre& fibre : machine.fibres) {
+UNWATCHED_COLD inline bool open_barrier() {
+    std::size_t waiting = 0, left = 0, looking = 0;
+    for (Fibre& fibre : machine.fibres) {
         waiting += fibre.state == State::at_barrier;
+        looking += fibre.state == State::waiting;
         left += fibre.state != State::done;
+        if (fibre.state == State::waiting) fibre.state = State::ready;
     }
     if (left == 0) return false;
+    if (looking != 0 && ++machine.fruitless < kFruitless) return true;
+    if (looking != 0) {
+        const auto& [x, y, z] = builtins.block_index;
+        std::snprintf(machine.reason, kReason,
+                      "block (%u, %u, %u) waits for a value that no thread of it writes: blocks run one after the"
+                      " other here, it needs a device", x, y, z);
+        return false;
+    }
     if (waiting != left) {
         std::snprintf(machine.reason, kReason,
                       "deadlock: %zu threads wait for lanes of their warp that do not come, %zu at a barrier",
                       left - waiting, waiting);
         return false;
     }
+    machine.votes_before = std::exchange(machine.votes, 0);
+    shadow::barrier();
     for (Fibre& fibre : machine.fibres) {
         if (fibre.state == State::at_barrier) fibre.state = State::ready;
     }
@@ -222,7 +273,7 @@ inline bool open_barrier() {
 }
 
 // A guard page behind it: an access beyond dynamic shared memory ends the process.
-inline void provide_shared(std::size_t size) {
+UNWATCHED_COLD inline void provide_shared(std::size_t size) {
     const std::size_t whole = (size + kPage - 1) / kPage * kPage;
     void* memory = mmap(nullptr, whole + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) std::abort();
@@ -231,12 +282,12 @@ inline void provide_shared(std::size_t size) {
     machine.shared_size = size;
 }
 
-inline void remove_shared() {
+UNWATCHED inline void remove_shared() {
     const std::size_t whole = (machine.shared_size + kPage - 1) / kPage * kPage;
     munmap(machine.shared + (machine.shared_size + 15) / 16 * 16 - whole, whole + kPage);
 }
 
-inline void prepare(std::size_t threads) {
+UNWATCHED_COLD inline void prepare(std::size_t threads) {
     machine.reason[0] = 0;
     machine.fibres.resize(threads);
     machine.meetings.resize((threads + kWarp - 1) / kWarp);
@@ -250,10 +301,10 @@ inline void prepare(std::size_t threads) {
     }
 }
 
-inline void start(Fibre& fibre, unsigned number) {
+UNWATCHED_COLD inline void start(Fibre& fibre, unsigned number) {
     fibre.number = number;
-    fibre.index = {number % block_size.x, number / block_size.x % block_size.y,
-                   number / block_size.x / block_size.y};
+    fibre.index = {number % builtins.block_size.x, number / builtins.block_size.x % builtins.block_size.y,
+                   number / builtins.block_size.x / builtins.block_size.y};
     fibre.state = State::ready;
     fibre.started = false;
     fibre.open_copies.clear();
@@ -265,7 +316,10 @@ inline void start(Fibre& fibre, unsigned number) {
     makecontext(&fibre.start, enter, 0);
 }
 
-inline void run_block() {
+UNWATCHED inline void run_block() {
+    const auto& [x, y, z] = builtins.block_index;
+    shadow::begin_block(x + builtins.grid_size.x * (y + builtins.grid_size.y * z));
+    machine.votes = machine.fruitless = 0;
     std::memset(machine.shared, 0xFF, machine.shared_size);
     for (const Array& array : machine.arrays) std::memset(array.start, 0xFF, array.size);
     for (auto& meetings : machine.meetings) meetings.clear();
@@ -275,29 +329,76 @@ inline void run_block() {
     } while (machine.reason[0] == 0 && open_barrier());
 }
 
-// All blocks of the grid; nullptr, or why it ended early.
-inline const char* run_grid(const Geometry& geometry) {
+// Numbers of the blocks: in order at first and where blocks may wait for each other.
+UNWATCHED_COLD inline std::vector<unsigned> order_of_blocks(const Geometry& geometry) {
     const auto& [grid, block, bytes] = geometry;
-    grid_size = {grid[0], grid[1], grid[2]};
-    block_size = {block[0], block[1], block[2]};
+    std::vector<unsigned> order(std::size_t{grid[0]} * grid[1] * grid[2]);
+    for (unsigned number = 0; number < order.size(); ++number) order[number] = number;
+    if (machine.launches == 1 || shadow::memory.synchronizes) return order;
+    if (getentropy(&machine.chance, sizeof machine.chance) != 0) std::abort();
+    for (std::size_t left = order.size(); left > 1; --left) {
+        std::swap(order[left - 1], order[rand_r(&machine.chance) % left]);
+    }
+    return order;
+}
+
+UNWATCHED_COLD inline void begin_shadow(const Geometry& geometry) {
+    shadow::memory.stacks = reinterpret_cast<std::uintptr_t>(machine.stacks);
+    shadow::memory.stacks_size = machine.stacks_size;
+    shadow::memory.builtins = reinterpret_cast<std::uintptr_t>(&builtins);
+    shadow::memory.builtins_size = sizeof builtins;
+    std::vector<shadow::Region> shared;
+    for (const Array& array : machine.arrays) shared.push_back(shared_region(array));
+    if (geometry.shared_memory != 0) {
+        shared.push_back(shared_region({machine.shared, machine.shared_size, 4, "dynamic shared memory"}));
+    }
+    shadow::begin_launch(geometry.grid, machine.fibres.size(), shared);
+}
+
+// All blocks of the grid; nullptr, or why it ended early.
+UNWATCHED_COLD inline const char* run_grid(const Geometry& geometry) {
+    const auto& [grid, block, bytes] = geometry;
+    builtins.grid_size = {grid[0], grid[1], grid[2]};
+    builtins.block_size = {block[0], block[1], block[2]};
     ++machine.launches;
     prepare(std::size_t{block[0]} * block[1] * block[2]);
     provide_shared(bytes);
-    for (unsigned z = 0; z < grid[2]; ++z) {
-        for (unsigned y = 0; y < grid[1]; ++y) {
-            for (unsigned x = 0; x < grid[0] && machine.reason[0] == 0; ++x) {
-                block_index = {x, y, z};
-                run_block();
-            }
-        }
+    const auto order = order_of_blocks(geometry);
+    begin_shadow(geometry);
+    for (const unsigned number : order) {
+        if (machine.reason[0] != 0) break;
+        builtins.block_index = {number % grid[0], number / grid[0] % grid[1], number / grid[0] / grid[1]};
+        run_block();
     }
+    shadow::end_launch();
     remove_shared();
     return machine.reason[0] == 0 ? nullptr : machine.reason;
 }
 
 }  // namespace emulated
 
-#define threadIdx emulated::thread_index
-#define blockIdx emulated::block_index
-#define blockDim emulated::block_size
-#define gridDim emulated::grid_size
+[[noreturn]] UNWATCHED inline void emulated::shadow::stop() { fail("an access outside of all tensors"); }
+UNWATCHED inline void emulated::shadow::give_way() { wait(State::waiting); }
+
+// What the kernel may access, before a launch; and what it did wrong, after one: text of the fault, nullptr beyond
+// the last.
+extern "C" UNWATCHED void kernelmill_watch(const char* name, void* start, std::size_t size, unsigned itemsize) {
+    auto& tensors = emulated::shadow::memory.tensors;
+    if (start == nullptr) return tensors.clear();
+    tensors.push_back({name, reinterpret_cast<std::uintptr_t>(start), size, itemsize, std::min(itemsize, 4u),
+                       emulated::shadow::Kind::tensor, nullptr});
+}
+extern "C" UNWATCHED const char* kernelmill_fault(unsigned number, bool* is_race) {
+    auto& faults = emulated::shadow::memory.faults;
+    if (number >= faults.size()) {
+        faults.clear();
+        return nullptr;
+    }
+    *is_race = faults[number].race;
+    return faults[number].text;
+}
+
+#define threadIdx emulated::builtins.thread_index
+#define blockIdx emulated::builtins.block_index
+#define blockDim emulated::builtins.block_size
+#define gridDim emulated::builtins.grid_size

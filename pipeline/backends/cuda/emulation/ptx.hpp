@@ -66,24 +66,24 @@ inline void require_aligned(const void* address, std::uintptr_t bytes, const cha
 
 // ---- asynchronous copies
 
-inline void perform(const Copy& copy) {
+UNWATCHED inline void perform(const Copy& copy) {
     std::memcpy(copy.to, copy.from, copy.bytes);
     std::memset(static_cast<unsigned char*>(copy.to) + copy.bytes, 0, copy.zeros);
 }
 
 template <class Address>
-inline void copy_async(std::uint32_t to, Address from, unsigned size, unsigned read) {
+UNWATCHED inline void copy_async(std::uint32_t to, Address from, unsigned size, unsigned read) {
     void* place = from_shared(to);
     const void* source = reinterpret_cast<const void*>(from);
+    const shadow::Unwatched section;
     require_aligned(place, size, "cp.async");
     require_aligned(source, size, "cp.async");
     if (read > size) fail("cp.async reads %u bytes of a copy of %u", read, size);
-    const Copy copy{place, source, read, size - read};
-    if (machine.early()) {
-        perform(copy);
-    } else {
-        machine.running->open_copies.push_back(copy);
-    }
+    const Copy copy{place, source, read, size - read, machine.early()};
+    shadow::copied(reinterpret_cast<std::uintptr_t>(source), read, false);
+    shadow::copied(reinterpret_cast<std::uintptr_t>(place), size, true);
+    if (copy.early) perform(copy);
+    machine.running->open_copies.push_back(copy);
 }
 
 template <class Address>
@@ -103,16 +103,22 @@ inline void cp_async_ca_shared_global(std::uint32_t to, Address from, unsigned s
     copy_async(to, from, size, size);
 }
 
-inline void cp_async_commit_group() {
+UNWATCHED inline void cp_async_commit_group() {
+    const shadow::Unwatched section;
     Fibre& self = *machine.running;
     self.groups.push_back(std::move(self.open_copies));
     self.open_copies.clear();
 }
 
-inline void cp_async_wait_group(unsigned newest) {
+// A copy writes at any time between its start and this.
+UNWATCHED inline void cp_async_wait_group(unsigned newest) {
+    const shadow::Unwatched section;
     auto& groups = machine.running->groups;
     while (groups.size() > newest) {
-        for (const Copy& copy : groups.front()) perform(copy);
+        for (const Copy& copy : groups.front()) {
+            shadow::copied(reinterpret_cast<std::uintptr_t>(copy.to), copy.bytes + copy.zeros, true);
+            if (!copy.early) perform(copy);
+        }
         groups.erase(groups.begin());
     }
 }
@@ -150,6 +156,7 @@ inline void load_matrices(Meeting& meeting) {
 
 template <int COUNT, bool TRANSPOSED>
 inline void load_matrix(MatrixLoad load) {
+    if (lane() < 8 * COUNT) shadow::copied(reinterpret_cast<std::uintptr_t>(from_shared(load.address)), 16, false);
     const auto run = load_matrices<COUNT, TRANSPOSED>;
     meet(reinterpret_cast<const void*>(run), ~0u, &load, run);
 }
