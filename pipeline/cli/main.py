@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.commands import completion
+from pipeline.cli import shell_completion
 from pipeline.cli.exit_codes import MEANING, ExitCode
 from pipeline.cli.override_arguments import groups
 from pipeline.records.errors import ConfigError, KernelmillError, suggestion
@@ -51,6 +51,8 @@ SECTIONS = {
         "completion": "print the completion script of a shell",
     },
 }
+_ELSEWHERE = {"completion": ("shell_completion", "command"), "sweep": ("commands.run", "sweep")}
+"""Commands without a module of their own among `commands`: module and name."""
 _HINT = "kernelmill COMMAND --help: options and examples; --exit-codes: exit codes"
 
 
@@ -65,8 +67,8 @@ class LazyGroup(click.Group):
         """None for a name that does not exist."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"pipeline.cli.commands.{cmd_name}")
-        command: click.Command = module.command
+        place, name = _ELSEWHERE.get(cmd_name, (f"commands.{cmd_name}", "command"))
+        command: click.Command = getattr(importlib.import_module(f"pipeline.cli.{place}"), name)
         return command
 
     def format_commands(
@@ -135,7 +137,7 @@ def kernelmill() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; an error that a user can fix is one line on standard error."""
-    completion.register()
+    shell_completion.register()
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = kernelmill.main(

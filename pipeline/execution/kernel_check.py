@@ -177,9 +177,8 @@ def check_text(check: KernelCheck) -> str:
     lines += [f"error: {line}" for line in check.failed_jobs]
     lines += failure_lines(check.failures)
     passed = sum(each.outcome is Outcome.PASSED for each in check.variants)
-    return "\n".join(
-        [*lines, f"{'passed' if check.passed else 'REFUSED'}: {passed} of {len(check.variants)}"]
-    )
+    verdict = "passed" if check.passed else "INCOMPLETE" if check.failed_jobs else "REFUSED"
+    return "\n".join([*lines, f"{verdict}: {passed} of {len(check.variants)}"])
 
 
 _HEADING = ("implementation", "hardware", "ran in", "outcome", "error/bound", "seconds", "variant")

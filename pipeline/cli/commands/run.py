@@ -1,4 +1,4 @@
-"""`kernelmill run`: overrides in, the winners' table out; Snakemake does the work, as if called directly."""
+"""`kernelmill run` and `sweep`: overrides in, the winners' table out; Snakemake does the work."""
 
 import json
 import sys
@@ -51,6 +51,26 @@ def command(ctx: click.Context, arguments: tuple[str, ...], quiet: bool, as_json
       kernelmill run experiment=smoke --json | python -m json.tool
     """
     return start(arguments, ctx.obj["passed_on"], RunOutput(quiet=quiet, json=as_json))
+
+
+@click.command("sweep", cls=OverridesCommand, context_settings=RAW)
+@raw_argument
+@quiet_option
+@json_option
+@click.pass_context
+def sweep(ctx: click.Context, arguments: tuple[str, ...], quiet: bool, as_json: bool) -> int:
+    """Run every combination of the listed values; each is a job with an objective.
+
+    Values are listed as in Hydra: a,b,c, choice(a,b), range(1,65,16), glob(soft*), interval(0,1). A sweeper
+    such as hydra/sweeper=optuna chooses the combinations. All jobs are one run of Snakemake, whose arguments
+    follow --.
+
+    \b
+    Examples:
+      kernelmill sweep kernel=softmax,rms_norm workload=bert_base hardware=cpu
+      kernelmill sweep kernel=softmax hardware=cpu "workload.dimensions.tokens=range(1,65,16)" -- --dry-run
+    """
+    return start(("--multirun", *arguments), ctx.obj["passed_on"], RunOutput(quiet=quiet, json=as_json))
 
 
 class RunOutput(NamedTuple):

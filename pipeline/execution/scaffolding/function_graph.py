@@ -17,7 +17,7 @@ ROWS, COLS = 5, 7
 """Of the tensors that a function is traced with: different primes, so that shapes tell what they are."""
 
 
-class Shape(StrEnum):
+class ValueShape(StrEnum):
     """What a value is, relative to a matrix."""
 
     MATRIX = "matrix"
@@ -79,7 +79,7 @@ class Step(NamedTuple):
     name: str
     operation: str
     arguments: tuple[str | float, ...]
-    shape: Shape
+    shape: ValueShape
 
     @property
     def reduces(self) -> bool:
@@ -90,10 +90,10 @@ class Step(NamedTuple):
 class FunctionGraph(NamedTuple):
     """A function with its inputs and steps; the last step is the result."""
 
-    inputs: dict[str, Shape]
+    inputs: dict[str, ValueShape]
     steps: tuple[Step, ...]
 
-    def shape(self, name: str) -> Shape:
+    def shape(self, name: str) -> ValueShape:
         """Of an input or a step."""
         return self.inputs.get(name) or next(step.shape for step in self.steps if step.name == name)
 
@@ -133,7 +133,7 @@ class _Reader:
     def __init__(
         self, names: Sequence[str], vectors: Sequence[str], shapes: dict[str, tuple[int, ...]]
     ) -> None:
-        self._inputs = {name: Shape.VECTOR if name in vectors else Shape.MATRIX for name in names}
+        self._inputs = {name: ValueShape.VECTOR if name in vectors else ValueShape.MATRIX for name in names}
         self._shapes = shapes
         self._values: dict[str, str] = {}
         """Node of the graph -> what it is called here."""
@@ -150,7 +150,7 @@ class _Reader:
                     raise ConfigError("the function must return one tensor of the shape [rows, cols]")
             else:
                 self._call(node)
-        if not self._steps or self._steps[-1].shape is not Shape.MATRIX:
+        if not self._steps or self._steps[-1].shape is not ValueShape.MATRIX:
             raise ConfigError("the function must compute something for each element")
         return FunctionGraph(self._inputs, tuple(self._steps))
 
@@ -177,18 +177,18 @@ class _Reader:
         kept = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
         if dim not in (-1, 1, [-1], (-1,), [1], (1,)) or not kept:
             raise ConfigError(f"{operation}: expected dim=-1, keepdim=True: rows are reduced")
-        self._add(node.name, operation, (self._value(node.args[0]),), Shape.ROW)
+        self._add(node.name, operation, (self._value(node.args[0]),), ValueShape.ROW)
 
     def _softmax(self, node: Any) -> None:
         dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
         if dim not in (-1, 1):
             raise ConfigError(f"softmax: expected dim=-1, got {dim}")
         x, name = self._value(node.args[0]), node.name
-        self._add(f"{name}_max", "amax", (x,), Shape.ROW)
-        self._add(f"{name}_shifted", "sub", (x, f"{name}_max"), Shape.MATRIX)
-        self._add(f"{name}_exp", "exp", (f"{name}_shifted",), Shape.MATRIX)
-        self._add(f"{name}_sum", "sum", (f"{name}_exp",), Shape.ROW)
-        self._add(name, "div", (f"{name}_exp", f"{name}_sum"), Shape.MATRIX)
+        self._add(f"{name}_max", "amax", (x,), ValueShape.ROW)
+        self._add(f"{name}_shifted", "sub", (x, f"{name}_max"), ValueShape.MATRIX)
+        self._add(f"{name}_exp", "exp", (f"{name}_shifted",), ValueShape.MATRIX)
+        self._add(f"{name}_sum", "sum", (f"{name}_exp",), ValueShape.ROW)
+        self._add(name, "div", (f"{name}_exp", f"{name}_sum"), ValueShape.MATRIX)
 
     def _square(self, node: Any) -> None:
         if len(node.args) > 1 and node.args[1] != 2:
@@ -196,7 +196,7 @@ class _Reader:
         x = self._value(node.args[0])
         self._add(node.name, "mul", (x, x), self._shape(node))
 
-    def _add(self, node: str, operation: str, arguments: tuple[str | float, ...], shape: Shape) -> None:
+    def _add(self, node: str, operation: str, arguments: tuple[str | float, ...], shape: ValueShape) -> None:
         name = f"{node}_value" if node in self._inputs else node
         self._values[node] = name
         self._steps.append(Step(name, operation, arguments, shape))
@@ -206,12 +206,12 @@ class _Reader:
             return float(argument)
         return self._values[argument.name]
 
-    def _shape(self, node: Any) -> Shape:
+    def _shape(self, node: Any) -> ValueShape:
         known = {
-            (ROWS, COLS): Shape.MATRIX,
-            (COLS,): Shape.VECTOR,
-            (1, COLS): Shape.VECTOR,
-            (ROWS, 1): Shape.ROW,
+            (ROWS, COLS): ValueShape.MATRIX,
+            (COLS,): ValueShape.VECTOR,
+            (1, COLS): ValueShape.VECTOR,
+            (ROWS, 1): ValueShape.ROW,
         }
         found = self._shapes[node.name]
         if found not in known:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.execution.scaffolding.function_graph import FunctionGraph, Shape, trace
+from pipeline.execution.scaffolding.function_graph import FunctionGraph, ValueShape, trace
 from pipeline.execution.scaffolding.kernel_sources import cpp_source, missing_in_triton, triton_source
 from pipeline.records.errors import ConfigError
 from pipeline.records.record import Record
@@ -151,19 +151,19 @@ def _reference(request: KernelRequest, text: str, graph: FunctionGraph) -> str:
     )
 
 
-def _axes(shape: Shape) -> str:
-    return "[cols]" if shape is Shape.VECTOR else "[rows, cols]"
+def _axes(shape: ValueShape) -> str:
+    return "[cols]" if shape is ValueShape.VECTOR else "[rows, cols]"
 
 
 def _yaml(request: KernelRequest, graph: FunctionGraph, languages: list[str]) -> str:
     name = request.name
     tensors = [f"  {each}: {{role: input, shape: {_axes(shape)}}}" for each, shape in graph.inputs.items()]
-    matrices = sum(shape is Shape.MATRIX for shape in graph.inputs.values())
+    matrices = sum(shape is ValueShape.MATRIX for shape in graph.inputs.values())
     vectors = len(graph.inputs) - matrices
     moved = (
         f"({matrices + 1} * rows * cols + {vectors} * cols)" if vectors else f"{matrices + 1} * rows * cols"
     )
-    operations = sum(step.reduces or step.shape is not Shape.ROW for step in graph.steps)
+    operations = sum(step.reduces or step.shape is not ValueShape.ROW for step in graph.steps)
     category = "reduction" if any(step.reduces for step in graph.steps) else "elementwise"
     lines = [
         f"# kernelmill verify {name}",

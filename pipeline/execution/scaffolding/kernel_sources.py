@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline.execution.scaffolding.function_graph import POINTWISE, FunctionGraph, Shape, Step
+from pipeline.execution.scaffolding.function_graph import POINTWISE, FunctionGraph, Step, ValueShape
 
 _START = {"sum": "0.0f", "mean": "0.0f", "amax": "-INFINITY", "amin": "INFINITY"}
 _NEUTRAL = {"sum": "0.0", "mean": "0.0", "amax": 'float("-inf")', "amin": 'float("inf")'}
@@ -37,7 +37,7 @@ def _cpp_row(graph: FunctionGraph) -> Iterator[str]:
     for step in graph.steps:
         if step.reduces:
             yield from _cpp_reduction(graph, step)
-        elif step.shape is Shape.ROW:
+        elif step.shape is ValueShape.ROW:
             yield f"const float {step.name} = {_cpp(step, graph)};"
     result = graph.steps[-1]
     yield "for (std::int64_t col = 0; col < cols; ++col) {"
@@ -66,10 +66,10 @@ def _cpp_values(graph: FunctionGraph, wanted: str) -> Iterator[str]:
     needed = _needed(graph, wanted)
     for name, shape in graph.inputs.items():
         if name in needed:
-            place = "col" if shape is Shape.VECTOR else "row * cols + col"
+            place = "col" if shape is ValueShape.VECTOR else "row * cols + col"
             yield f"    const float {name}_ = vec::to_float({name}[{place}]);"
     for step in graph.steps:
-        if step.name in needed and step.shape is not Shape.ROW:
+        if step.name in needed and step.shape is not ValueShape.ROW:
             yield f"    const float {step.name} = {_cpp(step, graph)};"
 
 
@@ -79,7 +79,7 @@ def _needed(graph: FunctionGraph, wanted: str) -> set[str]:
     waiting = [wanted]
     while waiting:
         name = waiting.pop()
-        if name in found or (name in steps and steps[name].shape is Shape.ROW):
+        if name in found or (name in steps and steps[name].shape is ValueShape.ROW):
             continue
         found.add(name)
         waiting += [
@@ -93,7 +93,7 @@ def _cpp(step: Step, graph: FunctionGraph) -> str:
     return POINTWISE[step.operation].cpp.format(*given)
 
 
-def _operand(argument: str | float, inputs: dict[str, Shape], *, suffix: str = "") -> str:
+def _operand(argument: str | float, inputs: dict[str, ValueShape], *, suffix: str = "") -> str:
     if isinstance(argument, str):
         return f"{argument}_" if argument in inputs else argument
     text = f"{argument!r}{suffix}"
@@ -140,7 +140,7 @@ def launch({inputs}, y, num_warps):
 
 def _triton_row(graph: FunctionGraph) -> Iterator[str]:
     for name, shape in graph.inputs.items():
-        place = "col" if shape is Shape.VECTOR else "row * cols + col"
+        place = "col" if shape is ValueShape.VECTOR else "row * cols + col"
         yield f"{name}_ = tl.load({name} + {place}, mask=mask).to(tl.float32)"
     for step in graph.steps:
         if not step.reduces:
