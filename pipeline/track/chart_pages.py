@@ -366,7 +366,7 @@ def tasks(
     """Which tunables matter, task by task; the trials of one search share a page."""
     order = read_order(aggregate)
     groups = _grouped([entry for entry in placed if entry[0].lines])
-    names = [_title(group) for group in groups]
+    names = [_name(group) for group in groups]
     pages = {name: _page(group, order) for name, group in zip(names, groups, strict=True)}
     charts = _share(store, experiment, pages)
     return tuple(
@@ -387,6 +387,12 @@ def _grouped(placed: Sequence[Placed]) -> list[list[Placed]]:
 def _pattern(row: TaskRow) -> str:
     """What finds the names of tasks that differ in overrides alone: `softmax/bert_base[%/cpu/defaults`."""
     return f"{row.kernel}/{row.workload.partition('[')[0]}[%/{row.hardware}/{row.optimization}"
+
+
+def _name(group: Sequence[Placed]) -> str:
+    """What the page is called in the store, while trials are added."""
+    task = group[0][0].task
+    return task.name if len(group) == 1 else _pattern(task.row)
 
 
 def _title(group: Sequence[Placed]) -> str:

@@ -1,9 +1,11 @@
 """A whole experiment into MLflow."""
 
 import json
+import re
 import urllib.parse
 from pathlib import Path
 
+import msgspec
 import pytest
 from mlflow.entities import Run as MlflowRun
 
@@ -11,6 +13,7 @@ from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.tracked import TrackedCounts
 from pipeline.track.ingest import Ingested, ingest
+from pipeline.track.mlflow_ui import within
 from pipeline.track.stores.mlflow_store import MlflowStore, open_store
 from tests.track.small_run import (
     TRACKING,
@@ -83,7 +86,7 @@ def test_the_sweep_says_who_won_and_where_to_look(store: MlflowStore, done: Inge
     """A table of winners with links, as the run's description."""
     note = store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
     assert "| softmax | bert_base | cpu |" in note
-    assert done.links.tasks[0].charts in note
+    assert f"({within(done.links.tasks[0].charts)})" in note
 
 
 def test_the_sweeps_geometric_mean_is_that_of_its_winners(store: MlflowStore, done: Ingested) -> None:
@@ -131,6 +134,59 @@ def test_the_compare_page_starts_with_the_fastest(store: MlflowStore, done: Inge
     assert done.links.tasks[0].compared == done.links.tasks[0].runs == len(runs) == 5
 
 
+def test_runs_can_be_told_apart_by_name(store: MlflowStore, done: Ingested) -> None:
+    """Kernel and tunables first: lists cut names off."""
+    names = [run.info.run_name for run in _runs(store, done, "")]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"softmax unroll=\d vectorize=\w+ · bert_base cpu cpp", name) for name in names)
+    (sweep,) = _runs(store, done, "-sweeps")
+    assert sweep.info.run_name.endswith(f": {sweep.data.tags['varies']}")
+    assert sweep.data.tags["varies"].startswith("softmax × bert_base × cpu, ")
+    assert sweep.data.tags["result"] == "5 passed, 8 device_unavailable, 1 wrong_value"
+
+
+def test_experiments_describe_themselves(root: Path, store: MlflowStore, done: Ingested) -> None:
+    """Links first, then units; what a user wrote stays."""
+    experiment = done.experiments["kernelmill"]
+
+    def text() -> str:
+        return str(store.client.get_experiment(experiment).tags["mlflow.note.content"])
+
+    assert done.links.runs is not None
+    assert within(done.links.runs) in text().splitlines()[0]
+    assert "| time/median_us | µs |" in text()
+    before = text()
+    store.client.set_experiment_tag(experiment, "mlflow.note.content", "mine")
+    ingest(store, source(root), None)
+    assert text() == "mine"
+    store.client.set_experiment_tag(experiment, "mlflow.note.content", before)
+
+
+def test_trials_share_a_page(tmp_path: Path, template: Path) -> None:
+    """Tasks of one variant each, that differ in overrides: all runs, compared by what differs."""
+    copy_store(template, tmp_path)
+    store = open_store(TRACKING, tmp_path)
+    values = (1, 2)
+    cases = [
+        measured(workload=f"bert_base[unroll={value}]", space={"unroll": (value,)}, failures={})
+        for value in values
+    ]
+    found = write_source(tmp_path, cases)
+    rows = tuple(
+        msgspec.structs.replace(row, varied=(f"optimization.fixed.unroll={value}",))
+        for row, value in zip(found.spec.tasks, values, strict=True)
+    )
+    spec = msgspec.structs.replace(found.spec, tasks=rows)
+    done = ingest(store, msgspec.structs.replace(found, spec=spec), None)
+    (task,) = done.links.tasks
+    assert (task.runs, task.compared, task.differ) == (2, 2, True)
+    key = urllib.parse.parse_qs(task.charts.split("?", 1)[1])["viewStateShareKey"][0]
+    tags = store.client.get_experiment(done.experiments["kernelmill"]).tags
+    state = json.loads(tags[f"mlflow.sharedViewState.{key}"])
+    assert len(store.client.search_runs([done.experiments["kernelmill"]], state["searchFilter"])) == 2
+    assert state["compareRunCharts"][0]["selectedParams"] == ["unroll"]
+
+
 def test_one_round_has_no_curve(done: Ingested) -> None:
     """A grid is no search of several rounds."""
     assert done.links.searches is None
@@ -149,14 +205,14 @@ def test_a_search_of_several_rounds_has_its_curve(tmp_path: Path, template: Path
     assert [each.step for each in history] == [0, 1]
     assert history[1].value == pytest.approx(history[0].value / 2)
     assert done.links.searches is not None
-    assert done.links.searches in store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
+    assert within(done.links.searches) in store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
     states = [
         json.loads(text)
         for key, text in store.client.get_experiment(done.experiments["kernelmill-sweeps"]).tags.items()
         if "sharedViewState" in key
     ]
-    (chart,) = states[0]["compareRunCharts"]
-    assert (chart["type"], chart["selectedMetricKeys"]) == ("LINE", [metric])
+    lines = [chart for state in states for chart in state["compareRunCharts"] if chart["type"] == "LINE"]
+    assert [chart["selectedMetricKeys"] for chart in lines] == [[metric]]
 
 
 def test_equal_tunables_are_not_compared(tmp_path: Path, template: Path) -> None:
@@ -167,7 +223,7 @@ def test_equal_tunables_are_not_compared(tmp_path: Path, template: Path) -> None
     (task,) = done.links.tasks
     assert (task.compare, task.compared, task.differ) == (None, 0, False)
     note = store.client.get_run(done.sweep).data.tags["mlflow.note.content"]
-    assert f"[its variants]({task.charts})" in note
+    assert f"[its variants]({within(task.charts)})" in note
     assert "which tunables matter" not in note
 
 
