@@ -108,10 +108,9 @@ def variants_page(query: str, goal: str, explained: ExplainingMetrics) -> ChartP
         order=f"metrics.`{goal}`",
         columns=(
             *_tags(*explained.authors),
-            *_tags("kernel", "workload", "outcome"),
             *(f"params.`{name}`" for name in tunables),
             *(f"metrics.`{name}`" for name in shown),
-            *_tags("overrides"),
+            *_tags("kernel", "workload", "outcome", "overrides"),
         ),
         sections=sections or (ChartSection(title="Variants", columns=1, charts=(_bar(goal),)),),
     )
