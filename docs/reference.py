@@ -380,7 +380,7 @@ OUTCOMES = {
     "out_of_bounds": "It wrote or read outside its tensors.",
     "input_mutated": "It changed an input.",
     "input_reused": "Its outputs are correct, but it overwrites an input.",
-    "nondeterministic": "Equal inputs gave different results, or programs race for an element.",
+    "nondeterministic": "Equal inputs gave different results, or programs or threads race for an element.",
     "tampered": "It changed the harness, or its own kernels did not do the work.",
     "unstable_timing": "The measurement was too disturbed to give a time.",
     "over_roofline": "The time is below what the measured ceilings allow.",

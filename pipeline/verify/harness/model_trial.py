@@ -30,6 +30,7 @@ from pipeline.verify.harness.proxy import (
     differing,
     layout_for,
 )
+from pipeline.verify.harness.race_trial import RacesSought, seek_races
 from pipeline.verify.harness.session import ModelSubject, ProcessEnded, Session, refusal
 from pipeline.verify.oracle.trivial_answers import summarize
 
@@ -83,6 +84,8 @@ def try_candidate(
             trial = _Trial(JudgedCalls(CandidateProxy(session, memory, layout), case_set), case_set, subject)
             failure = trial.run()
         failure = failure or session.finish()
+    races = None if failure is not None else trial.seek_races(server, folder)
+    failure = failure if races is None else races.failure
     if failure is not None:
         _conclude(folder / LOG, failure)
     calls = trial.calls
@@ -90,15 +93,21 @@ def try_candidate(
     return ModelTrialResult(
         failure=failure,
         share=calls.share,
-        checks=(*calls.checks, *trial.closed),
-        calls=len(calls.seen),
+        checks=(*calls.checks, *trial.closed, *(["races"] if races is not None and races.calls else [])),
+        calls=len(calls.seen) + (0 if races is None else races.calls),
         conditions=tuple(dict.fromkeys(seen.case.condition.label for seen in calls.seen)),
-        notes=tuple(trial.notes()),
+        notes=(*trial.notes(), *_unsought(races)),
         isolation=session.isolation,
         launched=tuple(sorted(launches)),
         untried=trial.untried,
-        latest=calls.latest,
+        latest=calls.latest if races is None or races.failure is None else (races.condition, races.options),
     )
+
+
+def _unsought(races: RacesSought | None) -> tuple[str, ...]:
+    if races is None or not races.unsought:
+        return ()
+    return (f"races between threads were not sought: {races.unsought}",)
 
 
 def _conclude(log: Path, failure: Failure) -> None:
@@ -115,6 +124,7 @@ class _Trial:
         self.closed: tuple[str, ...] = ()
         """Checks that are made once, after all calls."""
         self._case_set = case_set
+        self._subject = subject
         self._settings = subject.settings
         self._interpreted = subject.candidate.where == "interpreter"
         self._skipped: list[CasePlan] = []
@@ -136,6 +146,16 @@ class _Trial:
         except ProcessEnded as ended:
             return self._interpreter_failed(ended) if self._interpreted else ended.failure
         return None
+
+    def seek_races(self, server: ForkServer, folder: Path) -> RacesSought | None:
+        """In native code with threads, of which this process is not the first; None where there is none."""
+        if not self._settings.thread_counts or self._subject.candidate.where == "cuda":
+            return None
+        if not any(seen.done.observed.starts_threads for seen in self.calls.seen):
+            return None
+        tried = sorted(self.calls.quickest.values(), key=lambda each: each[0])
+        plans = [plan for _, plan in tried if id(plan) not in self.calls.refused]
+        return seek_races(server, self._subject, self._case_set, plans, folder)
 
     def _interpreter_failed(self, ended: ProcessEnded) -> Failure | None:
         """The failure, or None where only the interpreter was too slow: the kernel was right until then."""

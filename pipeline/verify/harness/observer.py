@@ -144,6 +144,7 @@ class Observer:
             counted=counted,
             operations=(*operations, *hidden, *self._direct_operations(self._own, outputs)),
             native=self._own,
+            starts_threads=any(native_code.starts_threads(path) for path in self._own),
             tampering=(
                 (*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)) if inspect else None
             ),

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline.backends.cpp import compiler, thread_races
 from pipeline.backends.registry import backend, candidate_backends
+from pipeline.records import environment
 from pipeline.records.record import Record
 from pipeline.verify.harness.messages import (
     Answer,
@@ -126,6 +128,11 @@ class PreparedProcess(Record, frozen=True, kw_only=True, eq=False):
 def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess:
     """Mend the interpreter, stand in for the device, watch builds."""
     builds = ExtensionBuilds(clock)
+    if candidate.detector is not None:
+        wrappers = Path.cwd() / "compilers"
+        thread_races.write_wrappers(wrappers, Path(candidate.detector))
+        environment.prefer_programs_in(wrappers)
+        builds.compiler = (str(wrappers / Path(compiler.find()[0]).name), *compiler.find()[1:])
     stand_in_for_builds(builds, device=candidate.where == "cuda")
     fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
     if fill is not None:

@@ -17,6 +17,7 @@ _MAPPED = re.compile(r"^\S+ \S*x\S* \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
 _DIRECT = re.compile(
     rb"_ZNK?2at(?:6native|3cpu|27compositeexplicitautograd)(\w+)|(cblas_\w+|[sd]gemm_|dnnl_\w+_execute)$"
 )
+_REGION = (b"GOMP_parallel", b"__kmpc_fork_call")
 _PASSED = ("(deleted)", "/memfd:", "/dev/", "/anon_hugepage", "/SYSV")
 
 
@@ -39,6 +40,15 @@ def direct_calls(path: str) -> tuple[str, ...]:
         return ()
     found = (_DIRECT.match(name) for name in names)
     return tuple(dict.fromkeys(_readable(match) for match in found if match))
+
+
+@functools.cache
+def starts_threads(path: str) -> bool:
+    """Whether a shared object has regions of OpenMP."""
+    try:
+        return any(name.startswith(_REGION) for name in imported(Path(path).read_bytes()))
+    except (OSError, ValueError, struct.error, IndexError):
+        return False
 
 
 def _readable(match: re.Match[bytes]) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 import torch
 
+from pipeline.backends.cpp.thread_races import WatchedLibrary, watched_libraries
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.messages import CallReply, ForwardCall, OutputState, RefusalStage, RefusedReply
 from pipeline.verify.harness.observer import Observer
-from pipeline.verify.harness.observers import tensor_access
+from pipeline.verify.harness.observers import native_code, tensor_access
 from pipeline.verify.harness.runtime.decoding import (
     ResultWriter,
     decode,
@@ -68,6 +69,7 @@ class Caller:
         self._pause = pause
         self._kept: dict[Slot, torch.Tensor] = {}
         self._earlier: list[tuple[torch.Tensor, tuple[int, int]]] = []
+        self._libraries: dict[str, tuple[WatchedLibrary, ...]] = {}
         self.model: Any = None
         self.names: Mapping[str, str] = {}
         """Of its tensors -> of the reference's."""
@@ -78,6 +80,7 @@ class Caller:
         writer = ResultWriter(self._memory, message.output_offset, message.output_bytes)
         places = {name: tensor_access.region(tensor) for name, tensor in inputs.items()}
         self._begin(message, inputs)
+        libraries = self._watched(message.threads)
         stage: RefusalStage = "call"
         gradients: dict[str, torch.Tensor] = {}
         try:
@@ -97,6 +100,11 @@ class Caller:
         )
         returned = self._gradients(gradients, writer)
         observed = self._observer.end([value for value in result.values if tensor_access.is_plain(value)])
+        named = {**inputs, **_named(result.values)}
+        races = tuple(race for library in libraries for race in library.take(named))
+        observed = msgspec.structs.replace(
+            observed, memory_faults=(*observed.memory_faults, *races), watched=bool(libraries)
+        )
         done = CallReply(
             nonce=message.nonce,
             outputs=(),
@@ -108,6 +116,18 @@ class Caller:
             seconds=result.seconds,
         )
         return self._settled(message, result, outputs, writer, done)
+
+    def _watched(self, threads: int) -> tuple[WatchedLibrary, ...]:
+        """The candidate's objects that find data races, with so many threads in the next call."""
+        if self._builds.compiler is None:
+            return ()
+        for path in native_code.mapped():
+            if path not in self._libraries:
+                self._libraries[path] = watched_libraries([path])
+        found = tuple(library for each in self._libraries.values() for library in each)
+        for library in found:
+            library.begin(threads)
+        return found
 
     def _inputs(self, message: ForwardCall) -> dict[str, torch.Tensor]:
         """The tensors to call with: new objects, or those of an earlier call, which hold other values now.
@@ -234,6 +254,12 @@ class Caller:
         return msgspec.structs.replace(
             done, outputs=tuple(_with_change(output, value, writer) for output, value in seen)
         )
+
+
+def _named(values: Sequence[Any]) -> dict[str, torch.Tensor]:
+    """Outputs by their names."""
+    plain = ((number, value) for number, value in enumerate(values) if tensor_access.is_plain(value))
+    return {f"output {number}": value for number, value in plain}
 
 
 def _reshaped(tensor: torch.Tensor, slot: Slot) -> str:

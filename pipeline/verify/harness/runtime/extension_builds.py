@@ -39,6 +39,8 @@ class ExtensionBuilds:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.seconds = 0.0
+        self.compiler: tuple[str, ...] | None = None
+        """A command in place of the compiler's."""
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
@@ -67,7 +69,7 @@ def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool) -> None:
             if device and (given.get("with_cuda") or any(_is_device(source) for source in sources)):
                 original(name, sources, *arguments, **keywords)
             else:
-                _build(given)
+                _build(given, builds.compiler or compiler.find())
 
     cpp_extension._write_ninja_file_and_build_library = build
     cpp_extension.verify_ninja_availability = lambda: None
@@ -77,7 +79,7 @@ def _is_device(source: str) -> bool:
     return source.endswith(_DEVICE_SOURCES)
 
 
-def _build(given: dict[str, Any]) -> None:
+def _build(given: dict[str, Any], program: Sequence[str]) -> None:
     """Compile and link in the build's own folder.
 
     Raises
@@ -97,8 +99,8 @@ def _build(given: dict[str, Any]) -> None:
     objects = []
     for number, source in enumerate(sources):
         target = folder / f"{number}.o"
-        command = [*_compile(given), "-c", source, "-o", str(target)]
-        complaint = _run([command[0], f"-I{overlay}", *command[1:]], folder)
+        command = [*program, *_compile(given), "-c", source, "-o", str(target)]
+        complaint = _run([*program, f"-I{overlay}", *command[len(program) :]], folder)
         if complaint is not None and _MISSING.search(complaint):
             complaint = _run(command, folder)
         if complaint is not None:
@@ -106,7 +108,7 @@ def _build(given: dict[str, Any]) -> None:
         objects.append(str(target))
     suffix = "" if given.get("is_standalone") else ".so"
     complaint = _run(
-        [*compiler.find(), *objects, *_link(given), "-o", str(folder / f"{given['name']}{suffix}")], folder
+        [*program, *objects, *_link(given), "-o", str(folder / f"{given['name']}{suffix}")], folder
     )
     if complaint is not None:
         raise BuildError(complaint)
@@ -119,7 +121,6 @@ def _compile(given: dict[str, Any]) -> list[str]:
     folders = [*(given.get("extra_include_paths") or []), *cpp_extension.include_paths("cpu")]
     standard = [] if any(flag.startswith("-std") for flag in flags) else [_STANDARD]
     return [
-        *compiler.find(),
         f"-DTORCH_EXTENSION_NAME={given['name']}",
         "-DTORCH_API_INCLUDE_EXTENSION_H",
         *(f"-isystem{folder}" for folder in (*folders, sysconfig.get_paths()["include"])),
