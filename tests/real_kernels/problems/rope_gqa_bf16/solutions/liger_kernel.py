@@ -7,5 +7,6 @@ class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
 
+    # The package rotates in place.
     def forward(self, q, k, cos, sin):
-        return liger_rope(q, k, cos, sin)
+        return liger_rope(q.clone(), k.clone(), cos, sin)
