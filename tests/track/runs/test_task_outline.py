@@ -28,9 +28,9 @@ def test_only_a_task_that_changed_is_laid_out(logged: MlflowStore, monkeypatch: 
     laid_out: list[str] = []
     run_of = task_outline.run_of
 
-    def counting(result, task, folder):
+    def counting(result, task, folder, named):
         laid_out.append(task.row.workload)
-        return run_of(result, task, folder)
+        return run_of(result, task, folder, named)
 
     monkeypatch.setattr(task_outline, "run_of", counting)
     done = ingest(logged, source(root), None)
