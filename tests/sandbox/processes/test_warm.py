@@ -120,7 +120,7 @@ def test_preloading_imports_no_triton_and_no_tables() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", program, *PRELOAD], capture_output=True, text=True, check=True
     )
-    heavy = {"triton", "pandas", "pyarrow", "plotly", "mlflow", "hydra", "snakemake", "scipy"}
+    heavy = {"triton", "pandas", "pyarrow", "mlflow", "hydra", "snakemake", "scipy"}
     assert not heavy & set(ended.stdout.split())
 
 
