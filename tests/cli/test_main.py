@@ -124,7 +124,7 @@ def complete(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("kernelmill ru", ["run"]),
+        ("kernelmill ru", ["run", "runs"]),
         ("kernelmill bundle in", ["ingest"]),
         ("kernelmill plan --va", ["--variants"]),
         ("kernelmill run kern", ["kernel="]),

@@ -122,7 +122,8 @@ def test_right_kernels_pass(verdicts: dict[str, tuple[VerifyRecord, Path]], name
     assert 0 < record.result.worst_share <= 1
     assert record.result.weak == ()
     assert any(case.startswith("ones: rows=1 cols=1") for case in record.result.weak_cases)
-    assert all(check.cases > 0 for check in record.checks)
+    # Races are sought in kernels that use OpenMP, which these do not.
+    assert {check.check for check in record.checks if check.cases == 0} <= {"races"}
     assert record.where == "cpu"
     assert len(record.shapes) == 9
     assert len(record.seeds) == 1
@@ -360,6 +361,8 @@ def test_runs_alone(tmp_path: Path) -> None:
         {"declared_seconds": 0.0},
         {"mixed_precision": "perhaps"},
         {"strict_strides": "perhaps"},
+        {"editing_only": "perhaps"},
+        {"thread_counts": [1]},
     ],
     ids=str,
 )
