@@ -21,9 +21,16 @@ extern "C" __global__ void kernel(const float* x, float* y, long long n) {{
 """
 
 
-def faults_of(folder, name, body, calls=3):
-    """Of each call, in which order, blocks and copies differ."""
-    launch = LaunchFormulas(grid=("1",) if name in ONE_BLOCK else ("ceil_div(n, 64)",), block=(64,))
+GRID = LaunchFormulas(grid=("ceil_div(n, 64)",), block=(64,))
+
+
+def launch_of(name):
+    """In one block, or in four."""
+    return LaunchFormulas(grid=("1",), block=(64,)) if name in ONE_BLOCK else GRID
+
+
+def faults_of(folder, launch, body, calls=3):
+    """Of each call; the orders of blocks and of copies differ."""
     job = written_job(folder, SOURCE.format(body=body), launch=launch, size=256)
     loaded = emulated(job, folder / "compiled", folder)
     found = []
@@ -37,24 +44,34 @@ def faults_of(folder, name, body, calls=3):
 def test_wrong_kernels_are_found(tmp_path, name):
     """In every call, whatever it computes there."""
     kind = "out_of_bounds" if name.startswith("load") else "race"
-    for faults in faults_of(tmp_path, name, WRONG[name]):
+    for faults in faults_of(tmp_path, launch_of(name), WRONG[name]):
         assert {fault.kind for fault in faults} == {kind}
 
 
 @pytest.mark.parametrize("name", slow_unless(QUICKLY.__contains__, RIGHT))
 def test_right_kernels_are_not(tmp_path, name):
     """What barriers, fences and atomics order, and what changes nothing."""
-    assert faults_of(tmp_path, name, RIGHT[name]) == [(), (), ()]
+    assert faults_of(tmp_path, launch_of(name), RIGHT[name]) == [(), (), ()]
 
 
 def test_a_fault_says_who_and_where(tmp_path):
     """Threads, element and tensor of a race; how far from which tensor an access is."""
-    (fault, *_), *_ = faults_of(tmp_path, "", "if (t == 63) y[i] = x[i]; if (t == 0 && i) y[i - 1] = 0;", 1)
+    (fault, *_), *_ = faults_of(tmp_path, GRID, "if (t == 63) y[i] = x[i]; if (t == 0 && i) y[i - 1] = 0;", 1)
     assert "thread 0 of block (1, 0, 0) writes element 63 of y" in fault.text
     assert "thread 63 of block (0, 0, 0) writes" in fault.text
-    (fault,), *_ = faults_of(tmp_path, "", "y[i] = x[i + 2];", 1)
+    (fault,), *_ = faults_of(tmp_path, GRID, "y[i] = x[i + 2];", 1)
     assert "load of 4 bytes outside of all tensors" in fault.text
     assert "0 bytes past the end of x (1024 bytes)" in fault.text
+
+
+@pytest.mark.slow
+def test_beyond_shared_memory(tmp_path):
+    """Past the end of what the launch asks for, which lies next to nothing else."""
+    launch = LaunchFormulas(grid=("1",), block=(64,), shared_memory="4 * n")
+    body = "extern __shared__ float moving[]; moving[256 + t] = 0; y[i] = 0;"
+    (faults,) = faults_of(tmp_path, launch, body, 1)
+    assert [fault.kind for fault in faults] == ["out_of_bounds"]
+    assert "0 bytes past the end of dynamic shared memory" in faults[0].text
 
 
 @pytest.mark.slow
@@ -64,4 +81,4 @@ def test_a_block_that_waits_for_a_later_one(tmp_path):
         "if (blockIdx.x == 0) while (atomicAdd(&ticket, 0u) == 0) {} else atomicAdd(&ticket, 1u); y[i] = 1;"
     )
     with pytest.raises(LaunchError, match="needs a device"):
-        faults_of(tmp_path, "", body)
+        faults_of(tmp_path, GRID, body)

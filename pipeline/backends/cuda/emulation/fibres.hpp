@@ -112,8 +112,8 @@ struct Builtins {
 inline Builtins builtins;
 
 [[noreturn]] UNWATCHED inline void leave() {
-    shadow::settle();
     shadow::memory.watching = false;
+    shadow::settle();
     _longjmp(machine.scheduler, 1);
 }
 
