@@ -13,10 +13,12 @@ from mlflow.entities import ViewType
 
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import to_json
+from pipeline.report.results import Result
 from pipeline.track.ingest import IngestSource
 from pipeline.track.runs.mlflow_names import SWEEP
 from pipeline.track.runs.run_writing import RESULT, SLOT, WINNER
-from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, read_task, run_of
+from pipeline.track.runs.task_outline import runs_of
+from pipeline.track.runs.variant_run import VariantRun, is_measured, is_only_compiled, read_task
 from pipeline.track.stores.mlflow_store import MlflowStore
 from pipeline.track.stores.store_locks import NAME as LEASE
 from tests.track.small_run import compiled, measured, results_of, write_source
@@ -84,12 +86,14 @@ def _wanted(given: Sequence[IngestSource]) -> dict[tuple[str, str], VariantRun]:
     """Slot and result -> the run as it must be."""
     wanted = {}
     for source in given:
-        tasks = {row.task: read_task(row, source.root) for row in source.spec.tasks}
-        for result in results_of(source):
-            if is_measured(result) or is_only_compiled(result):
-                run = run_of(result, tasks[result.task.task], source.root)
+        for row in source.spec.tasks:
+            for run in runs_of(source.spec, read_task(row, source.root), source.root, _is_tracked):
                 wanted[run.slot, run.result] = run
     return wanted
+
+
+def _is_tracked(result: Result) -> bool:
+    return is_measured(result) or is_only_compiled(result)
 
 
 def _distinct(given: Sequence[IngestSource]) -> set[bytes]:

@@ -22,7 +22,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, kernel in enumerate(("softmax", "matmul")):
         run = client.create_run(
             experiment,
-            start_time=1000 * number,
+            start_time=1000 * (number + 1),  # 0 would be now
             tags={"kernel": kernel, "hardware": "cpu"},
             run_name=f"cpp {kernel}",
         )
