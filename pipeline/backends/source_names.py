@@ -14,7 +14,7 @@ def defined_names(path: Path) -> frozenset[str] | None:
     """Names that a Python module has at its top level; None if its text does not tell."""
     try:
         tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):  # whoever imports it reports that
+    except (OSError, SyntaxError, ValueError):  # the import reports it
         return None
     names = frozenset(_names(tree.body))
     return None if "*" in names or "__getattr__" in names else names

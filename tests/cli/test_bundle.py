@@ -183,6 +183,6 @@ def test_what_fails_there_is_told_here(tmp_path: Path) -> None:
     home = Checkout(tmp_path / "home")
     taken = command(home, "ingest", str(tmp_path / "a.kmb"), "--tracking", "disabled")
     assert taken.returncode == 0, taken.stderr
-    assert "1 compile_error" in taken.stdout and "tracking=disabled logs nothing" in taken.stdout
+    assert "1 compile error" in taken.stdout and "tracking=disabled logs nothing" in taken.stdout
     (page,) = home.folder.glob("artifacts/report/*/report.html")
     assert "a bug in the reference" in page.read_text(), "the report lists the task among what was left out"

@@ -13,7 +13,7 @@ from mlflow.entities import ViewType
 
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.record import to_json
-from pipeline.report.results import Result
+from pipeline.records.results.collection import Result
 from pipeline.track.ingest import IngestSource
 from pipeline.track.runs.mlflow_names import SWEEP
 from pipeline.track.runs.run_writing import RESULT, SLOT, WINNER
