@@ -4,6 +4,7 @@ The recipes are run by `test_recipes`. A run or a sweep is planned and dry-run, 
 page needs the results.
 """
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -69,11 +70,9 @@ def test_each_reason_is_needed() -> None:
 def test_commands_of_a_page(checkout: Checkout, page: Path) -> None:
     """Each ends with exit code 0, in a fresh copy of the project."""
     whole = name(page) in RUN_WHOLE
-    for words in commands(page):
-        if reason(words) is None:
-            words = (
-                words[: words.index("|")] if "|" in words else words
-            )  # what reads the output is no command
+    for line in commands(page):
+        if reason(line) is None:
+            words = list(itertools.takewhile(lambda word: word != "|", line))  # not what reads the output
             run(checkout, words if whole else dry(words))
 
 
