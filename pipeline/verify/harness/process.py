@@ -8,6 +8,7 @@ process are looked for.
 import faulthandler
 import mmap
 import os
+import sys
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +48,7 @@ class Convention(Protocol):
 
 def serve(channel: Channel) -> None:
     """Answer until the channel closes."""
+    sys.dont_write_bytecode = True  # what a first import would write looks like files of the candidate's
     faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
     send, receive = channel.send, channel.receive
     load: LoadRequest = receive(LoadRequest)
