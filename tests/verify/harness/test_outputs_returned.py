@@ -401,14 +401,14 @@ def test_inputs_inside_of_their_storage(shared: CandidateProcess) -> None:
         ("open('source.cu', 'w').close()", []),
         ("open('candidate_module.py').close()", []),
         (
-            "open('fresh.py', 'w').close(); import importlib.util as u;"
-            " s = u.spec_from_file_location('fresh', 'fresh.py'); s.loader.exec_module(u.module_from_spec(s))",
+            "open('fresh.py', 'w').close(); import importlib.util as u; "
+            "s = u.spec_from_file_location('fresh', 'fresh.py'); s.loader.exec_module(u.module_from_spec(s))",
             [],
         ),
     ],
 )
 def test_files(shared: CandidateProcess, forward: str, found: list[str]) -> None:
-    """Written and deleted by its own code; temporary folders, sources for a compiler and imports do not count."""
+    """Files that its own code writes and deletes count; temporary ones, sources and imports do not."""
     done = call(shared, f"{forward}\nreturn launch(double, x)")
     assert list(done.observed.tampering) == found
 
