@@ -89,6 +89,8 @@ class Backend(ABC):
     """Whether an implementation may be a callable of an installed package (`call`)."""
     needs_launch: ClassVar[bool] = False
     """Whether an implementation declares its `launch` geometry, because its source has no host code."""
+    computes_with: ClassVar[tuple[str, ...]] = ()
+    """Libraries of the host that execute its sources, such as `numpy`; else their use is `tampered`."""
     in_candidates: ClassVar[bool] = False
     """Whether candidates in the format of KernelBench may contain its language."""
     rules: ClassVar[tuple[str, ...]] = ()

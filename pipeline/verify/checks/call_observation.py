@@ -46,6 +46,8 @@ class CallObservation(Record, frozen=True, kw_only=True, eq=False):
     observed: Observed
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that the implementation declares to use."""
+    computes_with: tuple[str, ...] = ()
+    """Libraries of the host that the backend declares as what executes its sources, such as `numpy`."""
     later: Mapping[str, torch.Tensor] | None = None
     """The outputs as they were some time after the call had returned; None without a second look."""
 

@@ -7,7 +7,11 @@ from pipeline.verify.checks.call_observation import CallObservation, Judgement, 
 def check_own_work(observation: CallObservation) -> Judgement:
     """Judge launches and operators of PyTorch; an implementation may declare the ones that it uses."""
     operations = dict.fromkeys(each.name for each in observation.observed.operations)
-    called = [name for name in operations if name not in observation.uses_torch]
+    called = [
+        name
+        for name in operations
+        if name not in observation.uses_torch and name.partition(":")[0] not in observation.computes_with
+    ]
     if called:
         who = "PyTorch" if any("::" in name for name in called) else "the host"
         text = f"let {who} compute {', '.join(called)}, which its `uses_torch` does not name"

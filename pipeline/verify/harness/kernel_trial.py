@@ -234,6 +234,7 @@ class CallSequence:
         if isinstance(done, Failure):
             return done
         outputs = self._outputs(one.layout)
+        job = self._subject.candidate.job
         return CallObservation(
             prepared=one.prepared,
             deterministic=self._subject.deterministic,
@@ -245,7 +246,8 @@ class CallSequence:
             outputs=outputs,
             first=None if first is None else first.outputs,
             observed=done.observed,
-            uses_torch=self._subject.candidate.job.implementation.uses_torch,
+            uses_torch=job.implementation.uses_torch,
+            computes_with=backend(job.variant.backend).computes_with,
             later=self._later(one.layout, settle) if settle else None,
         )
 

@@ -217,6 +217,17 @@ def test_operators_that_are_declared_may_be_used() -> None:
         assert isinstance(CHECKS["work"](declared), Passed)
 
 
+def test_a_backend_may_execute_its_sources_with_a_library() -> None:
+    """NumPy computes for a backend that declares it, PyTorch still does not."""
+    with stage() as buffers:
+        for operation, refused in (("numpy:exp", False), ("aten::exp", True)):
+            observation = buffers.observe(
+                softmax, observed=Observed(counted=1, operations=(computed(operation),))
+            )
+            declared = msgspec.structs.replace(observation, computes_with=("numpy",))
+            assert isinstance(CHECKS["work"](declared), Failure) is refused
+
+
 def test_differences_between_calls_are_counted() -> None:
     """Nondeterminism is measured where it is allowed, and 0 where calls are equal."""
     with stage() as buffers:
