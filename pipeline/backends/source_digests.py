@@ -20,7 +20,7 @@ class Sources:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.read: set[Path] = set()
-        """All files that count, for whoever wants to know when to look again."""
+        """All files that count: a change of one means reading them again."""
         self._digest = functools.cache(self._read)
 
     def implementation(self, implementation: Implementation) -> str:

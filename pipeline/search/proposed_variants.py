@@ -1,9 +1,9 @@
 """Turn the proposals of a round into variants, and put the sources that a search wrote into the store.
 
-Equal texts at equal points are one variant, whoever wrote them; a text equal to the declared source is the
-declared variant. A written source is stored together with every file of the repository that it includes or
-imports, so that its meaning does not change: when a header changes, declared variants change with it, and
-written ones do not.
+Equal texts at equal points are one variant, whichever search wrote them; a text equal to the declared source
+is the declared variant. A written source is stored together with every file of the repository that it
+includes or imports, so that its meaning does not change: when a header changes, declared variants change with
+it, and written ones do not.
 """
 
 import shutil

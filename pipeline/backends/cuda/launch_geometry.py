@@ -76,7 +76,7 @@ def limits_read(launch: LaunchFormulas, limits: dict[str, int]) -> dict[str, int
 
 
 def formulas(launch: LaunchFormulas) -> dict[str, int | str]:
-    """Every formula by its key: `grid[0]`, …, for whoever checks them before they are used."""
+    """Every formula by its key: `grid[0]`, …, for those who check them before they are used."""
     found: dict[str, int | str] = {"shared_memory": launch.shared_memory}
     for key in ("grid", "block", "cluster"):
         for number, formula in enumerate(getattr(launch, key) or ()):

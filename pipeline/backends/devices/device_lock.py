@@ -14,7 +14,7 @@ FOLDER = "kernelmill-locks"
 
 @contextlib.contextmanager
 def device_lock(device: str) -> Iterator[None]:
-    """Hold the device alone, for one variant at a time; waits without end for whoever holds it."""
+    """Hold the device alone, for one variant at a time; waits without a limit until it is free."""
     folder = Path(tempfile.gettempdir()) / FOLDER
     folder.mkdir(exist_ok=True)
     with contextlib.suppress(PermissionError):  # another user made it, with this mode

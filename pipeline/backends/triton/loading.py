@@ -83,7 +83,7 @@ def _plain(entry: Entry, rest: dict[str, Any]) -> "Launch":
 
 
 def _take(strange: "dict[str, torch.Tensor] | None", tensors: "dict[str, torch.Tensor]") -> None:
-    """Show what did not fit in place of its output, so that whoever looks at the outputs sees it."""
+    """Show what did not fit in place of its output, so that the outputs show it."""
     tensors.update(strange or {})
 
 

@@ -30,6 +30,7 @@ from pipeline.execution.sweep.swept_space import (
     read_settings,
     read_space,
 )
+from pipeline.performance.quantities import digits, seconds
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.samplers import Direction, drawn_at_random, require_optuna
 from pipeline.search.sampling.study import (
@@ -42,6 +43,19 @@ from pipeline.search.sampling.study import (
     exploration,
 )
 from pipeline.search.sampling.study_storage import shown
+
+Number = Callable[[float], str]
+NUMBERS: dict[str, Number] = {
+    "time": seconds,
+    "speedup": lambda value: f"{digits(value)}x",
+    "energy": lambda value: f"{digits(1e3 * value)} mJ",
+}
+"""How the values of an objective are written, by its quantity."""
+
+
+def plain(value: float) -> str:
+    """Write a value whose quantity is not known."""
+    return f"{value:g}"
 
 
 class HydraSweep:
@@ -75,11 +89,12 @@ class HydraSweep:
         with exploration(
             purpose, settings.sampler, storage=settings.storage, name=settings.study_name
         ) as explored:
-            _introduce(explored, settings, swept)
+            _introduce(explored, settings, swept, self._number())
             try:
-                explore(explored, settings.limits, self._launch(swept, len(purpose.directions)), _say)
+                launch = self._launch(swept, len(purpose.directions))
+                explore(explored, settings.limits, launch, say=_say, number=self._number())
             finally:
-                _conclude(explored, swept, folder)
+                _conclude(explored, swept, folder, self._number())
             if not explored.best():
                 last = explored.failures()[-1:]
                 raise SweepError(
@@ -107,6 +122,11 @@ class HydraSweep:
         """Which way the configured objective is better."""
         return cast(Direction | None, OmegaConf.select(self.config, "objective.direction", default=None))
 
+    def _number(self) -> Number:
+        """How a value of the configured objective is written for people."""
+        quantity = OmegaConf.select(self.config, "objective.quantity", default=None)
+        return NUMBERS.get(cast(str, quantity), plain)
+
     def _options(self, key: str) -> list[str]:
         return self.loader.get_group_options(key, results_filter=ObjectType.CONFIG)
 
@@ -122,7 +142,7 @@ class HydraSweep:
         return launch
 
 
-def _introduce(explored: Exploration, settings: SweepConfiguration, swept: Swept) -> None:
+def _introduce(explored: Exploration, settings: SweepConfiguration, swept: Swept, number: Number) -> None:
     size = swept.space.size
     points = f"{size} points" if size is not None else "a space of real numbers"
     _say(f"study {explored.name} in {shown(settings.storage)}: {settings.sampler.name}, {points}")
@@ -130,17 +150,17 @@ def _introduce(explored: Exploration, settings: SweepConfiguration, swept: Swept
     if drawn:
         _say(f"{settings.sampler.name} searches numbers; drawn at random: {', '.join(drawn)}")
     if explored.finished():
-        _say(f"resumed: {progress(explored, settings.limits)}")
+        _say(f"resumed: {progress(explored, settings.limits, number)}")
 
 
-def _conclude(explored: Exploration, swept: Swept, folder: Path) -> None:
+def _conclude(explored: Exploration, swept: Swept, folder: Path, number: Number) -> None:
     """Print and write the best that is known."""
     best = explored.best()
     if not best:
         return
     with writing(folder):
         path = write_results(folder, best, len(explored.directions))
-    print("\n".join(["", *result_lines(best, swept.fixed), f"results  {path}"]), flush=True)
+    print("\n".join(["", *result_lines(best, swept.fixed, number), f"results  {path}"]), flush=True)
 
 
 def _say(line: str) -> None:
@@ -155,7 +175,12 @@ JUDGED = 10
 
 
 def explore(
-    exploration: Exploration, limits: SweepLimits, launch: Launch, say: Callable[[str], None]
+    exploration: Exploration,
+    limits: SweepLimits,
+    launch: Launch,
+    *,
+    say: Callable[[str], None],
+    number: Number = plain,
 ) -> None:
     """Run batches until so many trials are finished, the space is exhausted, or the time is over.
 
@@ -180,7 +205,7 @@ def explore(
             exploration.tell(one, answer)
         launched += len(asked)
         failed += sum(isinstance(answer, Failed) for answer in answers)
-        say(progress(exploration, limits))
+        say(progress(exploration, limits, number))
         if failed > limits.max_failure_rate * max(launched, min(limits.trials, JUDGED)):
             raise SweepError(
                 f"{failed} of {launched} jobs failed, hydra.sweeper.max_failure_rate is "
@@ -188,7 +213,7 @@ def explore(
             )
 
 
-def progress(exploration: Exploration, limits: SweepLimits) -> str:
+def progress(exploration: Exploration, limits: SweepLimits, number: Number = plain) -> str:
     """How far the study is, in a line."""
     failures = len(exploration.failures())
     line = f"{exploration.finished()} of {limits.trials} trials" + (
@@ -199,7 +224,7 @@ def progress(exploration: Exploration, limits: SweepLimits) -> str:
         return line
     if len(exploration.directions) > 1:
         return f"{line}; {len(best)} that no other one beats"
-    return f"{line}; best {best[0].values[0]:g} (job {best[0].job})"
+    return f"{line}; best {number(best[0].values[0])} (job {best[0].job})"
 
 
 def answer_of(job: JobReturn, objectives: int) -> Answer:
@@ -263,11 +288,11 @@ def write_results(folder: Path, best: Sequence[Evaluated], objectives: int) -> P
     return path
 
 
-def result_lines(best: Sequence[Evaluated], fixed: Sequence[str]) -> list[str]:
+def result_lines(best: Sequence[Evaluated], fixed: Sequence[str], number: Number = plain) -> list[str]:
     """The best values, and the commands that run their jobs again."""
     lines = []
     for one in best[:SHOWN]:
-        values = ", ".join(f"{value!r}" for value in one.values)
+        values = ", ".join(number(value) for value in one.values)
         lines.append(f"best     {values}   job {one.job}: {' '.join(one.point)}")
         lines.append(f"again    {command([*fixed, *one.point])}")
     if len(best) > SHOWN:
@@ -277,6 +302,8 @@ def result_lines(best: Sequence[Evaluated], fixed: Sequence[str]) -> list[str]:
 
 def command(overrides: Sequence[str]) -> str:
     """This program with other overrides, as a shell takes it."""
+    if Path(sys.argv[0]).name == "kernelmill" or Path(sys.argv[0]).parent.name == "pipeline":
+        return shlex.join(["kernelmill", "run", *overrides])
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     module = spec.name.removesuffix(".__main__") if spec is not None else None
     program = ["python", "-m", module] if module else ["python", sys.argv[0]]

@@ -81,7 +81,7 @@ class Member:
 
     Its process runs only during its turn: between turns it is stopped (SIGSTOP), with all its threads. So
     neither workers that spin after a parallel region nor a kernel that works on in the background can
-    disturb, or profit at the expense of, whoever is being timed.
+    disturb the process that is being timed, or profit at its expense.
     """
 
     def __init__(self, name: str, server: ForkServer, set_up: SetUp, place: Place) -> None:

@@ -75,5 +75,5 @@ def _redirect_caches(scratch: Path) -> None:
     os.environ["HOME"] = str(scratch)
     for variable, name in _FOLDERS.items():
         os.environ[variable] = str(scratch / name)
-    (scratch / _FOLDERS["TMPDIR"]).mkdir(exist_ok=True)  # the others are made by whoever needs them
+    (scratch / _FOLDERS["TMPDIR"]).mkdir(exist_ok=True)  # the others are made when they are needed
     tempfile.tempdir = None  # looked up anew

@@ -16,7 +16,7 @@ class Channel:
 
     def __init__(self, descriptor: int) -> None:
         self._connection = Connection(descriptor)
-        # Made once: whoever waits for an answer must be asleep before the other side has begun to compute.
+        # Made once: who waits for an answer must be asleep before the other side has begun to compute.
         self._arrivals = select.poll()
         self._arrivals.register(descriptor, select.POLLIN)
 

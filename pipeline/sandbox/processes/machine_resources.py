@@ -155,7 +155,7 @@ def _start_and_end_processes() -> None:
 
 
 def _wait_to_be_ended(reading: int, writing: int) -> NoReturn:
-    """In a process that was started to see that it can be; it ends with whoever started it."""
+    """In a process that was started to see that it can be; it ends with its parent."""
     try:
         os.close(writing)
         os.read(reading, 1)

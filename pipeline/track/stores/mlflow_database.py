@@ -136,7 +136,7 @@ def write_runs(store: MlflowStore, runs: Sequence[NewRun], place: RunContext) ->
         identity = ids[run.slot] = _identity(new, place)
         artifacts = f"{location.rstrip('/')}/{identity}/artifacts"
         folder = local_folder(artifacts)
-        assert folder is not None, "whoever calls this has asked"
+        assert folder is not None, "callers check this first"
         put_local_artifacts(folder, run.files, run_documents(run, place))
         rows["SqlRun"].append(_run_row(run, identity, artifacts, place))
         _add_values(rows, new, identity)

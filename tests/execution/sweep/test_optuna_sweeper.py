@@ -59,7 +59,7 @@ def only_study(folder: Path) -> optuna.Study:
 
 @pytest.mark.slow
 def test_sweep_of_every_kind(tmp_path: Path) -> None:
-    """Choices, numbers and groups vary, plain values do not; the best and its command are told."""
+    """Choices, numbers and groups vary, plain values do not; the best and its command are printed."""
     space = [
         *("x=interval(0.1,2)", "y=range(1,4)", "shape=choice(round,square)", "size=16,32"),
         "optimization.fixed.BLOCK_M=choice(16,32,64)",
@@ -99,7 +99,7 @@ def test_same_command_resumes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_goes_on_after_a_kill(tmp_path: Path) -> None:
-    """SIGKILL in the middle of a batch: what was told is kept, what was running is launched again."""
+    """SIGKILL in the middle of a batch: what was reported is kept, what was running is launched again."""
     arguments = ("y=range(0,50)", "x=interval(0,2)", "pause_seconds=0.2")
     process = subprocess.Popen(
         command(*OPTUNA, *arguments), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL
