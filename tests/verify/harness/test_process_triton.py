@@ -110,6 +110,17 @@ def test_feature_gives_the_right_values(conversation: CandidateProcess, name: st
     assert not done.observed.out_of_bounds
 
 
+def test_autotuner_runs_a_kernel_before_its_result_counts(conversation: CandidateProcess) -> None:
+    """One that adds to what it finds is wrong the first time; every configuration is taken for some sizes."""
+    found = []
+    for size in range(1, 13):
+        done = conversation.call("counted", torch.zeros(size))
+        assert isinstance(done, CallReply), done
+        found.append(conversation.value(done.outputs[0]).tolist())
+    assert [times for times, _ in found] == [2.0] + [1.0] * 11
+    assert {block for _, block in found} == {32.0, 64.0}
+
+
 def test_random_numbers_are_in_range(conversation: CandidateProcess) -> None:
     """Triton's generator needs multiplication of 32 bits into 64."""
     done = conversation.call("random", torch.zeros(3, 64))

@@ -9,10 +9,16 @@ one of them changes its bits with an ordinary store, and no atomic operation ord
 that are there already is no race. Two programs count as ordered if both used atomic operations on the same
 tensor, which is less strict than CUDA's memory model and accepts locks, counters and flags of every kind.
 
-From the second launch on, a kernel without atomic operations runs its programs in random order.
+Programs run in random order, unless the kernel could wait in a `while` for what an earlier program does. Such
+a kernel runs in order until a launch has shown that it uses no atomic operations.
+
+Of different values that threads store in one cell at once, a random one stays.
 """
 
 import bisect
+import functools
+import inspect
+import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -188,7 +194,7 @@ class Sanitizer:
         launch.grid = grid
         count = int(np.prod(grid))
         launch.synchronized = np.zeros(count + 1, dtype=np.int64)
-        if launch.kernel in self._without_atomics and count > 1:
+        if count > 1 and (launch.kernel in self._without_atomics or not _can_wait(launch.kernel)):
             launch.order = self._generator.permutation(count)
 
     def next_program(self, place: tuple[int, ...]) -> tuple[int, ...]:
@@ -241,6 +247,17 @@ class Sanitizer:
         allowed[wanted] = inside
         return allowed.reshape(shape)
 
+    def stored(self, access: Access, mask: np.ndarray) -> None:
+        """A store was done; of different values in one cell, any one may be there in the end."""
+        if self._launch is None:
+            return
+        used = access.flat().where(np.broadcast_to(mask, access.addresses.shape).reshape(-1).astype(bool))
+        if not used.addresses.size or not bool(_differs(used).any()):
+            return
+        used = used.where(self._generator.permutation(used.addresses.size))
+        everywhere = np.ones(used.addresses.shape, dtype=bool)
+        interpreter()._interpreter.store(used.addresses, np.ascontiguousarray(used.values), everywhere)
+
     def _note(self, launch: _Launch, access: Access) -> np.ndarray | None:
         """Note it in every tensor that it touches; which of its elements are in one, None for all."""
         addresses, itemsize = access.addresses, access.itemsize
@@ -289,11 +306,7 @@ class Sanitizer:
     def _stored(self, launch: _Launch, region: Region, access: Access) -> None:
         assert access.values is not None
         assert access.lanes is not None
-        bits = _BITS[access.itemsize]
-        everywhere = np.ones(access.addresses.shape, dtype=bool)
-        nothing = np.zeros(access.addresses.shape, dtype=bits)
-        there = interpreter()._interpreter.load(access.addresses, everywhere, nothing, bits)
-        changed = np.ascontiguousarray(access.values).view(bits) != there
+        changed = _differs(access)
         if not bool(changed.any()):
             return
         cells = region.cells(access.addresses[changed], access.itemsize)
@@ -432,6 +445,46 @@ def install() -> None:
     executor._init_args_hst, executor.__call__ = initialized, called
 
 
+def _differs(access: Access) -> np.ndarray:
+    """Where memory holds other bits than a store's values."""
+    assert access.values is not None
+    bits = _BITS[access.itemsize]
+    everywhere = np.ones(access.addresses.shape, dtype=bool)
+    nothing = np.zeros(access.addresses.shape, dtype=bits)
+    there = interpreter()._interpreter.load(access.addresses, everywhere, nothing, bits)
+    different: np.ndarray = np.ascontiguousarray(access.values).view(bits) != there
+    return different
+
+
+@functools.cache
+def _can_wait(kernel: Any) -> bool:
+    """Whether a `while` is in the source of a kernel or of a function that it calls."""
+    seen: set[Any] = set()
+    pending = [kernel]
+    while pending:
+        function = pending.pop()
+        while hasattr(function, "fn"):  # of an autotuner, of heuristics, of Triton's own wrapper
+            function = function.fn
+        if function in seen:
+            continue
+        seen.add(function)
+        try:
+            if "while" in inspect.getsource(function):
+                return True
+        except (OSError, TypeError):
+            return True
+        pending += [value for value in _named(function) if hasattr(value, "fn")]
+    return False
+
+
+def _named(function: Any) -> Iterable[Any]:
+    """Global values that a function's source names, and attributes of modules among them."""
+    names = function.__code__.co_names
+    values = [function.__globals__.get(name) for name in names]
+    modules = [value for value in values if isinstance(value, types.ModuleType)]
+    return [*values, *(getattr(module, name, None) for module in modules for name in names)]
+
+
 def _storages(given: Sequence[tuple[str, Any]]) -> list[tuple[str, int, int, int]]:
     """Of all tensors in the arguments of a launch."""
     found = []
@@ -466,7 +519,9 @@ def _storing(method: Callable[..., Any]) -> Callable[..., Any]:
     def store(self: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         access = Access("store", pointers.data, value.data.dtype.itemsize, value.data)
         allowed = SANITIZER.allow(access, mask.data)
-        return method(self, pointers, value, _allowed(mask, allowed), *rest, **named)
+        done = method(self, pointers, value, _allowed(mask, allowed), *rest, **named)
+        SANITIZER.stored(access, mask.data if allowed is None else allowed)
+        return done
 
     return store
 

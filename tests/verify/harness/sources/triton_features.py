@@ -136,6 +136,13 @@ def _tuned(x, out, n, BLOCK: tl.constexpr):
     tl.atomic_add(out + at % 8, tl.load(x + at, mask=at < n, other=0.0), mask=at < n)
 
 
+@triton.autotune(configs=[triton.Config({"BLOCK": block}) for block in (32, 64)], key=["n"])
+@triton.jit
+def _counted(out, n, BLOCK: tl.constexpr):
+    tl.store(out, tl.load(out) + 1.0)
+    tl.store(out + 1, BLOCK)
+
+
 @triton.heuristics({"BLOCK": lambda arguments: triton.next_power_of_2(arguments["n"])})
 @triton.jit
 def _guessed(x, out, n, BLOCK: tl.constexpr):
@@ -242,6 +249,13 @@ def tuned(x):
     """Autotuned, adds to memory."""
     out = torch.zeros(8, device="cuda")
     _tuned[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    return out
+
+
+def counted(x):
+    """How often an autotuned kernel ran, and in which configuration."""
+    out = torch.zeros(2)
+    _counted[(1,)](out, x.numel())
     return out
 
 
