@@ -149,6 +149,10 @@ class Backend(ABC):
         """What its interpreter, emulator or detector of races found here since the last call of this."""
         return ()
 
+    def take_remarks(self) -> tuple[str, ...]:
+        """What may explain a wrong value, as its interpreter saw it since the last call of this."""
+        return ()
+
     def signature(self, entry: str, problem: Problem) -> str | None:  # noqa: ARG002
         """Declaration of the entry point; None if only the declared source shows it."""
         return None

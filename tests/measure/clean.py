@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from pipeline.plan.local_machine import identity, read_machine
 from pipeline.sandbox.processes.fork_server import ChildEnded, Limits
 from tests.lazy_fork_server import LazyForkServer
 
 SERVER = LazyForkServer(preload=("numpy", "torch"))
+THIS_CPU = identity("cpu", read_machine())
+"""As tasks name it, so that all tests of a session share the ceilings of this machine."""
 
 
 def call(function: str, log: Path, *arguments: Any, seconds: float = 120.0) -> Any:

@@ -23,7 +23,7 @@ from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRe
 from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.results.variant import Variant
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
-from tests.measure.clean import call
+from tests.measure.clean import THIS_CPU, call
 from tests.measure.problems import settings
 
 pytestmark = pytest.mark.alone
@@ -56,7 +56,7 @@ SPEC = ProfileSpec(
     cost=Cost(flops="rows * cols", bytes="2 * rows * cols * itemsize"),
     target=TARGET,
     device_present=True,
-    device="test",
+    device=THIS_CPU,
     settings=settings(time_limit=5.0, seconds_per_variant=0.5),
     builds={"cpp": Build(code="0", toolchain={"c++": "1"})},
 )

@@ -71,6 +71,16 @@ class Triton(Backend):
 
         return count_launches()
 
+    def take_remarks(self) -> tuple[str, ...]:
+        """Of the interpreter; none on a device."""
+        from pipeline.backends.triton.execution_mode import interpreting
+
+        if not interpreting():
+            return ()
+        from pipeline.backends.triton.interpretation.dot_precision import take_remarks
+
+        return take_remarks()
+
     def take_memory_faults(self) -> tuple[MemoryFault, ...]:
         """Of the interpreter; none on a device."""
         from pipeline.backends.triton.execution_mode import interpreting

@@ -70,6 +70,12 @@ class Verify(Record, frozen=True, kw_only=True):
 
     Kernels for tensor cores do so, also where the reference computes in float32 between its products.
     """
+    tf32_products: bool = False
+    """Whether operands of products may be cut off to tf32 where the reference multiplies float32.
+
+    Kernels for tensor cores may do so (`input_precision="tf32"`); PyTorch does not, unless
+    `torch.backends.cuda.matmul.allow_tf32` is set.
+    """
 
     def __post_init__(self) -> None:
         """No preset may let everything pass: it must call each variant on some inputs, and end."""

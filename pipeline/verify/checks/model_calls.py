@@ -15,7 +15,7 @@ from pipeline.verify.checks.input_mutation import changed_elements
 from pipeline.verify.checks.late_writes import late_output
 from pipeline.verify.checks.memory import memory_failure
 from pipeline.verify.checks.tampering import tampering_failure
-from pipeline.verify.checks.value import compare
+from pipeline.verify.checks.value import compare, with_remarks
 from pipeline.verify.harness.messages import CallReply, OutputState
 from pipeline.verify.harness.model_cases import ModelCase
 from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput, bits_of
@@ -41,7 +41,10 @@ def judge(seen: ObservedCall) -> Passed | Failure:
         failure = check(seen)
         if failure is not None:
             return _labelled(_with_reuse(failure, seen), seen.case)
-    return values(seen.case, seen.outputs)
+    judgement = values(seen.case, seen.outputs)
+    if isinstance(judgement, Failure):
+        return with_remarks(judgement, seen.done.observed.remarks)
+    return judgement
 
 
 def _with_reuse(failure: Failure, seen: ObservedCall) -> Failure:

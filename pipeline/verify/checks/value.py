@@ -1,6 +1,6 @@
 """The outputs are the expected ones, each element within its derived bound."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -15,8 +15,16 @@ def check_value(observation: CallObservation) -> Judgement:
         return NotApplicable()
     judgement = compare(observation.outputs, observation.prepared.expected)
     if isinstance(judgement, Failure):
-        return observation.fail(judgement.outcome, judgement.reason)
+        explained = with_remarks(judgement, observation.observed.remarks)
+        return observation.fail(explained.outcome, explained.reason)
     return judgement
+
+
+def with_remarks(failure: Failure, remarks: Iterable[str]) -> Failure:
+    """The same with what may explain it."""
+    if failure.outcome is not Outcome.WRONG_VALUE:
+        return failure
+    return Failure(outcome=failure.outcome, reason="; ".join([failure.reason, *remarks]))
 
 
 def compare(outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected]) -> Passed | Failure:

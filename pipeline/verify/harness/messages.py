@@ -210,6 +210,8 @@ class Observed(Record, frozen=True, kw_only=True):
     """Writes outside of tensors that it allocated itself."""
     memory_faults: tuple[MemoryFault, ...] = ()
     """What an interpreter or emulator saw."""
+    remarks: tuple[str, ...] = ()
+    """What else it saw that may explain a wrong value."""
 
 
 class ConfinedReply(Record, frozen=True, kw_only=True, tag="confined"):

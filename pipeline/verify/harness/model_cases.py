@@ -132,12 +132,19 @@ class ModelOracle:
     """Computes expected values of one problem."""
 
     def __init__(
-        self, plans: CasePlanner, tolerance: DeclaredTolerance | None, *, mixed_precision: bool = True
+        self,
+        plans: CasePlanner,
+        tolerance: DeclaredTolerance | None,
+        *,
+        mixed_precision: bool = True,
+        tf32_products: bool = False,
     ) -> None:
         self._planner = plans
         self._tolerance = tolerance
         # Who declares how precise a result must be means that.
-        self._allowance = Allowance(mixed_precision=mixed_precision and tolerance is None)
+        self._allowance = Allowance(
+            mixed_precision=mixed_precision and tolerance is None, tf32_products=tf32_products
+        )
 
     def plan(self, condition: Condition) -> CasePlan:
         """The condition without expected values; ProblemError where the problem does not allow it."""
@@ -175,7 +182,11 @@ class ModelOracle:
         names = {id(tensor): name for name, tensor in (*encoded.tensors.items(), *model.named_parameters())}
         try:
             found = gradient_expectation(
-                model, encoded.decode(), list(output_gradients(plan).values()), seed=plan.condition.seed
+                model,
+                encoded.decode(),
+                list(output_gradients(plan).values()),
+                seed=plan.condition.seed,
+                allowance=Allowance(tf32_products=self._allowance.tf32_products),
             )
         except (NoGradient, RandomReference) as error:
             raise ProblemError(f"check_grad = True: {error}") from error
@@ -247,6 +258,18 @@ def is_informative(case: ModelCase) -> bool:
 OPERATIONS_PER_ELEMENT = 3000  # of the budget: a product of 256^3 in the interpreter takes about 0.3 s
 DECLARED_TIMES = 16  # the budget of the host, for trying declared sizes at all
 PREPARE_SECONDS = 60.0  # of computing; after that, only what the problem itself gave is prepared
+
+
+def oracle_for(plans: CasePlanner, tolerance: DeclaredTolerance | None, settings: Verify) -> ModelOracle:
+    """As the settings have it."""
+    return ModelOracle(
+        plans,
+        tolerance,
+        mixed_precision=settings.mixed_precision,
+        tf32_products=settings.tf32_products,
+    )
+
+
 _DERIVED = ("values", "sizes", "weights")
 PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
 GROUPS_AT_MOST = 64
@@ -259,7 +282,7 @@ class ModelCaseSet:
         self._problem = problem
         self._settings = settings
         self._planner = CasePlanner(problem, strict_strides=settings.strict_strides)
-        self._oracle = ModelOracle(self._planner, problem.tolerance, mixed_precision=settings.mixed_precision)
+        self._oracle = oracle_for(self._planner, problem.tolerance, settings)
         self.reduced = ""
         """The sizes that most calls are made on, where the declared ones are too large for that."""
         self.growth = 1.0

@@ -152,6 +152,7 @@ class Observer:
             children=left.children,
             out_of_bounds=self.allocations.trespasses(),
             memory_faults=tuple(fault for each in self._backends for fault in each.take_memory_faults()),
+            remarks=tuple(remark for each in self._backends for remark in each.take_remarks()),
         )
 
     def tampering(self) -> tuple[str, ...]:

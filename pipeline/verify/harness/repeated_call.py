@@ -23,7 +23,7 @@ from pipeline.verify.harness.conventions.outputs_returned import PreparedProcess
 from pipeline.verify.harness.encoding import place
 from pipeline.verify.harness.failed_call import FailedCall
 from pipeline.verify.harness.messages import ModelFile
-from pipeline.verify.harness.model_cases import ModelCase, ModelOracle
+from pipeline.verify.harness.model_cases import ModelCase, oracle_for
 from pipeline.verify.harness.planning.case_plans import CasePlanner
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.proxy import CandidateMemory
@@ -59,7 +59,7 @@ class RepeatedCall:
         settings = self.failed.settings
         problem = ModelProblem(Path(self.failed.problem))
         planner = CasePlanner(problem, strict_strides=settings.strict_strides)
-        oracle = ModelOracle(planner, problem.tolerance, mixed_precision=settings.mixed_precision)
+        oracle = oracle_for(planner, problem.tolerance, settings)
         return oracle.case(oracle.plan(condition))
 
     def _called(self, module: Any, case: ModelCase, prepared: PreparedProcess) -> Failure | None:

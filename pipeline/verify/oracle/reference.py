@@ -18,10 +18,12 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 from pipeline.verify.oracle.exact import exact_expectation
+from pipeline.verify.oracle.rounding.arithmetic import PRODUCTS
 from pipeline.verify.oracle.rounding.expectation import Allowance, expectation
 from pipeline.verify.oracle.rounding.gradients import differences, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
-from pipeline.verify.oracle.tolerance import Expected, Precision, expect, widened
+from pipeline.verify.oracle.tolerance import TF32_UNIT, Expected, Precision, expect, widened
+from pipeline.verify.torch_internals import TorchDispatchMode, operator_name
 
 Function = Callable[..., Any]
 
@@ -37,18 +39,22 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
     """The reference is that of a forward kernel, and what is expected are its gradients."""
     mixed_precision: bool = True
     """Of sampled bounds: see `expectation`."""
+    tf32_products: bool = False
+    """The same; of other bounds, if the reference multiplies float32."""
     terms: Callable[[Problem], float]
     """How many terms are accumulated into one output, on a problem's dimensions."""
 
     def expected(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
         """Expected values of every output."""
         if self.gradient_of is not None:
-            found = Backward(self.reference, self.gradient_of).expected(problem, inputs)
+            backward = Backward(self.reference, self.gradient_of)
+            found = backward.expected(problem, inputs, tf32_products=self.tf32_products)
             return {name: widened(each, self.tolerance.factor) for name, each in found.items()}
         if self.magnitude is None:
             return self._derived(problem, inputs)
         references = _outputs(self.reference, problem, inputs)
         magnitudes = _outputs(self.magnitude, problem, inputs)
+        cut = self.tf32_products and self._multiplies_float32(problem, inputs)
         terms = max(self.terms(problem), 1.0)
         return {
             name: expect(
@@ -59,10 +65,16 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
                     accumulate=self.tolerance.accumulate,
                     terms=terms,
                     factor=self.tolerance.factor,
+                    operands=TF32_UNIT if cut else 0.0,
                 ),
             )
             for name in references
         }
+
+    def _multiplies_float32(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> bool:
+        with _Products() as products:
+            _outputs(self.reference, problem, inputs)
+        return products.found and any(tensor.dtype == torch.float32 for tensor in inputs.values())
 
     def exact(self, problem: Problem, inputs: dict[str, torch.Tensor]) -> dict[str, Expected]:
         """On integer inputs: what must come out bit for bit; the usual bound where sums are too large."""
@@ -95,7 +107,7 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
         """From the reference in the workload's types, operation by operation."""
         constants = {**problem.scalars, **problem.attributes}
         call = functools.partial(self.reference, **constants)
-        allowance = Allowance(mixed_precision=self.mixed_precision)
+        allowance = Allowance(mixed_precision=self.mixed_precision, tf32_products=self.tf32_products)
         sampled = expectation(call, tuple(inputs.values()), allowance=allowance)
         found = dict(zip(problem.names("output"), sampled, strict=True))
         for name, expected in found.items():
@@ -153,6 +165,20 @@ def _outputs(
     return {output: tensor.to(torch.float64) for output, tensor in zip(names, tensors, strict=True)}
 
 
+class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside: is something multiplied by a product of matrices or a convolution?"""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found = False
+
+    def __torch_dispatch__(
+        self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None
+    ) -> Any:
+        self.found |= operator_name(function).rpartition("::")[2] in PRODUCTS
+        return function(*arguments, **(keywords or {}))
+
+
 class Backward:
     """A reference with what the yaml says of its gradients."""
 
@@ -160,7 +186,9 @@ class Backward:
         self._reference = reference
         self._declared = declared
 
-    def expected(self, problem: Problem, inputs: Mapping[str, torch.Tensor]) -> dict[str, Expected]:
+    def expected(
+        self, problem: Problem, inputs: Mapping[str, torch.Tensor], *, tf32_products: bool = False
+    ) -> dict[str, Expected]:
         """By output's name: float64 gradients, and how far from them rounding may lead.
 
         Raises
@@ -172,7 +200,8 @@ class Backward:
         if any(not tensor.numel() for tensor in inputs.values()):
             return self._of_nothing(problem, inputs)
         wanted = tensor_arguments(function, arguments)
-        found = gradient_expectation(function, arguments, upstream)
+        allowance = Allowance(tf32_products=tf32_products)
+        found = gradient_expectation(function, arguments, upstream, allowance=allowance)
         places = {id(tensor): expected for tensor, expected in zip(wanted, found, strict=True)}
         results = {}
         for output, name in zip(problem.names("output"), self._declared.inputs, strict=True):

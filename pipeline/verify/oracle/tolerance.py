@@ -5,6 +5,7 @@ error that rounding can explain, and for a result the share of it that was used.
 
 The bound is `factor * (u_out |reference| + terms u_acc magnitude) + tiny` with
 - `u`: unit roundoff of the output and the accumulation type (Higham 2002, section 2.1);
+- `2 operands magnitude` more where operands of products may be cut off (`TF32_UNIT`);
 - `terms = min(n, 8 sqrt(n))` for n accumulated terms: n is the worst case of any order of summation
   (section 4.2), rounding errors of mixed signs grow like sqrt(n), and 8 times that does not occur by chance
   (Higham and Mary 2019, doi:10.1137/18M1226312);
@@ -21,6 +22,8 @@ from pipeline.records.record import Record
 from pipeline.verify.oracle.selection import IndexSelection, select_the_same
 
 _VARIED = 0.05  # standard deviation of a row's magnitudes over their mean
+TF32_UNIT = 2.0**-10
+"""Largest relative error of a float32 that is cut off to tf32, which has 10 explicit bits of mantissa."""
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
 
 
@@ -35,6 +38,8 @@ class Precision(Record, frozen=True, kw_only=True):
     """How many terms are accumulated into one output."""
     factor: float = 1.0
     """Documented widening."""
+    operands: float = 0.0
+    """Largest relative error of each of two operands that are multiplied."""
 
 
 class Expected(Record, frozen=True, kw_only=True, eq=False):
@@ -94,6 +99,7 @@ def expect(reference: torch.Tensor, magnitude: torch.Tensor, precision: Precisio
     terms = min(precision.terms, 8.0 * math.sqrt(precision.terms))
     rounding = unit_roundoff(dtype)
     accumulated = terms * unit_roundoff(getattr(torch, precision.accumulate)) * (1.0 + rounding)
+    accumulated += 2.0 * precision.operands
     # A magnitude that is not finite says nothing about a finite reference: only the last rounding is left.
     bound = torch.nan_to_num(magnitude.abs(), nan=0.0, posinf=0.0).mul_(accumulated)
     bound.add_(torch.nan_to_num(reference.abs(), nan=0.0, posinf=0.0), alpha=rounding)
@@ -119,6 +125,12 @@ def widened(expected: Expected, factor: float) -> Expected:
 def unit_roundoff(dtype: torch.dtype) -> float:
     """Largest relative error of rounding to nearest: half the distance from 1 to the next number."""
     return float(torch.finfo(dtype).eps) / 2
+
+
+def cut_to_tf32(values: torch.Tensor) -> torch.Tensor:
+    """What a tensor core reads of float32 values; float64, same shape."""
+    single = values.to(torch.float32).contiguous()
+    return (single.view(torch.int32) & ~0x1FFF).view(torch.float32).to(torch.float64)
 
 
 def tiny(dtype: torch.dtype) -> float:

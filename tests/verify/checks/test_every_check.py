@@ -239,3 +239,14 @@ def test_differences_between_calls_are_counted() -> None:
     assert isinstance(bits, Passed)
     assert (equal.differing, equal.compared) == (0, 377)
     assert 0 < bits.differing <= 29
+
+
+def test_a_wrong_value_says_what_may_explain_it() -> None:
+    """What the interpreter saw, `tl.dot` in tf32 for example, is in the reason; a right value needs none."""
+    observed = Observed(counted=1, remarks=("operands were rounded",))
+    with stage() as buffers:
+        wrong = CHECKS["value"](buffers.observe(lambda t: t["y"].zero_(), observed=observed))
+        right = CHECKS["value"](buffers.observe(softmax, observed=observed))
+    assert isinstance(wrong, Failure)
+    assert "operands were rounded" in wrong.reason
+    assert not isinstance(right, Failure)

@@ -317,3 +317,22 @@ def test_results_of_8_bits() -> None:
 
     assert share(quantise, quantise, x) <= 0.5
     assert share(quantise, lambda x: quantise(x).float().mul(0.7).to(torch.float8_e4m3fn), x) > 1.0
+
+
+def cut_off(values: torch.Tensor, bits: int) -> torch.Tensor:
+    """float32 without its last bits: 13 for tf32, 16 for bfloat16."""
+    return (values.contiguous().view(torch.int32) & -(1 << bits)).view(torch.float32)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_products_in_tf32(positive: bool) -> None:
+    """Accepted where the setting says so, also where all errors have one sign; coarser ones never."""
+    a, b = drawn(64, 96), drawn(96, 48)
+    if positive:
+        a, b = a.abs(), b.abs()
+    (allowed,) = expectation(torch.matmul, (a, b), allowance=Allowance(tf32_products=True))
+    (usual,) = expectation(torch.matmul, (a, b))
+    product = cut_off(a, 13) @ cut_off(b, 13)
+    assert deviation(product, allowed).passed
+    assert deviation(product, usual).share > 10
+    assert not deviation(cut_off(a, 16) @ cut_off(b, 16), allowed).passed

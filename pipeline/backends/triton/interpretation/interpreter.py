@@ -6,8 +6,8 @@ even. Here such operations run on float32 and round once. 3.6 also fails on loop
 each call of a device function searches Triton's modules for built-ins anew, which takes a third of the time:
 here their names are remembered. A floating-point argument, which a compiled kernel gets as float32, stays a
 Python number, without the methods of a scalar; sums of bfloat16 add up the bits as integers; the device
-library has no bodies (`libdevice`); and reductions by a function of the kernel take seconds
-(they are computed on whole rows).
+library has no bodies (`libdevice`); products of float32 ignore their precision (`dot_precision`); and
+reductions by a function of the kernel take seconds (they are computed on whole rows).
 """
 
 import contextvars
@@ -26,6 +26,7 @@ import triton.language as tl
 
 from pipeline.backends.triton import triton_internals
 from pipeline.backends.triton.interpretation import (
+    dot_precision,
     interpreted_syntax,
     kernel_interface,
     libdevice,
@@ -73,6 +74,7 @@ def mend() -> None:
     libdevice.mend(_widened, _narrowed)
     pointer_arguments.install()
     kernel_interface.install()
+    dot_precision.install()
     sanitizer.install()
     interpreted_syntax.install()
     setattr(builder, _MENDED, True)

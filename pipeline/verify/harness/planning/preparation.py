@@ -81,6 +81,7 @@ def case_set_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "KernelCaseSet":
         tolerance=spec.tolerance,
         gradient_of=spec.gradient_of,
         mixed_precision=spec.settings.mixed_precision,
+        tf32_products=spec.settings.tf32_products,
         terms=lambda problem: evaluate_number(spec.tolerance.reduction, _names(spec, problem.dimensions)),
     )
     promised = {"special": spec.special_values, "integers": spec.linear}

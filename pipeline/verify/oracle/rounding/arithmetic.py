@@ -38,6 +38,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
 from pipeline.verify.oracle.selection import OPERATORS as SELECTING
 from pipeline.verify.oracle.selection import selection_of
+from pipeline.verify.oracle.tolerance import TF32_UNIT, cut_to_tf32
 from pipeline.verify.torch_internals import TorchDispatchMode, operator_name, schema_of
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ logger = logging.getLogger(__name__)
 SELECTION, UNORDERED = "_selection", "_unordered"
 """Attributes of results: what indices were chosen from, whether elements have no order."""
 _ROUNDING = 0.6  # standard deviation of one rounding in units; uniform over a whole unit would be 0.58
+_CUT_TOGETHER, _CUT_APART = 0.36, 0.2  # of the largest error: mean of a number cut off, deviation from that
 _INPUT_UNITS = 2.0  # perturbation of what goes into an operation that nothing is known of
 _HALF_STEP = 2.0**-25  # half the smallest subnormal of float16
 _AT_ONCE = 64  # multiplications of a product of matrices in the time of one elementwise one
@@ -285,11 +287,11 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         float32.
         """
         places = PRODUCTS.get(name, ())
-        if self._noise is None or not self._memory.mixed_precision or number not in places:
+        if self._noise is None or number not in places or not isinstance(item, Rounded):
             return value
-        sources = item.sources if isinstance(item, Rounded) else NO_SOURCES
+        sources = item.sources if self._memory.mixed_precision else NO_SOURCES
         if not isinstance(sources, torch.dtype) or item.dtype == sources:
-            return value
+            return self._cut_off(value) if item.dtype == torch.float32 else value
         fits = value == value.to(sources)
         noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(sources)).add_(1.0)
         return torch.where(fits, value, value * noise)
@@ -309,6 +311,14 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return first.add_(torch.matmul(left, right * noise.draw(right.shape))).mul_(size)
 
         return error
+
+    def _cut_off(self, value: Any) -> Any:
+        """To tf32, if allowed: all values get smaller, so that they have part of the error in common."""
+        if self._noise is None or not self._memory.tf32_products:
+            return value
+        together = self._noise.draw(torch.Size(())) * _CUT_TOGETHER
+        error = self._noise.draw(value.shape).mul(_CUT_APART).add_(together)
+        return torch.where(value == cut_to_tf32(value), value, value * error.mul_(TF32_UNIT).add_(1.0))
 
     def _narrow_factors(self, call: Operation, operand: Any, deviations: list[Any]) -> list[Any]:
         """Of a sum of products that is computed as a product of matrices: its operands have 16 bits there."""

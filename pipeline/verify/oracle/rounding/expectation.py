@@ -73,9 +73,11 @@ class _Chunked(NamedTuple):
 class Allowance:
     """What a right implementation of one function may do otherwise; shared by its calls on several sizes."""
 
-    def __init__(self, *, mixed_precision: bool = True) -> None:
+    def __init__(self, *, mixed_precision: bool = True, tf32_products: bool = False) -> None:
         self.mixed_precision = mixed_precision
         """Where all that a product's operand comes from has 16 bits, it may be rounded to them."""
+        self.tf32_products = tf32_products
+        """A product's operand of float32 may be cut off to tf32."""
         self.longest = 0
         """Operations of the longest run so far that round more than their last digit.
 
@@ -145,6 +147,7 @@ def sampled(
         allowance = allowance or Allowance()
         memory = OperationMemory()
         memory.mixed_precision = allowance.mixed_precision
+        memory.tf32_products = allowance.tf32_products
         nominal = call(memory, None)
         selections = [getattr(item, SELECTION, None) for item in nominal]
         references = [_values(item) for item in nominal]

@@ -13,7 +13,7 @@ import torch
 
 from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
-from pipeline.verify.oracle.rounding.expectation import SAMPLES, sampled
+from pipeline.verify.oracle.rounding.expectation import SAMPLES, Allowance, sampled
 from pipeline.verify.oracle.rounding.rounded_tensors import Noise, OperationMemory, Rounded, widen
 from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected
@@ -49,8 +49,8 @@ def gradient_expectation(
     arguments: Sequence[Any],
     output_gradients: Sequence[torch.Tensor],
     *,
-    samples: int = SAMPLES,
     seed: int = 0,
+    allowance: Allowance | None = None,
 ) -> tuple[Expected, ...]:
     """Expected gradients of `sum(output * output_gradient)`, in the order of `tensor_arguments`.
 
@@ -71,7 +71,7 @@ def gradient_expectation(
         leaves = [run.wrapper(item) for item in wanted]
         return _gradients(run, leaves, output_gradients)
 
-    return sampled(call, samples=samples, seed=seed)
+    return sampled(call, samples=SAMPLES, seed=seed, allowance=allowance)
 
 
 def differences(

@@ -192,6 +192,8 @@ class OperationMemory:
         """The 16-bit type that an input has."""
         self.mixed_precision = True
         """Whether operands of products may be rounded to the 16-bit type that all they come from has."""
+        self.tf32_products = False
+        """Whether operands of products in float32 may be cut off to tf32."""
 
 
 def twin_of(name: str, function: Any) -> Any:
