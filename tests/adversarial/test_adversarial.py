@@ -28,9 +28,7 @@ PORTION = 20
 FEW = (
     ("softmax", "plain"),
     ("softmax", "store_without_mask"),
-    ("softmax", "negates_and_restores"),
     ("softmax", "patched_clock"),
-    ("softmax", "syntax_error"),
 )
 
 

@@ -360,6 +360,7 @@ def test_runs_alone(tmp_path: Path) -> None:
         {"output_limit": 0},
         {"declared_seconds": 0.0},
         {"mixed_precision": "perhaps"},
+        {"tf32_products": "perhaps"},
         {"strict_strides": "perhaps"},
         {"editing_only": "perhaps"},
         {"thread_counts": [1]},

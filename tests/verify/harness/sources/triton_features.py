@@ -105,7 +105,7 @@ def _product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BLOCK: 
     for _ in tl.range(0, K, BLOCK, num_stages=2):
         x = tl.load(left, boundary_check=(0, 1), padding_option="zero")
         y = tl.load(right, boundary_check=(0, 1), padding_option="zero")
-        total += tl.dot(x, y, input_precision="tf32")
+        total += tl.dot(x, y, input_precision="tf32x3")
         left, right = tl.advance(left, (0, BLOCK)), tl.advance(right, (BLOCK, 0))
     place = tl.make_block_ptr(
         c, (M, N), (N, 1), (tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK), (BLOCK, BLOCK), (1, 0)
@@ -402,6 +402,7 @@ FEATURES = {
     "largest": largest, "atomic": atomic, "histogram": histogram, "random": random, "tuned": tuned,
     "guessed": guessed, "scaled": scaled, "warmed": warmed, "descriptors": descriptors,
     "made_descriptor": made_descriptor, "product": product, "batched": batched,
+    "counted": counted,
 }  # fmt: skip
 
 
