@@ -155,6 +155,7 @@ def test_the_grid_becomes_a_recorded_space(study: Study) -> None:
     assert found["optuna"].median == 1
 
 
+@pytest.mark.slow
 def test_what_was_measured_can_be_kept(study: Study, tmp_path: Path) -> None:
     """Written and read back it is the same, with a real task's space."""
     overrides = ("kernel=matmul", "workload=bert_base", "hardware=cpu", "search=optuna")

@@ -41,7 +41,7 @@ VARIANTS = {
     "matmul_bias_gelu": [("float32", {}), ("bfloat16", {"GROUP_M": 8})],
 }
 QUICKLY = {
-    "softmax": [VARIANTS["softmax"][0], VARIANTS["softmax"][3]],
+    "softmax": [VARIANTS["softmax"][3]],
     "matmul": [VARIANTS["matmul"][1]],
     "matmul_bias_gelu": [VARIANTS["matmul_bias_gelu"][1]],
 }
@@ -91,6 +91,7 @@ def test_against_the_reference(tmp_path: Path, name: str, dtype: str, changes: d
             assert torch.equal(got.view(torch.uint8), again.view(torch.uint8)), (sizes, kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", slow_unless("bfloat16".__eq__, ["float32", "bfloat16"]))
 def test_rows_that_begin_anywhere(tmp_path: Path, dtype: str):
     """Wide loads only where the address allows them: strides and starts at every offset from 16 bytes."""

@@ -161,6 +161,7 @@ def test_a_broken_cache_is_made_again(counted: Counted) -> None:
     assert counted.made == 2
 
 
+@pytest.mark.slow
 def test_a_kept_plan_costs_little(tmp_path: Path) -> None:
     """Neither Hydra nor grimp nor the solver is imported where nothing changed."""
     program = (

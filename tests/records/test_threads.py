@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys, threading
 from pipeline.records.record import Record, from_json, from_message
@@ -27,6 +29,7 @@ for _ in range(150):
 """
 
 
+@pytest.mark.slow
 def test_threads_that_read_a_kind_for_the_first_time() -> None:
     """msgspec alone ends the process with a segmentation fault here: therefore in one of its own."""
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@ import torch
 from pipeline.backends.backend import LaunchError
 from pipeline.records.configuration.kernel import LaunchFormulas
 from tests.backends.cuda.cuda_jobs import ROOT, emulated, written_job
+from tests.selection import slow_unless
 
 SHARED = LaunchFormulas(grid=(1,), block=(64,), shared_memory="4 * n")
 PRELUDE = 'extern "C" __global__ void kernel(const float* x, float* y, long long n)'
@@ -37,6 +38,7 @@ def test_grid_and_tunables(tmp_path):
     assert torch.equal(y, 2 * torch.arange(1.0, 151) + 3)
 
 
+@pytest.mark.slow
 def test_empty_grid_launches_nothing(tmp_path):
     """As no call of CUDA with an empty grid is legal."""
     assert run(launch_of(tmp_path, "    y[i] = 0;", size=1), 0).numel() == 0
@@ -62,6 +64,7 @@ def test_shuffles_and_votes(tmp_path):
     assert torch.equal(run(launch), sum(scale * each for scale, each in zip(scales, expected, strict=True)))
 
 
+@pytest.mark.slow
 def test_static_and_dynamic_shared_memory(tmp_path):
     """Both are the block's, and barriers order what is written and read."""
     body = """
@@ -76,6 +79,7 @@ def test_static_and_dynamic_shared_memory(tmp_path):
     assert torch.equal(y, 2 * torch.arange(64.0, 0.0, -1.0))
 
 
+@pytest.mark.slow
 def test_shared_memory_is_not_zero(tmp_path):
     """What is read before it was written is NaN, in the second block as in the first."""
     body = """
@@ -88,6 +92,7 @@ def test_shared_memory_is_not_zero(tmp_path):
     assert run(launch_of(tmp_path, body, launch=launch, size=128), 128).isnan().all()
 
 
+@pytest.mark.slow
 def test_a_missing_barrier_changes_from_call_to_call(tmp_path):
     """Fibres run in the other order in every other call, so a thread reads too early in one of the two."""
     body = """
@@ -112,6 +117,7 @@ COPY = """
 """
 
 
+@pytest.mark.slow
 def test_asynchronous_copies_with_zeros(tmp_path):
     """Of 16 bytes 12 are read, the others become 0, whether the copy lands early or late."""
     launch = launch_of(tmp_path, COPY.replace("WAIT", 'asm volatile("cp.async.wait_group %0;" :: "n"(0));'))
@@ -121,6 +127,7 @@ def test_asynchronous_copies_with_zeros(tmp_path):
         assert torch.equal(run(launch), expected.flatten())
 
 
+@pytest.mark.slow
 def test_a_copy_that_nobody_waits_for(tmp_path):
     """It lands as late as it may: never, in one of two calls."""
     launch = launch_of(tmp_path, COPY.replace("WAIT", 'asm volatile("cp.async.wait_group 1;");'))
@@ -172,6 +179,7 @@ def test_matrix_instruction_by_elements(tmp_path, name):
     assert y[128:].eq(-1).all()
 
 
+@pytest.mark.slow
 def test_matrix_loads(tmp_path):
     """ldmatrix by its definition: lane l gets row l / 4, columns 2 (l % 4) and the next; or transposed."""
     body = """
@@ -194,15 +202,27 @@ def test_matrix_loads(tmp_path):
 
 @pytest.mark.parametrize(
     ("body", "text"),
-    [
-        ("if (threadIdx.x < 7) __syncwarp(); y[i] = 0;", "deadlock: 7 threads wait for lanes of their warp"),
-        ("if (i % 2) __syncwarp(); else __shfl_sync(~0u, i, 0); y[i] = 0;", "wait in different operations"),
-        (
-            "y[i] = __shfl_sync(0xFFFFu, i, 0);",
-            "thread (16|63) is not in the mask 0xffff of its warp's operation",
-        ),
-        ("y[i] = i < 16 ? __shfl_sync(0xFFFFu, i, 20) : 0;", "a shuffle reads lane 20, which takes no part"),
-    ],
+    slow_unless(
+        lambda case: "deadlock" in case[1],
+        [
+            (
+                "if (threadIdx.x < 7) __syncwarp(); y[i] = 0;",
+                "deadlock: 7 threads wait for lanes of their warp",
+            ),
+            (
+                "if (i % 2) __syncwarp(); else __shfl_sync(~0u, i, 0); y[i] = 0;",
+                "wait in different operations",
+            ),
+            (
+                "y[i] = __shfl_sync(0xFFFFu, i, 0);",
+                "thread (16|63) is not in the mask 0xffff of its warp's operation",
+            ),
+            (
+                "y[i] = i < 16 ? __shfl_sync(0xFFFFu, i, 20) : 0;",
+                "a shuffle reads lane 20, which takes no part",
+            ),
+        ],
+    ),
 )
 def test_mistakes_that_end_the_launch(tmp_path, body, text):
     """A device would hang, or compute anything; every other launch begins with the last thread."""
@@ -210,6 +230,7 @@ def test_mistakes_that_end_the_launch(tmp_path, body, text):
         run(launch_of(tmp_path, body))
 
 
+@pytest.mark.slow
 def test_threads_that_returned_do_not_hold_up_a_barrier(tmp_path):
     """As on devices since sm_70: the barrier counts those that are left."""
     assert run(launch_of(tmp_path, "if (i >= 32) return; __syncthreads(); y[i] = 1;"))[:32].eq(1).all()

@@ -10,7 +10,7 @@ from tests.backends.cuda.cuda_jobs import emulated, written_job
 from tests.backends.cuda.race_kernels import ONE_BLOCK, RIGHT, WRONG
 from tests.selection import slow_unless
 
-QUICKLY = {"block carry", "reduction without a barrier", "load beyond the end", "last block with a fence"}
+QUICKLY = {"block carry", "load beyond the end", "last block with a fence"}
 SOURCE = """
 __device__ unsigned ticket;
 __device__ int lock;
@@ -54,6 +54,7 @@ def test_right_kernels_are_not(tmp_path, name):
     assert faults_of(tmp_path, launch_of(name), RIGHT[name]) == [(), (), ()]
 
 
+@pytest.mark.slow
 def test_a_fault_says_who_and_where(tmp_path):
     """Threads, element and tensor of a race; how far from which tensor an access is."""
     (fault, *_), *_ = faults_of(tmp_path, GRID, "if (t == 63) y[i] = x[i]; if (t == 0 && i) y[i - 1] = 0;", 1)

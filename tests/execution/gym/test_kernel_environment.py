@@ -168,6 +168,7 @@ def _belongings(environment: KernelEnvironment) -> tuple[int, int, int]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_several_side_by_side(store: Path) -> None:
     """Each has its own state; both use one store."""

@@ -86,6 +86,7 @@ def test_sweep_of_every_kind(tmp_path: Path) -> None:
     assert again.startswith(f"python {APP} two=false x=")
 
 
+@pytest.mark.slow
 def test_same_command_resumes(tmp_path: Path) -> None:
     """Once more: nothing to do. With more trials: only those. Another sampler: a study of its own."""
     sweep(tmp_path, "y=range(0,50)")

@@ -81,6 +81,7 @@ def spec(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_branch_has_triton_imported(worker: Worker, spec: str) -> None:
     """It comes from the same zygote: torch is not imported again, and other jobs do not have Triton."""
     pytest.importorskip("triton")
