@@ -4,8 +4,6 @@ PYTHON ?= python3
 CORES  ?= all
 # Tests at once: more than the cores of a small machine, because many wait for processes that they start.
 WORKERS ?= 3
-# The slow ones mostly wait, for whole runs of the pipeline and for measurements, which take turns.
-SLOW_WORKERS ?= 5
 # A file stays with one worker, so that what its tests share is made once.
 SHARED := --dist loadfile --no-loadscope-reorder
 BIN    := $(VENV)/bin
@@ -44,7 +42,7 @@ test-all: test  ## those and the slow ones, which only deepen coverage: all but 
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and slow" $(ALONE) && \
-	{ python -m pytest -q -o cache_dir="$$own" -n $(SLOW_WORKERS) --dist worksteal \
+	{ python -m pytest -q -o cache_dir="$$own" -n $(WORKERS) --dist worksteal \
 	  -m "slow and not alone and not postgres and not slurm" $(AGAIN); }
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
