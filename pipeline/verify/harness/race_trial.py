@@ -94,7 +94,7 @@ class _Trial:
 
     def _call(self, plan: CasePlan, threads: int) -> RacesSought | None:
         """None where the call shows no race."""
-        case, options = self._case_set.case(plan), CallOptions(threads=threads)
+        case, options = self._case_set.case(plan), CallOptions(threads=threads, instrumented=True)
         refused = self._proxy.construct(plan)
         if case is None or refused is not None:
             return None if refused is None else RacesSought(unsought=refused.reason)

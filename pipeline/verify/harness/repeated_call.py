@@ -1,7 +1,8 @@
 """Repeats the call that failed, in this process, so that a debugger can look at it.
 
 In: the `FailedCall` that a verdict left in its store entry. Out: what is wrong with the result now. The
-inputs, the alignment of their addresses, the weights and the number of threads are those of the failed call.
+inputs, the alignment of their addresses, the weights and the number of threads are those of the failed call,
+and so are the candidate's own builds, which find data races if they did so there.
 Nothing isolates or observes the candidate, because both would be in a debugger's way.
 """
 
@@ -13,6 +14,9 @@ from typing import Any
 
 import torch
 
+from pipeline.backends.backend import MemoryFault
+from pipeline.backends.cpp import thread_races
+from pipeline.backends.cpp.thread_races import watched_libraries
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.store.temporary import scratch_folder
@@ -24,6 +28,7 @@ from pipeline.verify.harness.encoding import place
 from pipeline.verify.harness.failed_call import FailedCall
 from pipeline.verify.harness.messages import ModelFile
 from pipeline.verify.harness.model_cases import ModelCase, oracle_for
+from pipeline.verify.harness.observers import native_code
 from pipeline.verify.harness.planning.case_plans import CasePlanner
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.proxy import CandidateMemory
@@ -47,7 +52,12 @@ class RepeatedCall:
         with scratch_folder() as scratch:
             os.chdir(scratch)
             try:
-                file = ModelFile(source=failed.candidate, where=failed.where, limits=failed.limits)
+                file = ModelFile(
+                    source=failed.candidate,
+                    where=failed.where,
+                    limits=failed.limits,
+                    detector=str(thread_races.detector()) if failed.options.instrumented else None,
+                )
                 prepared = prepare(file, time.perf_counter)
                 with prepared.device_context():
                     module = import_file(Path(failed.candidate), Path(failed.candidate))
@@ -75,16 +85,28 @@ class RepeatedCall:
             memory.put(slots, tensors)
             inputs = {slot.name: memory.view(slot).to(device) for slot in slots}
             with torch.no_grad(), prepared.device_context():
-                result = model(*(decode(each, inputs) for each in plan.encoded.values))
+                values_given = [decode(each, inputs) for each in plan.encoded.values]
+                if options.instrumented:
+                    model(*values_given)  # may build and load what is watched in the next call
+                watched = watched_libraries(native_code.mapped()) if options.instrumented else ()
+                for library in watched:
+                    library.begin(options.threads)
+                result = model(*values_given)
+            races = tuple(race for library in watched for race in library.take(inputs))
             mutated, trespass = memory.changes()
-        return _judged(case, result, mutated, trespass)
+        return _judged(case, result, mutated, trespass, races)
 
 
 def _judged(
-    case: ModelCase, result: Any, mutated: Mapping[str, torch.Tensor], trespass: str | None
+    case: ModelCase,
+    result: Any,
+    mutated: Mapping[str, torch.Tensor],
+    trespass: str | None,
+    races: tuple[MemoryFault, ...],
 ) -> Failure | None:
     """The first thing that is wrong."""
-    faults = tuple(fault for name in candidate_backends() for fault in backend(name).take_memory_faults())
+    seen = (fault for name in candidate_backends() for fault in backend(name).take_memory_faults())
+    faults = (*seen, *races)
     if faults:
         return memory_failure(faults)
     if trespass is not None:

@@ -54,6 +54,8 @@ class CallOptions(Record, frozen=True, kw_only=True):
     lead: int = 0
     """Elements of their storages before the inputs' first ones; 0: as the problem gives them."""
     threads: int = 1
+    instrumented: bool = False
+    """Whether the candidate's own builds find data races between the threads."""
     protected: bool = False
     """Whether the inputs are read-only."""
     fenced: bool = False
