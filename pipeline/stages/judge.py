@@ -338,7 +338,14 @@ class _Judge:
         if absent or tried.failure is not None:
             return CompileReply()
         assert self._compilers is not None
-        return cross_compile(self._compilers, subject, self._case_set.largest, self._spec.target, folder)
+        return cross_compile(
+            self._compilers,
+            subject,
+            self._case_set.largest,
+            self._spec.target,
+            folder,
+            gradients=self._case_set.check_gradients,
+        )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ In: a candidate, a plan whose call is compiled, the target. Out: the result of e
 
 from pathlib import Path
 
+import msgspec
+
 from pipeline.records.configuration.hardware import Target
 from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
 from pipeline.store.temporary import scratch_folder
@@ -25,25 +27,32 @@ LOG = "compile.txt"
 
 
 def cross_compile(
-    server: ForkServer, subject: ModelSubject, plan: CasePlan, target: Target, folder: Path
+    server: ForkServer,
+    subject: ModelSubject,
+    plan: CasePlan,
+    target: Target,
+    folder: Path,
+    *,
+    gradients: bool = False,
 ) -> CompileReply:
-    """Compile the kernels of one call; a process that does not come to an end leaves them uncompiled.
+    """Compile the kernels of one call, with `gradients` also those of its backward.
 
-    The first configuration of an autotuner may be too large for a target that another one fits, or be one
-    that the kernel refuses by an assertion. All are tried in a new process: packages keep their choices.
+    A process that does not come to an end leaves them uncompiled. The first configuration of an autotuner
+    may be too large for a target that another one fits, or one that the kernel refuses by an assertion: all
+    are tried in a new process, because packages keep their choices.
     """
     result = CompileReply()
     for every_configuration in (False, True):
-        request = _request(subject, plan, target, every_configuration=every_configuration)
+        request = msgspec.structs.replace(
+            _request(subject, plan, target), gradients=gradients, every_configuration=every_configuration
+        )
         result = _answered(server, subject, request, folder)
         if result.failure is None:
             break
     return result
 
 
-def _request(
-    subject: ModelSubject, plan: CasePlan, target: Target, *, every_configuration: bool
-) -> CompileRequest:
+def _request(subject: ModelSubject, plan: CasePlan, target: Target) -> CompileRequest:
     slots, _ = place({**plan.initial.tensors, **plan.encoded.tensors}, 0)
     return CompileRequest(
         source=subject.candidate.source,
@@ -51,7 +60,8 @@ def _request(
         initial=plan.initial.values,
         arguments=plan.encoded.values,
         tensors=slots,
-        every_configuration=every_configuration,
+        gradients=False,
+        every_configuration=False,
     )
 
 

@@ -285,6 +285,8 @@ class CompileRequest(Record, frozen=True, kw_only=True):
     """Arguments of `forward`."""
     tensors: tuple[Slot, ...]
     """Types and shapes of the tensors among both; their memory is not read."""
+    gradients: bool
+    """Whether gradients are propagated back as well, so that the kernels of a backward are compiled."""
     every_configuration: bool
     """Whether an autotuner tries all of its configurations, or takes the first one."""
 

@@ -38,6 +38,8 @@ LOG = "log.txt"
 _PESSIMISM = 4.0  # by how much an estimate may be too high: few large blocks take less than many small ones
 _RESERVE = 0.4  # of the time that is left: what would take more is not tried
 _THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
+_MAYBE_RACES = (Outcome.WRONG_VALUE, Outcome.NONDETERMINISTIC)
+"""What a data race looks like that came to pass: the race itself is what the author has to know."""
 _HANGS = 20.0  # times the slowest call before: what takes longer has not only a slow interpreter
 _ENDURANCE = 8  # calls for each repetition in the settings
 _SHUFFLE = random.SystemRandom()
@@ -84,8 +86,8 @@ def try_candidate(
             trial = _Trial(JudgedCalls(CandidateProxy(session, memory, layout), case_set), case_set, subject)
             failure = trial.run()
         failure = failure or session.finish()
-    races = None if failure is not None else trial.seek_races(server, folder)
-    failure = failure if races is None else races.failure
+    races = trial.seek_races(server, folder) if failure is None or failure.outcome in _MAYBE_RACES else None
+    failure = failure if races is None else races.failure or failure
     if failure is not None:
         _conclude(folder / LOG, failure)
     calls = trial.calls
@@ -155,6 +157,8 @@ class _Trial:
             return None
         tried = sorted(self.calls.quickest.values(), key=lambda each: each[0])
         plans = [plan for _, plan in tried if id(plan) not in self.calls.refused]
+        if not plans:
+            return None
         return seek_races(server, self._subject, self._case_set, plans, folder)
 
     def _interpreter_failed(self, ended: ProcessEnded) -> Failure | None:

@@ -50,7 +50,12 @@ class ModelNew(torch.nn.Module):
 
 
 def assemble(
-    tmp_path: Path, source: str, target: Target = H200, *, every_configuration: bool = False
+    tmp_path: Path,
+    source: str,
+    target: Target = H200,
+    *,
+    every_configuration: bool = False,
+    gradients: bool = False,
 ) -> CompileReply:
     """Compile one call on a matrix, in a process of its own."""
     path, scratch = tmp_path / "candidate.py", tmp_path / "scratch"
@@ -63,6 +68,7 @@ def assemble(
         initial=[100],
         arguments=encoded.values,
         tensors=place(encoded.tensors, 0)[0],
+        gradients=gradients,
         every_configuration=every_configuration,
     )
     log = tmp_path / "log.txt"
@@ -145,3 +151,54 @@ def test_host_code_that_needs_values_is_no_failure(
     assert result.failure is None
     assert result.incomplete
     assert len(result.kernels) == kernels
+
+
+BACKWARD = """
+@triton.jit
+def twice(x, y, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+@triton.jit
+def halves(x, y, n, B: tl.constexpr):
+    at = 0
+    while True:
+        tl.store(y + at, 2 * tl.load(x + at))
+        at += 1
+        if at >= n: break
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.empty_like(x)
+        twice[(1,)](x, y, x.numel(), B=512)
+        return y
+    @staticmethod
+    def backward(ctx, dy):
+        dx = torch.empty_like(dy)
+        BACK[(1,)](dy, dx, dy.numel(), B=512)
+        return dx
+class ModelNew(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+    def forward(self, x):
+        return Twice.apply(x)
+"""
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_kernels_of_a_backward_are_compiled_where_gradients_are_judged(
+    tmp_path: Path, gradients: bool
+) -> None:
+    """`break` is a loop that Triton's interpreter takes and its compiler does not."""
+    result = assemble(tmp_path, HEAD + BACKWARD.replace("BACK", "halves"), gradients=gradients)
+    if gradients:
+        assert result.failure is not None
+        assert result.failure.outcome is Outcome.COMPILE_ERROR
+    else:
+        assert (result.failure, [each.name for each in result.kernels]) == (None, ["twice"])
+
+
+def test_a_backward_is_no_fault(tmp_path: Path) -> None:
+    """Its kernel is among those that are reported."""
+    result = assemble(tmp_path, HEAD + BACKWARD.replace("BACK", "twice"), gradients=True)
+    assert (result.failure, result.incomplete) == (None, "")
+    assert [each.name for each in result.kernels] == ["twice"]

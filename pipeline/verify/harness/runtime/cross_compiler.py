@@ -31,7 +31,7 @@ from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.messages import CompiledKernel, CompileReply, CompileRequest
 from pipeline.verify.harness.runtime.candidate_import import import_candidate
-from pipeline.verify.harness.runtime.decoding import decode
+from pipeline.verify.harness.runtime.decoding import decode, form_of
 from pipeline.verify.harness.runtime.fake_cuda import FakeStream, stand_in_for_cuda
 
 TARGET = "pipeline.verify.harness.runtime.cross_compiler:serve"
@@ -102,8 +102,19 @@ def _call(request: CompileRequest, scratch: Path) -> None:
     model = module.ModelNew(*(decode(value, tensors) for value in request.initial))
     if isinstance(model, torch.nn.Module):
         _move(model)
-    with torch.no_grad():
-        model(*(decode(value, tensors) for value in request.arguments))
+    if not request.gradients:
+        with torch.no_grad():
+            model(*(decode(value, tensors) for value in request.arguments))
+        return
+    given = {name: _leaf(tensor) for name, tensor in tensors.items()}
+    _, results = form_of(model(*(decode(value, given) for value in request.arguments)))
+    differentiable = [each for each in results if each.requires_grad]
+    if differentiable:
+        torch.autograd.backward(differentiable, [torch.empty_like(each) for each in differentiable])
+
+
+def _leaf(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().requires_grad_(tensor.is_floating_point())
 
 
 def _present(slot: Slot) -> torch.Tensor:
@@ -118,7 +129,8 @@ def _move(model: torch.nn.Module) -> None:
         for group in groups:
             for name, value in list(group.items()):
                 if type(value) in (torch.Tensor, torch.nn.Parameter):
-                    group[name] = present_tensor(tuple(value.shape), value.dtype)
+                    present = present_tensor(tuple(value.shape), value.dtype)
+                    group[name] = present.requires_grad_(value.requires_grad)
 
 
 @contextlib.contextmanager
