@@ -26,7 +26,7 @@ PRELOAD = (
 LOG = "compile.txt"
 
 
-def cross_compile(
+def cross_compile(  # noqa: PLR0913  (each is something else)
     server: ForkServer,
     subject: ModelSubject,
     plan: CasePlan,
