@@ -6,7 +6,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.checks.value import describe
 from pipeline.verify.harness.buffers import integers
-from pipeline.verify.oracle.tolerance import deviation
+from pipeline.verify.oracle.tolerance import Expected, deviation
 
 
 def check_determinism(observation: CallObservation) -> Judgement:
@@ -40,3 +40,21 @@ def differing(one: torch.Tensor, other: torch.Tensor) -> int:
     if one.is_floating_point():
         different &= ~(one.isnan() & other.isnan())
     return int(different.sum())
+
+
+def changed_beyond_rounding(one: torch.Tensor, other: torch.Tensor, expected: Expected) -> int:
+    """How many elements of two results differ by more than either may differ from the reference.
+
+    What is less is the order of a sum. Where several results are right, any difference counts.
+    """
+    if one.shape != other.shape:
+        return max(one.numel(), other.numel(), 1)
+    shape = expected.reference.shape
+    values = [torch.view_as_real(each) if each.is_complex() else each for each in (one, other)]
+    if expected.selection is not None or expected.unordered or any(each.shape != shape for each in values):
+        return differing(one, other)
+    left, right = (each.double() for each in values)
+    same = (left == right) | (left.isnan() & right.isnan()) | ((left - right).abs() <= expected.bound)
+    # Where infinity or NaN is expected there is no bound for other numbers.
+    same |= ~expected.reference.isfinite() & left.isfinite() & right.isfinite()
+    return int((~same).sum())

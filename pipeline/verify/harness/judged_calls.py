@@ -6,6 +6,7 @@ tell races, late writes and stale results from a plainly wrong value.
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import Passed
+from pipeline.verify.checks.determinism import changed_beyond_rounding
 from pipeline.verify.checks.model_calls import CHECKS, ObservedCall, judge
 from pipeline.verify.checks.tampering import tampered
 from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
@@ -166,7 +167,7 @@ class JudgedCalls:
             )
             if isinstance(again, RefusedReply):
                 return None
-            changed = max(changed, differing(seen.outputs, again.outputs))
+            changed = max(changed, _changed(seen, again))
             rights += isinstance(judge(again), Passed)
         if right_before and not rights:
             reason = f"{failure.reason}; a call on equal inputs was right before"
@@ -182,6 +183,16 @@ class JudgedCalls:
             return failure
         reason = f"{failure.reason}; it has no counterpart of Model's parameter {missing[0]}"
         return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
+
+
+def _changed(one: ObservedCall, other: ObservedCall) -> int:
+    """Elements that the order of a sum does not explain, of two calls on equal inputs."""
+    changed = 0
+    for left, right, expected in zip(one.outputs, other.outputs, one.case.expected, strict=False):
+        if left is None or right is None:
+            return differing(one.outputs, other.outputs)
+        changed += changed_beyond_rounding(left, right, expected)
+    return changed
 
 
 def _explained(failure: Failure, options: CallOptions) -> Failure:

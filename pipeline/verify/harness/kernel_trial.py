@@ -23,7 +23,7 @@ from pipeline.records.results.verified import CheckResult, Verified
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
-from pipeline.verify.checks.determinism import differing
+from pipeline.verify.checks.determinism import changed_beyond_rounding
 from pipeline.verify.checks.gate import Gate
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet, PreparedCase
@@ -206,7 +206,10 @@ class CallSequence:
         again = self._observe(one, wrong.turn, None)
         if isinstance(again, Failure):
             return failure
-        changed = sum(differing(output, wrong.outputs[name]) for name, output in again.outputs.items())
+        changed = sum(
+            changed_beyond_rounding(output, wrong.outputs[name], one.prepared.expected[name])
+            for name, output in again.outputs.items()
+        )
         if not changed:
             return failure
         reason = f"{changed} elements change between equal calls, and {failure.reason}"

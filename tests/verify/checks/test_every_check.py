@@ -13,8 +13,10 @@ from pipeline.verify.checks.call_observation import (
     NotApplicable,
     Passed,
 )
+from pipeline.verify.checks.determinism import changed_beyond_rounding
 from pipeline.verify.checks.gate import CHECKS
 from pipeline.verify.harness.messages import Observed, OutputState, TorchOperation
+from pipeline.verify.oracle.tolerance import Expected
 from tests.verify.oracle.simulated import Stage, prepared, softmax, stage
 
 
@@ -250,3 +252,15 @@ def test_a_wrong_value_says_what_may_explain_it() -> None:
     assert isinstance(wrong, Failure)
     assert "operands were rounded" in wrong.reason
     assert not isinstance(right, Failure)
+
+
+def test_what_changes_beyond_rounding() -> None:
+    """The order of a sum is no nondeterminism of a wrong kernel; other numbers, and NaN that come and go, are."""
+    reference = torch.tensor([1.0, 2.0, float("nan"), 4.0], dtype=torch.float64)
+    expected = Expected(
+        dtype="float32", reference=reference, bound=torch.full((4,), 0.1, dtype=torch.float64), plain=False
+    )
+    one = torch.tensor([1.5, 2.0, 7.0, 4.0])
+    assert changed_beyond_rounding(one, torch.tensor([1.55, 2.05, 7.5, 4.0]), expected) == 0
+    assert changed_beyond_rounding(one, torch.tensor([1.75, 2.0, float("nan"), 4.0]), expected) == 2
+    assert changed_beyond_rounding(one, torch.tensor([[1.5, 2.0, 7.0, 4.0]]), expected) == 4
