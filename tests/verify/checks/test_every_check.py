@@ -255,7 +255,7 @@ def test_a_wrong_value_says_what_may_explain_it() -> None:
 
 
 def test_what_changes_beyond_rounding() -> None:
-    """The order of a sum is no nondeterminism of a wrong kernel; other numbers and NaN that come and go are."""
+    """The order of a sum is no nondeterminism of a wrong kernel; other numbers and NaN are."""
     reference = torch.tensor([1.0, 2.0, float("nan"), 4.0], dtype=torch.float64)
     expected = Expected(
         dtype="float32", reference=reference, bound=torch.full((4,), 0.1, dtype=torch.float64), plain=False
