@@ -108,7 +108,7 @@ def _call(request: CompileRequest, scratch: Path) -> None:
         return
     given = {name: _leaf(tensor) for name, tensor in tensors.items()}
     _, results = form_of(model(*(decode(value, given) for value in request.arguments)))
-    differentiable = [each for each in results if each.requires_grad]
+    differentiable = [each for each in results if isinstance(each, torch.Tensor) and each.requires_grad]
     if differentiable:
         torch.autograd.backward(differentiable, [torch.empty_like(each) for each in differentiable])
 
