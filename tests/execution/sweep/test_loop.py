@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.execution.sweep.optuna_sweeper import NUMBERS as WRITTEN
-from pipeline.execution.sweep.optuna_sweeper import explore
+from pipeline.execution.sweep.optuna_sweeper import command, explore
 from pipeline.execution.sweep.swept_space import SweepLimits
 from pipeline.records.errors import SweepError
 from pipeline.search.sampling.study import Failed, MeasuredPoint
@@ -96,3 +96,9 @@ def test_rate_of_one_bears_everything() -> None:
 def test_values_are_written_for_people(quantity: str, value: float, written: str) -> None:
     """The quantities of `conf/objective/`, with their units."""
     assert WRITTEN[quantity](value) == written
+
+
+def test_the_command_that_runs_a_job_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command's own name as the command line gives it to Hydra; another program's is its file."""
+    monkeypatch.setattr("sys.argv", ["kernelmill run", "-m"])
+    assert command(["kernel=softmax", "x=a b"]) == "kernelmill run kernel=softmax 'x=a b'"
