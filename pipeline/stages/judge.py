@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeline.backends.backend import Interpreter
-from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.backends.devices.device_registry import HOST, executes_on_host
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.errors import KernelmillError
 from pipeline.records.outcome import Failure, Outcome
@@ -267,9 +267,11 @@ class _Judge:
         from pipeline.verify.harness.model_trial import model_subject
 
         where: JudgedWhere = "interpreter" if _interpreters(candidate.languages) else "host"
+        on_device = _on_device(self._spec)
         return model_subject(
             Path(candidate.path),
-            where="cuda" if _on_device(self._spec) else where,
+            where="device" if on_device else where,
+            device=self._spec.target.kind if on_device else HOST,
             limits={} if executes_on_host(self._spec.target.kind) else self._spec.target.limits,
             settings=self._spec.settings,
         )
@@ -285,6 +287,7 @@ class _Judge:
             problem=str(Path(self._spec.problem.path).absolute()),
             candidate=str(Path(candidate.path).absolute()),
             where=subject.candidate.where,
+            device=subject.candidate.device,
             limits=subject.candidate.limits,
             settings=subject.settings,
             failure=Failure(outcome=verdict.outcome, reason=verdict.reason),

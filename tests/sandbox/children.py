@@ -139,6 +139,17 @@ def confined(channel: Channel) -> None:
     channel.send([list(active), done])
 
 
+def initialize_driver(channel: Channel) -> None:
+    """Confined, it initializes the driver of a GPU; answers with mechanisms, error code, and what it could
+    write elsewhere."""
+    library, folders = channel.receive()
+    active = confine(Path.cwd(), [Path(each.replace("OWN", str(os.getpid()))) for each in folders])
+    error = ctypes.CDLL(library).cuInit(0)
+    files = ("/proc/self/oom_score_adj", "/proc/sys/kernel/core_pattern", "/proc/self/comm")
+    writable = [name for name in files if succeeds(lambda name=name: Path(name).write_text("0"))]
+    channel.send([list(active), error, writable])
+
+
 def read_confined(channel: Channel) -> None:
     """Confined, it reads a file and tries to write it."""
     path = Path(channel.receive(str))
@@ -158,8 +169,10 @@ def attempts(owner: int, writable: str, readable: str) -> dict[str, Callable[[],
     library = ctypes.CDLL(None, use_errno=True)
 
     def connect() -> None:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect("/no/such/socket")
+        with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+            server.bind("socket")
+            server.listen()
+            client.connect("socket")
 
     def trace() -> None:
         if library.ptrace(16, owner, None, None) != 0:  # PTRACE_ATTACH

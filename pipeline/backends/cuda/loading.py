@@ -40,9 +40,9 @@ class DeviceLaunch:
         self._job = job
         self._abi = Abi(job.problem, device="cuda")
         self._device = torch.cuda.current_device()
-        torch.cuda.synchronize()  # makes torch's context, which is the device's primary one
-        core.Device(self._device).set_current()
         try:
+            torch.cuda.synchronize()  # makes torch's context, which is the device's primary one
+            core.Device(self._device).set_current()
             self._code = core.ObjectCode.from_cubin(cubin.read_bytes())
             self._kernel = self._code.get_kernel(job.implementation.entry)
         except Exception as error:

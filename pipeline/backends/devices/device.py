@@ -78,6 +78,10 @@ class Device(abc.ABC):
             return None
         return f"has no {target.architecture} device, which the plan counts on"
 
+    def driver_folders(self) -> tuple[Path, ...]:
+        """Where its driver must be able to write in this process, also if the process is confined."""
+        return ()
+
     def allocate(self, elements: int, dtype: "torch.dtype") -> "torch.Tensor":
         """A block of its memory, filled with zeros."""
         import torch

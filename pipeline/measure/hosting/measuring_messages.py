@@ -121,11 +121,16 @@ class Loaded(Record, frozen=True, kw_only=True, tag="loaded"):
     facts: dict[str, str]
 
 
+RefusalCause = Literal[
+    "raised", "out_of_memory", "out_of_bounds", "device_unavailable", "changed", "tampered"
+]
+
+
 class Refused(Record, frozen=True, kw_only=True, tag="refused"):
     """It cannot be loaded or called; the process ends."""
 
     reason: str
-    why: Literal["raised", "out_of_memory", "changed", "tampered"] = "raised"
+    why: RefusalCause = "raised"
     """`changed`: it worked, and gives another result now than at its first call; `tampered`: it replaced what
     it is timed with."""
 

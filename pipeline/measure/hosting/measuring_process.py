@@ -17,6 +17,7 @@ from typing import assert_never
 from pipeline.backends.backend import LaunchError
 from pipeline.backends.devices.device import Call, CannotRecord, Timer
 from pipeline.backends.devices.device_registry import device
+from pipeline.backends.devices.driver_errors import Meaning, meaning
 from pipeline.measure import statistics
 from pipeline.measure.hosting.call_costs import examine
 from pipeline.measure.hosting.candidate_integrity import FirstOutputs, TimerIntegrity
@@ -37,6 +38,7 @@ from pipeline.measure.hosting.measuring_messages import (
     Prepared,
     Ran,
     Ready,
+    RefusalCause,
     Refused,
     SetUp,
     Unchanged,
@@ -85,7 +87,7 @@ class Host:
         if isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written:
             # Before any thread starts; what a confined process may not do and the others do comes first.
             self._measurement.before_confinement()
-            confine(Path.cwd())
+            confine(Path.cwd(), found.driver_folders())
         self.timer: Timer = self._measurement.timer(flush_cache=set_up.flush_cache, graph=set_up.cuda_graph)
         self.timer.prepare()
         if found.is_host:  # a GPU's driver reserves address space without end
@@ -123,13 +125,10 @@ class Host:
         try:
             return action()
         except (LaunchError, CannotRecord) as error:
-            return Refused(reason=_one_line(error))
+            return Refused(reason=_one_line(error), why=_cause(error))
         except Exception as error:
             traceback.print_exc()
-            # torch reports a failed allocation as a RuntimeError.
-            starved = isinstance(error, MemoryError) or "allocate memory" in str(error)
-            reason = f"{type(error).__name__}: {_one_line(error)}"
-            return Refused(reason=reason, why="out_of_memory" if starved else "raised")
+            return Refused(reason=f"{type(error).__name__}: {_one_line(error)}", why=_cause(error))
 
     def _load(self, seed: int) -> Answer:
         clock = time.perf_counter
@@ -261,6 +260,20 @@ def _limit_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY_LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+_CAUSES: dict[Meaning | None, RefusalCause] = {
+    "out of memory": "out_of_memory",
+    "illegal address": "out_of_bounds",
+    "unavailable": "device_unavailable",
+}
+
+
+def _cause(error: Exception) -> RefusalCause:
+    """torch reports a failed allocation as a RuntimeError."""
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return "out_of_memory"
+    return _CAUSES.get(meaning(str(error)), "raised")
 
 
 def _one_line(error: Exception) -> str:

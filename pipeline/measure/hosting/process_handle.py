@@ -267,6 +267,8 @@ def _story(ended: Exit) -> str:
 _REFUSALS = {
     "raised": Outcome.LAUNCH_ERROR,
     "out_of_memory": Outcome.OUT_OF_MEMORY,
+    "out_of_bounds": Outcome.OUT_OF_BOUNDS,
+    "device_unavailable": Outcome.DEVICE_UNAVAILABLE,
     "changed": Outcome.NONDETERMINISTIC,
     "tampered": Outcome.TAMPERED,
 }

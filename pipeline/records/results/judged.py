@@ -9,7 +9,7 @@ from pipeline.records.planning.specs import Build
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 
-JudgedWhere = Literal["host", "interpreter", "cuda"]
+JudgedWhere = Literal["host", "interpreter", "device"]
 
 
 class CandidateFile(Record, frozen=True, kw_only=True):

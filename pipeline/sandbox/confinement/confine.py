@@ -14,6 +14,7 @@ from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import capabilities, landlock, mounts, seccomp, system_calls
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/nvidia*", "/dev/kfd", "/dev/dri")
+_PROCESSES = Path("/proc")
 _FOLDERS = {
     "TMPDIR": "tmp",
     "XDG_CACHE_HOME": "cache",
@@ -51,6 +52,10 @@ def confine(scratch: Path, writable: Sequence[Path] = ()) -> tuple[str, ...]:
 
 
 def _confine(folders: Sequence[Path]) -> tuple[str, ...]:
+    for folder in folders:
+        if folder.is_relative_to(_PROCESSES):
+            # Never closed: the kernel may forget this entry and make another one, to which no rule applies.
+            os.open(folder, os.O_PATH | os.O_CLOEXEC)
     mounted = mounts.read_only(folders)  # first: the other mechanisms forbid mounting
     system_calls.forgo_privileges()
     devices = [path for pattern in _DEVICES for path in sorted(Path("/").glob(pattern.lstrip("/")))]

@@ -1,4 +1,4 @@
-"""A seccomp filter: system calls that a candidate has no use for fail with EPERM.
+"""A seccomp filter: system calls that a candidate has no use for fail with EPERM; nobody answers a `connect`.
 
 It denies every network but socket pairs, looking into or changing other processes, and what would take the
 machine or the sandbox apart. Sources: `seccomp(2)`, `Documentation/userspace-api/seccomp_filter.rst` of the
@@ -15,6 +15,8 @@ _ALL_THREADS = 1
 _NO_MITIGATION = 4  # older kernels would slow the candidate down by switching speculation off
 _ALLOW = 0x7FFF0000
 _DENY = 0x00050000 | errno.EPERM
+# As if nothing listened there: a driver of NVIDIA that asks for its MPS server accepts no other refusal.
+_NOBODY = 0x00050000 | errno.ENOENT
 _AF_UNIX = 1
 _X32 = 0x40000000  # the other way to make calls on x86_64
 
@@ -27,10 +29,10 @@ _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _PRLIMIT = {"x86_64": 302, "aarch64": 261}
+_CONNECT = {"x86_64": 42, "aarch64": 203}
 
 # name: (x86_64, aarch64); None where the architecture lacks it
 _DENIED: dict[str, tuple[int | None, int | None]] = {
-    "connect": (42, 203),
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -134,6 +136,7 @@ def filter_lines(machine: str) -> list[tuple[int, int, int, int]]:
         lines += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _DENY)]
     for number in denied:
         lines += [(_EQUAL, 0, 1, number or 0), (_RETURN, 0, 0, _DENY)]
+    lines += [(_EQUAL, 0, 1, _CONNECT[machine]), (_RETURN, 0, 0, _NOBODY)]
     lines += _unless_argument(_SOCKET[machine], _AF_UNIX)
     lines += _unless_argument(_PRLIMIT[machine], 0)  # limits of this process only
     return [*lines, (_RETURN, 0, 0, _ALLOW)]

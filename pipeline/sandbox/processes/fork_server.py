@@ -144,7 +144,8 @@ class ForkServer:
         process = os.fork()
         if process == 0:
             ours.close()
-            os.environ.update(environment or {})
+            # If a library asks whether there is a GPU, torch must not open the driver: no fork survives that.
+            os.environ.update({"PYTORCH_NVML_BASED_CUDA_CHECK": "1", **(environment or {})})
             import_all(preload)
             serve_forks(theirs)
         theirs.close()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure
 from pipeline.records.record import Record, read_record, to_json
@@ -19,6 +20,7 @@ class FailedCall(Record, frozen=True, kw_only=True):
     candidate: str
     """Absolute path of the candidate's file."""
     where: JudgedWhere
+    device: DeviceKind
     limits: dict[str, int]
     settings: Verify
     failure: Failure

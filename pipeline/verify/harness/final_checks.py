@@ -37,13 +37,13 @@ TINY = 64  # elements of the largest output: on fewer, an operator's result equa
 
 
 def final_checks(
-    calls: JudgedCalls, case_set: ModelCaseSet, settings: Verify
+    calls: JudgedCalls, case_set: ModelCaseSet, settings: Verify, *, on_host: bool
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Names of the checks that were made, and notes."""
+    """Names of the checks that were made, and notes; memory can only be protected `on_host`."""
     made, notes = list[str](), list[str]()
-    if _protected(calls, every=settings.protect == "every"):
+    if on_host and _protected(calls, every=settings.protect == "every"):
         made.append("protected")
-    if _fenced(calls):
+    if on_host and _fenced(calls):
         made.append("fenced")
     _work(calls, notes)
     made.append("work")

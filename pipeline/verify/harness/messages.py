@@ -9,14 +9,13 @@ in none of the messages.
 from typing import Any, Literal
 
 from pipeline.backends.backend import CompileJob, MemoryFault
+from pipeline.backends.devices.device_registry import HOST
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.outcome import Failure
 from pipeline.records.record import Record
 from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.judged import JudgedWhere
 from pipeline.verify.harness.buffers import Layout, Slot
-
-Where = Literal["host", "interpreter", "cuda"]
-"""`host`: compiled code on the CPU; `interpreter`: Triton's interpreter on the CPU; `cuda`: the device."""
 
 Value = Any
 """An argument as plain values: None, bool, int, float, str, list, dict[str, ...], or one of the two below.
@@ -48,7 +47,9 @@ class ModelFile(Record, frozen=True, kw_only=True, tag="model"):
 
     source: str
     """Absolute path of the file."""
-    where: Where
+    where: JudgedWhere
+    device: DeviceKind = HOST
+    """Where its tensors lie: the host as well, if an interpreter stands in for the target's device."""
     limits: dict[str, int]
     """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
     detector: str | None = None
@@ -140,7 +141,8 @@ class OutputState(Record, frozen=True, kw_only=True):
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     """In elements."""
-    device: str = ""
+    elsewhere: str = ""
+    """The device that it is on, if the inputs are on another one."""
     offset: int | None = None
     """Of the contiguous copy; None if it was not copied."""
     aliases: tuple[str, ...] = ()

@@ -9,16 +9,19 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.backends.devices.device_registry import HOST
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.records.results.judged import JudgedWhere
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.delegated_work import computed_by_torch
 from pipeline.verify.checks.model_calls import ObservedCall, fitting_strides
 from pipeline.verify.harness.final_checks import final_checks, work_alone
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
-from pipeline.verify.harness.messages import ModelFile, WeightUpdate, Where
+from pipeline.verify.harness.messages import ModelFile, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
@@ -48,11 +51,18 @@ _SHUFFLE = random.SystemRandom()
 _BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
 
 
-def model_subject(path: Path, where: Where, limits: dict[str, int], settings: Verify) -> ModelSubject:
+def model_subject(
+    path: Path,
+    *,
+    where: JudgedWhere,
+    device: DeviceKind = HOST,
+    limits: dict[str, int],
+    settings: Verify,
+) -> ModelSubject:
     """A candidate's file; `limits`: of the hardware target that it is shown."""
     text = path.read_text(errors="replace")
     return ModelSubject(
-        candidate=ModelFile(source=str(path.absolute()), where=where, limits=limits),
+        candidate=ModelFile(source=str(path.absolute()), where=where, device=device, limits=limits),
         settings=settings,
         builds=any(word in text for word in _BUILDS),
     )
@@ -141,7 +151,9 @@ class _Trial:
             self.calls.load()
             self._calls()
             self._require_enough()
-            self.closed, self._closing_notes = final_checks(self.calls, self._case_set, self._settings)
+            self.closed, self._closing_notes = final_checks(
+                self.calls, self._case_set, self._settings, on_host=self._subject.on_host
+            )
             self._try_full()
         except CandidateFailed as failed:
             return failed.failure
@@ -151,7 +163,7 @@ class _Trial:
 
     def seek_races(self, server: ForkServer, folder: Path) -> RacesSought | None:
         """In native code with threads, of which this process is not the first; None where there is none."""
-        if not self._settings.thread_counts or self._subject.candidate.where == "cuda":
+        if not self._settings.thread_counts or not self._subject.on_host:
             return None
         if not any(seen.done.observed.starts_threads for seen in self.calls.seen):
             return None

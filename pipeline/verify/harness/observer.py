@@ -116,9 +116,9 @@ class Observer:
 
     def begin(self, inputs: Iterable[torch.Tensor], *, seed: int, suppress: bool) -> None:
         """A call on these inputs begins."""
-        regions = [tensor_access.region(tensor) for tensor in inputs if tensor_access.numel(tensor)]
-        self._data_flow.next_call(start for start, _ in regions)
-        self._log.next_call(regions, suppress=suppress)
+        given = [tensor for tensor in inputs if tensor_access.numel(tensor)]
+        self._data_flow.next_call(tensor_access.region(tensor)[0] for tensor in given)
+        self._log.next_call(given, suppress=suppress)
         self._forks.clear()
         _manual_seed(seed) if _is_cuda_in_use() else _manual_seed_of_host(seed)
         self._seed = seed

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.messages import (
@@ -55,7 +56,8 @@ def serve(channel: Channel) -> None:
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
-    send(ConfinedReply(isolation=confine(Path.cwd()), process=os.getpid()))
+    isolation = confine(Path.cwd(), device(load.candidate.device).driver_folders())
+    send(ConfinedReply(isolation=isolation, process=os.getpid()))
     convention = convention_of(load, memory)
     send(convention.load())
     while True:

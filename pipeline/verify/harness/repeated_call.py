@@ -17,6 +17,7 @@ import torch
 from pipeline.backends.backend import MemoryFault
 from pipeline.backends.cpp import thread_races
 from pipeline.backends.cpp.thread_races import watched_libraries
+from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.store.temporary import scratch_folder
@@ -55,6 +56,7 @@ class RepeatedCall:
                 file = ModelFile(
                     source=failed.candidate,
                     where=failed.where,
+                    device=failed.device,
                     limits=failed.limits,
                     detector=str(thread_races.detector()) if failed.options.instrumented else None,
                 )
@@ -74,16 +76,16 @@ class RepeatedCall:
 
     def _called(self, module: Any, case: ModelCase, prepared: PreparedProcess) -> Failure | None:
         plan, options = case.plan, self.failed.options
-        device = "cuda" if self.failed.where == "cuda" else "cpu"
+        torch_device = device(self.failed.device).torch_device
         given = {name: tensor.clone() for name, tensor in {**plan.initial.tensors, **plan.state}.items()}
-        seed = plan.condition.weights
-        model = instantiate(module, seed, [decode(each, given) for each in plan.initial.values], device)
+        initial = [decode(each, given) for each in plan.initial.values]
+        model = instantiate(module, plan.condition.weights, initial, torch_device)
         transfer_weights(model, {name: given[name] for name in plan.state})
         tensors = plan.encoded.tensors
         slots, end = place(tensors, options.shift, flush=options.fenced, lead=options.lead)
         with CandidateMemory(end) as memory:
             memory.put(slots, tensors)
-            inputs = {slot.name: memory.view(slot).to(device) for slot in slots}
+            inputs = {slot.name: memory.view(slot).to(torch_device) for slot in slots}
             with torch.no_grad(), prepared.device_context():
                 values_given = [decode(each, inputs) for each in plan.encoded.values]
                 if options.instrumented:

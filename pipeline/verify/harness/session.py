@@ -60,9 +60,7 @@ class TrialSubject(Record, frozen=True, kw_only=True):
     @property
     def on_host(self) -> bool:
         """Whether it runs on the CPU."""
-        if isinstance(self.candidate, DeclaredKernel):
-            return executes_on_host(self.candidate.device)
-        return self.candidate.where != "cuda"
+        return executes_on_host(self.candidate.device)
 
 
 class ModelSubject(TrialSubject, frozen=True, kw_only=True):
@@ -200,6 +198,8 @@ def refusal(answer: RefusedReply, label: str) -> Failure:
         outcome = Outcome.CRASHED
     elif answer.error == "DeviceUnavailable":
         outcome = Outcome.DEVICE_UNAVAILABLE
+    elif answer.error == "IllegalAddress":
+        outcome = Outcome.OUT_OF_BOUNDS
     elif answer.error == "MemoryError":
         outcome = Outcome.OUT_OF_MEMORY
     elif answer.stage in ("import", "build"):

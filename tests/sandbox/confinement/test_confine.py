@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import torch  # noqa: F401  (a stage process has it before it forks)
 
+from pipeline.backends.devices.device_registry import device
 from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import landlock, seccomp
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.fork_server import ForkServer, Limits
+from tests import driver_stand_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 
@@ -55,6 +57,39 @@ def test_confined_child(tmp_path: Path) -> None:
     assert outside.stat().st_mode == mode
     assert not outside.with_name(f"{outside.name}.new").exists()
     assert {"no new privileges", "undumpable"} <= set(active)
+
+
+def initialized(folder: Path, folders: list[str]) -> tuple[list[str], int, list[str]]:
+    """Active mechanisms, the driver's error code, and files that could be written."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    with ForkServer() as server:
+        child = server.start(
+            "tests.sandbox.children:initialize_driver",
+            limits=Limits(seconds=30.0),
+            log=folder / "log",
+            scratch=scratch,
+        )
+        child.send([str(driver_stand_in.build(folder)), folders])
+        found: tuple[list[str], int, list[str]] = tuple(child.receive(20))
+        child.stop()
+    return found
+
+
+def test_driver_of_a_gpu_can_be_initialized(tmp_path: Path) -> None:
+    """It names a thread of its own, asks for the MPS server, and reserves a terabyte of addresses."""
+    own = [str(folder).replace(str(os.getpid()), "OWN") for folder in device("cuda").driver_folders()]
+    active, error, writable = initialized(tmp_path, own)
+    assert error == 0, active
+    assert writable == []
+
+
+def test_driver_fails_without_its_folders(tmp_path: Path) -> None:
+    """Error 304, as on a machine with a driver of version 570 or newer: the stand-in is as strict."""
+    active, error, _ = initialized(tmp_path, [])
+    if "read-only mounts" not in active and not any(name.startswith("landlock") for name in active):
+        pytest.skip(f"this platform offers only {active}")
+    assert error == 304
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount")

@@ -43,7 +43,6 @@ def call(case: ModelCase, output: torch.Tensor | None = None, **changes) -> Obse
         dtype=str(value.dtype).removeprefix("torch."),
         shape=tuple(value.shape),
         strides=changes.pop("strides", tuple(value.stride())),
-        device=changes.pop("device", "cpu"),
         **{name: changes.pop(name) for name in tuple(changes) if name in OutputState.__struct_fields__},
     )
     observed = {name: changes.pop(name) for name in tuple(changes) if name in Observed.__struct_fields__}
@@ -77,7 +76,7 @@ def test_right_call(case: ModelCase) -> None:
         ({"structure": "NoneType", "kind": "NoneType"}, Outcome.WRONG_SHAPE, "returned nothing, expected"),
         ({"kind": "Lazy"}, Outcome.WRONG_SHAPE, "is a Lazy, expected a torch.Tensor"),
         ({"strides": (1, 24)}, Outcome.WRONG_SHAPE, r"has strides \(1, 24\), expected \(80, 1\)"),
-        ({"device": "meta"}, Outcome.WRONG_SHAPE, "is on meta"),
+        ({"elsewhere": "meta"}, Outcome.WRONG_SHAPE, "is on meta"),
         ({"overlaps": True}, Outcome.WRONG_SHAPE, "share memory"),
         ({"aliases": ("input 0",)}, Outcome.WRONG_SHAPE, "shares the memory of input 0"),
         ({"unwritten": 3}, Outcome.UNWRITTEN_OUTPUT, "3 elements were never written"),

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 
+from pipeline.records.results.judged import JudgedWhere
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.sandbox.processes.fork_server import Child, Limits
 from pipeline.verify.harness.buffers import Arena, Slot
@@ -23,7 +24,6 @@ from pipeline.verify.harness.messages import (
     OutputState,
     ReadyReply,
     WeightUpdate,
-    Where,
 )
 from pipeline.verify.harness.process import MODEL_PRELOAD
 from tests.lazy_fork_server import LazyForkServer
@@ -64,7 +64,7 @@ def answer_of(serve: Callable[[Channel], None], folder: Path, kind: type[T]) -> 
 class CandidateProcess:
     """One candidate's process; a context manager."""
 
-    def __init__(self, source: str, folder: Path, *, where: Where = "interpreter") -> None:
+    def __init__(self, source: str, folder: Path, *, where: JudgedWhere = "interpreter") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         scratch = folder / "scratch"
         scratch.mkdir()

@@ -1,6 +1,8 @@
 """NVIDIA GPUs, through torch, Triton, NVML and Nsight Compute."""
 
+import os
 import re
+from pathlib import Path
 
 from pipeline.backends.devices.device import (
     Device,
@@ -40,11 +42,20 @@ class Cuda(Device):
         """Without the feature suffix: a binary for `sm_90a` runs on the same device as one for `sm_90`."""
         return re.sub(r"^(sm_\d+)[af]$", r"\1", architecture)
 
+    def driver_folders(self) -> tuple[Path, ...]:
+        """The folder of this process's threads: from version 570 on, a driver that cannot name its own
+        threads there fails to initialize with error 304.
+
+        Source: https://github.com/NVIDIA/OpenShell/issues/710.
+        """
+        folder = Path(f"/proc/{os.getpid()}/task")
+        return (folder,) if folder.is_dir() else ()
+
     def synchronize(self) -> None:
         """The device that torch has open in this process, if it has one."""
         import torch
 
-        if torch.cuda.is_available():
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.synchronize()
 
     def measurement(self) -> DeviceMeasurement:

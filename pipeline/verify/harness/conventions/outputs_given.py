@@ -30,6 +30,7 @@ from pipeline.verify.harness.messages import (
 )
 from pipeline.verify.harness.observer import Observer, TritonRuns
 from pipeline.verify.harness.observers import tensor_access
+from pipeline.verify.harness.runtime.device_memory import DeviceMemory
 from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.runtime.refusal import refuse
 
@@ -151,36 +152,26 @@ class MappedBuffers(_Buffers):
 
 
 class DeviceBuffers(_Buffers):
-    """The same layout in one allocation of a device: guards and poison go there and back with the rest."""
+    """The tensors of one call, on a device."""
 
     def __init__(self, memory: mmap.mmap, request: KernelCall, own: Device) -> None:
-        self._device, layout = own, request.layout
-        self._host = torch.frombuffer(memory, dtype=torch.uint8, count=layout.size)
-        self._there = torch.empty(layout.size, dtype=torch.uint8, device=own.torch_device)
-        self._there.copy_(self._host)
-        tensors = {}
-        for slot in layout.slots:
-            span = self._there[slot.offset : slot.offset + max(slot.span, 1) * slot.itemsize]
-            tensors[slot.name] = span.view(getattr(torch, slot.dtype)).as_strided(
-                slot.shape, slot.strides, slot.offset // slot.itemsize
-            )
-        super().__init__(request, tensors)
+        self._device = own
+        self._there = DeviceMemory(memory, request.layout.slots, own)
+        super().__init__(request, self._there.tensors)
 
     def call(self, launch: "Launch", watching: Watching) -> tuple[OutputState, ...]:
         """Launch, bring everything back, and look at it a second time where that is asked for."""
-        request, layout = self._request, self._request.layout
+        request = self._request
         kept = _disturb(self._device.torch_device) if request.disturb else None
         with watching():
             launch(self._tensors)
-        self._host.copy_(self._there)  # waits for the stream that the launch was made on, not for others
+        self._there.fetch()
         states = self._states()
         del kept
         if not request.settle:
             return states
-        self._device.synchronize()
         _pause(request.settle)
-        changed = self._there.cpu() != self._host
-        late = {slot.name for slot in layout.slots if bool(changed[slot.start : slot.end].any())}
+        late = self._there.changed()
         return tuple(msgspec.structs.replace(state, changed_later=state.name in late) for state in states)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from pipeline.backends.cpp import compiler, thread_races
+from pipeline.backends.devices.device_registry import HOST, device
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records import environment
 from pipeline.records.record import Record
@@ -50,7 +51,7 @@ class OutputsReturned:
     def __init__(self, candidate: ModelFile, memory: mmap.mmap) -> None:
         self._source = Path(candidate.source)
         self._memory = memory
-        self._device = "cuda" if candidate.where == "cuda" else "cpu"
+        self._device = device(candidate.device)
         prepared = prepare(candidate, time.perf_counter)
         interpreted = candidate.where == "interpreter"
         self._observer = Observer(
@@ -80,16 +81,17 @@ class OutputsReturned:
 
     def construct(self, message: ConstructRequest) -> ReadyReply | RefusedReply:
         """Make a new model, with the weights of the reference."""
-        given = views(self._memory, (*message.inputs, *message.state), self._device)
+        given = views(self._memory, (*message.inputs, *message.state))
+        place = self._device.torch_device
         # The judge's memory holds something else soon: what the model keeps must be its own.
-        given = {name: tensor.clone(memory_format=torch.preserve_format) for name, tensor in given.items()}
+        given = {name: _copied(tensor, place) for name, tensor in given.items()}
         state = {slot.name: given[slot.name] for slot in message.state}
         model, self._caller.model = self._caller.model, None
         try:
             with self._observer.watching():
                 if message.update is None:
                     arguments = [decode(value, given) for value in message.arguments]
-                    model = instantiate(self._module, message.seed, arguments, self._device)
+                    model = instantiate(self._module, message.seed, arguments, place)
                 elif message.update == "load_state_dict":
                     model.load_state_dict(state, strict=False)
             transfer = transfer_weights(model, state)
@@ -105,13 +107,18 @@ class OutputsReturned:
         )
 
 
-def instantiate(module: Any, seed: int, arguments: list[Any], device: str) -> Any:
-    """`ModelNew(*arguments)` of a candidate's module, under a seed, on `cpu` or `cuda`."""
+def _copied(tensor: torch.Tensor, place: str) -> torch.Tensor:
+    """With equal strides."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=place).copy_(tensor)
+
+
+def instantiate(module: Any, seed: int, arguments: list[Any], place: str) -> Any:
+    """`ModelNew(*arguments)` of a candidate's module, under a seed, on a device of torch's."""
     torch.manual_seed(seed)
     np.random.seed(seed % (1 << 32))
     random.seed(seed)
     model = module.ModelNew(*arguments)
-    return model.cuda() if device == "cuda" else model
+    return model if place == device(HOST).torch_device else model.to(place)
 
 
 _FILL = -6  # M_PERTURB: fill what malloc gives
@@ -133,7 +140,7 @@ def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess
         thread_races.write_wrappers(wrappers, Path(candidate.detector))
         environment.prefer_programs_in(wrappers)
         builds.compiler = (str(wrappers / Path(compiler.find()[0]).name), *compiler.find()[1:])
-    stand_in_for_builds(builds, device=candidate.where == "cuda")
+    stand_in_for_builds(builds, device=candidate.where == "device")
     fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
     if fill is not None:
         fill(_FILL, _PATTERN)
@@ -143,7 +150,7 @@ def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess
         mend()
         interpret_unseen()
         torch.compiler.set_stance("force_eager")  # its compiler would ask for the device, too
-    if candidate.where == "cuda":
+    if candidate.where == "device":
         return PreparedProcess(device_context=contextlib.nullcontext, builds=builds)
     device_context = fake_device(candidate.limits, shown=candidate.where == "interpreter")
     return PreparedProcess(device_context=device_context, builds=builds)

@@ -108,8 +108,12 @@ class GuardedAllocations:
         return made
 
     def spans(self) -> list[tuple[int, int]]:
-        """Address and bytes of all that is in use."""
+        """Address and bytes of all that is in use on the host."""
         return [(block.start, block.size) for block in self._blocks if block.in_use() is not None]
+
+    def on_devices(self) -> list[torch.Tensor]:
+        """Blocks on devices, guards included."""
+        return [block.whole for block in self._there]
 
     def trespasses(self) -> tuple[str, ...]:
         """What was written outside of tensors since the last call of this, one line each."""
@@ -161,18 +165,18 @@ class DeviceBlock:
         self._used = self._guard + -(-self.size // _WORD)
         whole = torch.full((self._end + self._guard,), self._guard_word, dtype=torch.int16, device=device)
         whole[self._guard : self._used] = repeat_word(self.word, _WORD)
-        self._whole, self._dtype = whole, dtype
+        self.whole, self._dtype = whole, dtype
         self.start = whole.data_ptr() + self._guard * _WORD
 
     def tensor(self, shape: Sequence[int], strides: Sequence[int]) -> torch.Tensor:
         """The span as a tensor."""
-        flat = self._whole[self._guard : self._end].view(self._dtype)
+        flat = self.whole[self._guard : self._end].view(self._dtype)
         made: torch.Tensor = _as_strided(flat, tuple(shape), tuple(strides))
         return made
 
     def trespass(self) -> str | None:
         """What was written outside of it."""
-        bands = (self._whole[: self._guard], "before its start"), (self._whole[self._used :], "past its end")
+        bands = (self.whole[: self._guard], "before its start"), (self.whole[self._used :], "past its end")
         for band, place in bands:
             changed = int((band != self._guard_word).sum())
             if changed:

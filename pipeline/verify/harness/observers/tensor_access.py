@@ -24,6 +24,7 @@ _Base: Any = TensorBase
 _Storage: Any = StorageBase
 _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 _to: Any = _Base.to
+_resolved: Any = _Base.resolve_conj
 _plain_calls: Any = without_torch_function
 _no_dispatch: Any = without_torch_dispatch
 _no_gradients: Any = torch.no_grad
@@ -77,10 +78,12 @@ def memory(start: int, count: int) -> np.ndarray:
 
 
 def content(tensor: torch.Tensor) -> np.ndarray:
-    """Bytes of the elements in order; a copy only where they do not lie in order, or on a device."""
+    """Bytes of the elements in order: a copy, unless they lie so on the host.
+
+    What is no copy must not outlive the tensor that was given.
+    """
     with plainly():
-        dense = contiguous(tensor if on_host(tensor) else _to(tensor, "cpu"))
-        # The array must not outlive the tensor whose memory it shows.
+        dense = contiguous(_resolved(tensor if on_host(tensor) else _to(tensor, "cpu")))
         found = memory(address(dense), numel(dense) * itemsize(dense)) if numel(dense) else _NOTHING
         return found if dense is tensor else found.copy()
 

@@ -43,9 +43,10 @@ _ALLOCATIONS: dict[str, float | str | None] = {
     "aten::new_full": _CONSTANT,
 }
 """What they fill with; None: nothing."""
+_is_built: Callable[[], bool] = torch.backends.cuda.is_built
 _KEYS = (
     "CPU",
-    *(("CUDA",) if torch.cuda.is_available() else ()),
+    *(("CUDA",) if _is_built() else ()),  # asking for a device would open the driver
     "CompositeExplicitAutograd",
     "CompositeImplicitAutograd",
 )
@@ -186,7 +187,7 @@ def _device(arguments: Any, keywords: Any) -> torch.device | None:
             return None
         device = device or tensor_access.device(first)
     found = torch.device(device or "cpu")
-    return found if found.type in ("cpu", "cuda") else None
+    return None if found.type == "meta" else found
 
 
 def _fill_value(function: Any, arguments: Any, keywords: Any) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 import torch
 
 from pipeline.backends.cpp.thread_races import WatchedLibrary, watched_libraries
+from pipeline.backends.devices.device import Device
 from pipeline.records.record import Record
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.messages import CallReply, ForwardCall, OutputState, RefusalStage, RefusedReply
@@ -28,6 +29,7 @@ from pipeline.verify.harness.runtime.decoding import (
     put_all,
     views,
 )
+from pipeline.verify.harness.runtime.device_memory import DeviceMemory
 from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds
 from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.runtime.refusal import refuse
@@ -57,7 +59,7 @@ class Caller:
     def __init__(
         self,
         memory: mmap.mmap,
-        device: str,
+        device: Device,
         observer: Observer,
         builds: ExtensionBuilds,
         pause: Callable[[float], None],
@@ -68,6 +70,7 @@ class Caller:
         self._builds = builds
         self._pause = pause
         self._kept: dict[Slot, torch.Tensor] = {}
+        self._there: DeviceMemory | None = None
         self._earlier: list[tuple[torch.Tensor, tuple[int, int]]] = []
         self._libraries: dict[str, tuple[WatchedLibrary, ...]] = {}
         self.model: Any = None
@@ -135,18 +138,34 @@ class Caller:
         Who keeps results by object is met by values that it does not expect, as in a benchmark that fills its
         tensors anew; who keeps them by address, by other objects there.
         """
-        inputs = views(self._memory, message.inputs, self._device)
+        if not self._device.is_host:
+            return self._inputs_there(message)
+        inputs = views(self._memory, message.inputs)
         if not message.same_objects:
             return inputs
         for slot in message.inputs:
             known = self._kept.setdefault(slot, inputs[slot.name])
             if known is inputs[slot.name] or _reshaped(known, slot):
                 continue
-            if self._device != "cpu":
-                known.copy_(inputs[slot.name])
             _increment_version(known)
             inputs[slot.name] = known
         return inputs
+
+    def _inputs_there(self, message: ForwardCall) -> dict[str, torch.Tensor]:
+        there = self._there
+        reused = (
+            message.same_objects
+            and there is not None
+            and there.slots == message.inputs
+            and not any(_reshaped(there.tensors[slot.name], slot) for slot in there.slots)
+        )
+        if there is None or not reused:
+            self._there = there = DeviceMemory(self._memory, message.inputs, self._device)
+            return dict(there.tensors)
+        there.fill()
+        for tensor in there.tensors.values():
+            _increment_version(tensor)
+        return dict(there.tensors)
 
     def _begin(self, message: ForwardCall, inputs: Mapping[str, torch.Tensor]) -> None:
         self._observer.settle_pools(message.threads)
@@ -165,6 +184,8 @@ class Caller:
         fence = fenced(self._memory, message.inputs) if message.fenced else nullcontext()
         with shield, fence, _enable_grad() if message.gradients else _no_grad(), self._observer.watching():
             yield
+        if self._there is not None:
+            self._there.fetch()
 
     def _forward(
         self, message: ForwardCall, inputs: Mapping[str, torch.Tensor], writer: ResultWriter
@@ -172,19 +193,24 @@ class Caller:
         arguments = [decode(value, inputs) for value in message.arguments]
         built, started = self._builds.seconds, _clock()
         result = self.model(*arguments)
-        if self._device == "cuda":
-            torch.cuda.synchronize()
-        seconds = _clock() - started - (self._builds.seconds - built)
+        if self._device.is_host:
+            ended = _clock()
         with self._observer.aside():
             structure, values = form_of(result)
             offsets = put_all(values, writer)
+        if not self._device.is_host:
+            ended = _clock()  # reading the outputs waited for the stream that they were computed on
+        seconds = ended - started - (self._builds.seconds - built)
         return _Result(structure=structure, values=values, offsets=offsets, seconds=max(seconds, 0.0))
 
     def _propagate(
         self, message: ForwardCall, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]
     ) -> dict[str, torch.Tensor]:
         """Gradients by name; what got none is left out."""
-        given = views(self._memory, message.output_gradients, self._device)
+        given = {
+            name: tensor.to(self._device.torch_device)
+            for name, tensor in views(self._memory, message.output_gradients).items()
+        }
         pairs = [
             (value, given[f"output gradient {number}"])
             for number, value in enumerate(values)
@@ -216,7 +242,7 @@ class Caller:
     def _outputs(self, result: _Result, inputs: Mapping[str, torch.Tensor]) -> list[OutputState]:
         known = {**inputs, **self._weights()}
         return [
-            describe(f"output {number}", value, offset, known=known, allocations=self._observer.allocations)
+            self._described(f"output {number}", value, offset, known)
             for number, (value, offset) in enumerate(zip(result.values, result.offsets, strict=True))
         ]
 
@@ -235,9 +261,15 @@ class Caller:
     ) -> tuple[OutputState, ...]:
         offsets = put_all(list(gradients.values()), writer)
         return tuple(
-            describe(name, gradient, offset, known={}, allocations=self._observer.allocations)
+            self._described(name, gradient, offset, {})
             for (name, gradient), offset in zip(gradients.items(), offsets, strict=True)
         )
+
+    def _described(
+        self, name: str, value: Any, offset: int | None, known: Mapping[str, torch.Tensor]
+    ) -> OutputState:
+        allocations, place = self._observer.allocations, self._device.torch_device
+        return describe(name, value, offset, place=place, known=known, allocations=allocations)
 
     def _settled(
         self,

@@ -15,11 +15,8 @@ from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
 from pipeline.verify.harness.messages import OutputState, Value
 from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
-from pipeline.verify.torch_internals import TensorBase
 
 _MOST_ENUMERATED = 1 << 20  # elements whose addresses are listed one by one
-_to: Any = TensorBase.to
-_is_conj: Any = TensorBase.is_conj
 
 
 def decode(value: Value, tensors: Mapping[str, torch.Tensor]) -> Any:
@@ -38,16 +35,9 @@ def decode(value: Value, tensors: Mapping[str, torch.Tensor]) -> Any:
     return {key: decode(each, tensors) for key, each in value.items()}
 
 
-def views(memory: mmap.mmap, slots: Iterable[Slot], device: str) -> dict[str, torch.Tensor]:
-    """Tensors by name: the slots themselves, or copies of equal strides on the device."""
-    found = {}
-    for slot in slots:
-        tensor = view(memory, slot)
-        if device != "cpu":
-            there = torch.empty_strided(slot.shape, slot.strides, dtype=tensor.dtype, device=device)
-            tensor = there.copy_(tensor)
-        found[slot.name] = tensor
-    return found
+def views(memory: mmap.mmap, slots: Iterable[Slot]) -> dict[str, torch.Tensor]:
+    """Tensors by name: the slots themselves."""
+    return {slot.name: view(memory, slot) for slot in slots}
 
 
 def form_of(result: Any) -> tuple[str, list[Any]]:
@@ -66,7 +56,7 @@ class ResultWriter:
 
     def put(self, tensor: torch.Tensor) -> int | None:
         """Byte offset of a contiguous copy; None where there is no room."""
-        content = tensor_access.content(_on_host(tensor))
+        content = tensor_access.content(tensor)
         offset = -(-self._next // ALIGNMENT) * ALIGNMENT
         if offset + content.size > self._end:
             return None
@@ -76,7 +66,7 @@ class ResultWriter:
 
     def holds(self, tensor: torch.Tensor, offset: int) -> bool:
         """Whether it is still what was put there."""
-        content = tensor_access.content(_on_host(tensor))
+        content = tensor_access.content(tensor)
         return bool(np.array_equal(self._bytes[offset : offset + content.size], content))
 
 
@@ -86,18 +76,20 @@ def put_all(values: Sequence[Any], writer: ResultWriter) -> list[int | None]:
         return [writer.put(value) if tensor_access.is_plain(value) else None for value in values]
 
 
-def describe(
+def describe(  # noqa: PLR0913
     name: str,
     value: Any,
     offset: int | None,
     *,
+    place: str,
     known: Mapping[str, torch.Tensor],
     allocations: GuardedAllocations,
 ) -> OutputState:
-    """What came out; `known`: inputs and parameters by name."""
+    """What came out; `place`: the kind of device of the inputs; `known`: inputs and parameters by name."""
     if not tensor_access.is_plain(value):
         return OutputState(name=name, kind=_kind(value))
     with tensor_access.plainly():
+        there = tensor_access.device(value)
         start = tensor_access.region(value)[0] if tensor_access.numel(value) else None
         aliases = [
             other for other, tensor in known.items() if start and tensor_access.region(tensor)[0] == start
@@ -108,7 +100,7 @@ def describe(
             dtype=str(tensor_access.dtype(value)).removeprefix("torch."),
             shape=tuple(tensor_access.shape(value)),
             strides=tuple(tensor_access.strides(value)),
-            device=str(tensor_access.device(value)),
+            elsewhere="" if there.type == place else str(there),
             offset=offset,
             aliases=tuple(aliases),
             overlaps=overlaps(tuple(tensor_access.shape(value)), tuple(tensor_access.strides(value))),
@@ -136,13 +128,6 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     for stride, size in axes:
         offsets = (offsets[:, None] + stride * np.arange(size)).ravel()
     return np.unique(offsets).size < offsets.size
-
-
-def _on_host(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor_access.on_host(tensor) and not _is_conj(tensor):
-        return tensor
-    copied: torch.Tensor = _to(tensor, "cpu").resolve_conj()
-    return copied
 
 
 def _kind(value: Any) -> str:

@@ -2,19 +2,18 @@
 
 import traceback
 
+from pipeline.backends.devices.driver_errors import meaning
 from pipeline.backends.triton.error_summary import is_interpreters_limit, reason_of
 from pipeline.verify.harness.messages import RefusalStage, RefusedReply
 
 _NO_DEVICE = (
     "not compiled with CUDA",
-    "no NVIDIA driver",
     "_cuda_",
     "not supported in interpreter mode",
     "'InterpreterBuilder' object has no attribute",
     "with arguments from the 'CPU' backend",
     "needs a device",
     "CUDA_HOME environment variable is not set",
-    "no CUDA-capable device",
     "libcuda.so",
     "active drivers",
     "libnvrtc",
@@ -30,6 +29,10 @@ class DeviceUnavailable(RuntimeError):
     """Something that only a device, or its compiler, can do."""
 
 
+class IllegalAddress(RuntimeError):
+    """A kernel touched memory of a device that is not its own."""
+
+
 class BuildError(RuntimeError):
     """An extension did not compile; the text is the compiler's first complaint."""
 
@@ -41,7 +44,12 @@ def refuse(error: BaseException, stage: RefusalStage, nonce: str = "") -> Refuse
     traceback.print_exception(error)
     text = " ".join(str(each) for each in _chain(error))
     name = type(error).__name__
-    if any(word in text for word in _NO_DEVICE) or is_interpreters_limit(_chain(error)[-1]):
+    of_driver = meaning(text)
+    if of_driver == "out of memory":
+        name = MemoryError.__name__
+    elif of_driver == "illegal address":
+        name = IllegalAddress.__name__
+    elif of_driver or any(word in text for word in _NO_DEVICE) or is_interpreters_limit(_chain(error)[-1]):
         name = DeviceUnavailable.__name__
     elif _is_build(error, text):
         stage = "build"

@@ -76,7 +76,7 @@ def _by_values(_name: str, value: torch.Tensor, free: Mapping[str, torch.Tensor]
     wanted = None
     for name, tensor in (same or free).items():
         if tensor.numel() == value.numel() and tensor.dtype == value.dtype:
-            wanted = _sorted(value) if wanted is None else wanted
+            wanted = _sorted(value.cpu()) if wanted is None else wanted
             if torch.equal(_sorted(tensor.detach().cpu()), wanted):
                 return name
     return None
@@ -98,7 +98,7 @@ def _by_shape(_name: str, value: torch.Tensor, free: Mapping[str, torch.Tensor])
 
 
 def _fill(own: torch.Tensor, value: torch.Tensor, match: Any) -> str:
-    if match is _by_values or torch.equal(own.detach().cpu().to(value.dtype), value):
+    if match is _by_values or torch.equal(own.detach().to(value.device, value.dtype), value):
         return "equal"
     own.detach().copy_(value)
     return "by name" if match is _by_name else "by shape"
