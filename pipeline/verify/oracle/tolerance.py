@@ -199,11 +199,18 @@ def scale_errors(error: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 
 
 def _by_rows(got: torch.Tensor, expected: Expected) -> float:
-    """A row whose elements are all too large or too small by one factor: its sum, its scale is wrong."""
+    """A row whose elements are all too large or too small by one factor: its sum, its scale is wrong.
+
+    Relative to the reference, and to the reference as rounded to the output's type: where values lie on a few
+    lines of that type, all of a row may be rounded in one direction, in one of the two and not in the other.
+    """
     if expected.row_limit is None:
         return 0.0
-    rounded = expected.reference.to(getattr(torch, expected.dtype)).to(torch.float64)
-    factors = scale_errors(got.to(torch.float64) - rounded, expected.reference).abs_()
+    reference, values = expected.reference, got.to(torch.float64)
+    rounded = reference.to(getattr(torch, expected.dtype)).to(torch.float64)
+    factors = torch.minimum(
+        scale_errors(values - rounded, reference).abs_(), scale_errors(values - reference, reference).abs_()
+    )
     return float((factors / expected.row_limit).max())
 
 

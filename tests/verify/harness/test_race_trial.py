@@ -58,8 +58,8 @@ def tried(folder: Path, declared: str, kept: str) -> ModelTrialResult:
     condition, options = result.latest
     if result.failure is not None:
         FailedCall(
-            problem=str(folder / "problem.py"), candidate=str(path), where="interpreter", device="cpu", limits={},
-            settings=settings, failure=result.failure, condition=condition, options=options,
+            problem=str(folder / "problem.py"), candidate=str(path), where="interpreter", device="cpu",
+            limits={}, settings=settings, failure=result.failure, condition=condition, options=options,
         ).write(folder)  # fmt: skip
     return result
 

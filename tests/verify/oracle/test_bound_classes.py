@@ -104,6 +104,28 @@ def test_a_row_that_is_off_by_a_factor(dtype: torch.dtype) -> None:
     assert share(rms_norm, lambda x: rms_norm_in_parts(x, torch.bfloat16), x) > 1.0
 
 
+STORED: dict[str, Function] = {
+    "mean": lambda x: x * torch.rsqrt(_stored(x.square().mean(-1, keepdim=True)) + 1e-6),
+    "root": lambda x: x / _stored((x.square().mean(-1, keepdim=True) + 1e-6).sqrt()),
+    "reciprocal": lambda x: x * _stored(torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)),
+}
+
+
+def _stored(values: torch.Tensor) -> torch.Tensor:
+    return values.bfloat16().float()
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_statistic_is_stored_once(name: str) -> None:
+    """In the type of the output, on rows whose values are many, few, or neighbours in that type."""
+    for number, columns in enumerate((33, 64, 288, 1024) * 3):
+        x = torch.randn(64, columns, generator=torch.Generator().manual_seed(number)).bfloat16()
+        near = (x[:, :1].float() * torch.linspace(0.5, 1.0, columns)).bfloat16()
+        for values in (x, near, x.abs() + 0.25):
+            stored = STORED[name]
+            assert share(rms_norm, lambda x: stored(x.float()).bfloat16(), values) <= 1.0  # noqa: B023
+
+
 def test_rows_of_one_value_are_rounded_alike() -> None:
     """That is no factor."""
     x = drawn(20, 1, dtype=torch.bfloat16).expand(20, 1024).contiguous()

@@ -50,8 +50,8 @@ _ROW_FACTOR = 16.0
 """What a row has in common is rounded once, with an error that no mean over its elements makes smaller."""
 _STORED_ONCE = 1.05
 """Units of the output's type that one rounding of a row's statistic changes the row by."""
-_MEAN_OF_ROUNDINGS = 3.0
-"""Units, over the root of how many values make up a row: the mean of two roundings of each."""
+_MEAN_OF_ROUNDINGS = 1.5
+"""Units, over the root of how many values make up a row: the mean of a rounding of each."""
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
