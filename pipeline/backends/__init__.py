@@ -5,8 +5,8 @@
 
 Doors: backend, cpp.compiler, cpp.instruction_extensions, cpp.loading, cpp.thread_races,
 cuda.launch_geometry, devices.cpu.detection, devices.cpu.processor, devices.cuda.nvml, devices.device,
-devices.device_ceilings, devices.device_lock, devices.device_registry, devices.disturbance, language,
-listings, machine_code, package_calls, registry, source_digests, source_names, triton.error_summary,
-triton.interpretation.interpreted_syntax, triton.interpretation.interpreter, triton.offline_compilation,
-triton.triton_internals
+devices.device_ceilings, devices.device_lock, devices.device_registry, devices.disturbance,
+devices.driver_errors, language, listings, machine_code, package_calls, registry, source_digests,
+source_names, triton.error_summary, triton.interpretation.interpreted_syntax,
+triton.interpretation.interpreter, triton.offline_compilation, triton.triton_internals
 """
