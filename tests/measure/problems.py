@@ -48,7 +48,7 @@ SETTINGS = Profile(
     flush_cache=False,
     mode="offline",
     idle_seconds=0.0,
-    cuda_graph=False,
+    cuda_graph="never",
     energy_seconds=None,
     gpu_counters=False,
 )

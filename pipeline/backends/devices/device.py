@@ -118,12 +118,12 @@ class Timer(Protocol):
         ...
 
     def recorded(self, call: Call) -> Call:
-        """What is called from now on: the call itself, or the graph that it was recorded as.
+        """The call as a graph that is replayed; the call itself if the device has no graphs.
 
         Raises
         ------
         CannotRecord
-            A graph is asked for, and the call does something that no graph can hold.
+            The call does something that no graph can hold.
         """
         ...
 
@@ -198,8 +198,8 @@ class DeviceMeasurement(abc.ABC):
     """Whether a profiler counts the calls of a process from outside (`count_process`)."""
 
     @abc.abstractmethod
-    def timer(self, *, flush_cache: bool, graph: bool = False) -> Timer:
-        """A clock for this process; `graph`: calls are recorded and replayed if the device has graphs."""
+    def timer(self, *, flush_cache: bool) -> Timer:
+        """A clock for this process."""
 
     @abc.abstractmethod
     def ceilings(

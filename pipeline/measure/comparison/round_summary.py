@@ -136,6 +136,7 @@ def together(several: Sequence[Once], settings: Profile, absent: tuple[AbsentBas
     notes = (
         *dict.fromkeys(note for part in several for note in part.notes),
         *_lacking(several),
+        *_launched_otherwise(timing, comparisons),
         *_precision(timing, comparisons, settings),
         *_repeated(rounds, used),
         *device_monitor.notes(looks),
@@ -208,6 +209,7 @@ def _timing(member: Member, rounds: Sequence[Round], settings: Profile) -> Timin
         first_call_seconds=member.loaded.first_call_seconds,
         warmup_seconds=member.calibrated.warmup_seconds if member.calibrated else None,
         host_seconds=member.calibrated.host_seconds if member.calibrated else None,
+        launch=member.calibrated.launch if member.calibrated else None,
         latencies=tuple(each for each_round in rounds for each in each_round.batches[member.name].latencies),
     )
 
@@ -221,6 +223,15 @@ def _compare(name: str, candidate: Timing, baseline: Timing, settings: Profile) 
         speedup=ratio,
         verdict=process_agreement.called([ratio]),
         minimum_detectable=least,
+    )
+
+
+def _launched_otherwise(timing: Timing, comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """With whom the candidate does not share the way of launching."""
+    return tuple(
+        f"launched as {timing.launch}, {each.baseline} as {each.timing.launch}"
+        for each in comparisons
+        if each.timing.launch != timing.launch
     )
 
 

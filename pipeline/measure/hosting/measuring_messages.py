@@ -6,10 +6,11 @@ from pipeline.backends.backend import CompileJob
 from pipeline.measure.hosting.call_costs import Examined
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.kernel import GradientOf
+from pipeline.records.configuration.stage_settings import GraphUse
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
 from pipeline.records.results.compiled import Compiled
-from pipeline.records.results.profiled import Peak
+from pipeline.records.results.profiled import Launch, Peak
 
 
 class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):
@@ -49,7 +50,7 @@ class SetUp(Record, frozen=True, kw_only=True, tag="set_up"):
     problem: Problem
     kind: DeviceKind
     flush_cache: bool
-    cuda_graph: bool = False
+    cuda_graph: GraphUse = "never"
 
 
 class Load(Record, frozen=True, kw_only=True, tag="load"):
@@ -146,6 +147,8 @@ class Calibrated(Record, frozen=True, kw_only=True, tag="calibrated"):
     drift: float | None
     """Relative change over the last batches of the warm-up, where they still drifted at its end."""
     host_seconds: float | None
+    launch: Launch | None = None
+    """How the device gets its work."""
 
 
 class Prepared(Record, frozen=True, kw_only=True, tag="prepared"):

@@ -53,6 +53,8 @@ LONG_CALL = 0.05  # seconds; cold caches and sleeping workers do not count in it
 WINDOW = 10  # batches that one drift test looks at
 SHRUNK = 0.5  # of a batch's least time; calls that became so fast while they warmed up are counted again
 HOST_CALLS = 200
+LAUNCHES = 20  # by which a call is said to be short
+LONG_LAUNCHES = 2.0  # times what its launch costs the host: a longer call hides its launch
 HOST_BATCHES = 5
 
 
@@ -88,8 +90,10 @@ class Host:
             # Before any thread starts; what a confined process may not do and the others do comes first.
             self._measurement.before_confinement()
             confine(Path.cwd(), found.driver_folders())
-        self.timer: Timer = self._measurement.timer(flush_cache=set_up.flush_cache, graph=set_up.cuda_graph)
+        self.timer: Timer = self._measurement.timer(flush_cache=set_up.flush_cache)
         self.timer.prepare()
+        self._is_graph = False
+        self._has_graphs = found.has_graphs
         if found.is_host:  # a GPU's driver reserves address space without end
             _limit_memory()
         # Tensors belong to the problem; the set-up time of a kernel is its own.
@@ -156,8 +160,9 @@ class Host:
 
     def _calibrate(self, command: Calibrate) -> Answer:
         began = time.perf_counter()
-        self.call = self.timer.recorded(self.call)
         self.timer.settle(self.call, command.warmup_seconds)
+        launching = self.timer.host_seconds(self.call, LAUNCHES)
+        self._record(launching)
         calls, seconds = self._calls_of(self.timer.batch, command.batch_seconds)
         drift, batch_seconds = self._warm_up(calls, seconds, began + command.warmup_seconds_at_most)
         if batch_seconds < SHRUNK * command.batch_seconds:
@@ -172,8 +177,29 @@ class Host:
             straight_calls=straight,
             warmup_seconds=time.perf_counter() - began,
             drift=drift,
-            host_seconds=self._host_seconds(calls),
+            host_seconds=launching if self._is_graph else self._host_seconds(calls),
+            launch=None if launching is None else "graph" if self._is_graph else "stream",
         )
+
+    def _record(self, launching: float | None) -> None:
+        """As a graph, where the settings say so: otherwise the times of short calls are those of launches.
+
+        `launching`: seconds of the host for one call; None if the host is the device.
+        """
+        use = self._set_up.cuda_graph
+        if not self._has_graphs or launching is None or use == "never":
+            return
+        hidden = LONG_LAUNCHES * launching * LAUNCHES
+        if use == "short_calls" and self.timer.straight(self.call, LAUNCHES) > hidden:
+            return
+        try:
+            self.call = self.timer.recorded(self.call)
+        except CannotRecord:
+            if use == "always":
+                raise
+            return
+        self._is_graph = True
+        self.timer.settle(self.call, 0.0)
 
     def _calls_of(
         self, batch: Callable[[Call, int], float], batch_seconds: float, calls: int = 1
@@ -216,7 +242,7 @@ class Host:
         return min(found)
 
     def _prepare(self, seconds: float | None) -> Answer:
-        if not self._set_up.cuda_graph:  # a graph has its tensors' addresses in it, and they stay
+        if not self._is_graph:  # a graph has its tensors' addresses in it, and they stay
             self.call = self._hosted.bind()
         if seconds is not None:
             self.timer.settle(self.call, seconds)

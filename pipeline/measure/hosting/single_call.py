@@ -37,7 +37,7 @@ def count_single_call(measurement: DeviceMeasurement, set_up: SetUp, folder: Pat
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     request = folder / "request.json"
-    plain = msgspec.structs.replace(set_up, flush_cache=False, cuda_graph=False)
+    plain = msgspec.structs.replace(set_up, flush_cache=False, cuda_graph="never")
     request.write_bytes(to_json(SingleCallRequest(set_up=plain)))
     command = (sys.executable, "-m", "pipeline.measure.hosting.single_call", str(request))
     return measurement.count_process(command, folder, flush_cache=set_up.flush_cache)

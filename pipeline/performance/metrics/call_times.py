@@ -109,6 +109,12 @@ CALL_TIMES = (
         lambda run: run.timing.host_seconds,
         "host_us",
     ),
+    Metric(
+        name="launch",
+        type="string",
+        meaning="How a GPU gets its work: call by call (`stream`), or as a recorded CUDA graph (`graph`)",
+        value=of_profile(lambda run: run.timing.launch),
+    ),
     *(
         _time(
             f"p{round(100 * share):02d}_seconds",

@@ -100,6 +100,7 @@ class Verify(Record, frozen=True, kw_only=True):
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected more than 0")
 
 
+GraphUse = Literal["short_calls", "always", "never"]
 BASELINES = ("eager", "compile", "compile_max_autotune", "vendor")
 IMPLEMENTATION = "implementation:"
 
@@ -145,8 +146,9 @@ class Profile(Record, frozen=True, kw_only=True):
     """`offline`: calls back to back; `server`: single calls after random idle gaps."""
     idle_seconds: float
     """Mean gap of the mode `server` in seconds; gaps are exponentially distributed."""
-    cuda_graph: bool
-    """Launch each call as a recorded graph (GPU)."""
+    cuda_graph: GraphUse
+    """Launch each call as a recorded graph (GPU): `short_calls` if launching takes the host more than half as
+    long as the call takes the device, `always` (what cannot be recorded has no time), or `never`."""
     energy_seconds: float | None
     """Seconds to observe the device's energy counter; null: do not measure energy."""
     gpu_counters: bool

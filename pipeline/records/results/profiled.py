@@ -93,6 +93,9 @@ class ConfidenceInterval(Record, frozen=True, kw_only=True):
         )
 
 
+Launch = Literal["stream", "graph"]
+
+
 class Timing(Record, frozen=True, kw_only=True):
     """Samples of one callable in steady state: seconds per call, one per batch, in the order taken."""
 
@@ -111,6 +114,8 @@ class Timing(Record, frozen=True, kw_only=True):
     host_seconds: float | None = None
     """Host's part of a call: arguments, checks, launch. GPU: until it is enqueued. CPU: until the kernel's
     code starts, where the backend can tell."""
+    launch: Launch | None = None
+    """How a device other than the host gets its work: call by call, or as a recorded graph."""
     latencies: tuple[float, ...] = ()
     """Seconds of each single call, where they were timed one by one (mode `server`)."""
 

@@ -21,7 +21,7 @@ def spec(device: str = "this one", mode: str = "offline") -> SimpleNamespace:
         vendors_digest=None,
         target=SimpleNamespace(kind="cpu"),
         device=device,
-        settings=SimpleNamespace(mode=mode, idle_seconds=0.0, flush_cache=False, cuda_graph=False),
+        settings=SimpleNamespace(mode=mode, idle_seconds=0.0, flush_cache=False, cuda_graph="never"),
     )
 
 

@@ -34,7 +34,7 @@ class CpuMeasurement(DeviceMeasurement):
 
     kind: DeviceKind = "cpu"
 
-    def timer(self, *, flush_cache: bool, graph: bool = False) -> CpuTimer:  # noqa: ARG002
+    def timer(self, *, flush_cache: bool) -> CpuTimer:
         """A processor has no graphs."""
         return CpuTimer(flush_cache=flush_cache)
 

@@ -24,9 +24,9 @@ class CudaMeasurement(DeviceMeasurement):
     kind: DeviceKind = "cuda"
     has_profiler = True
 
-    def timer(self, *, flush_cache: bool, graph: bool = False) -> CudaTimer:
+    def timer(self, *, flush_cache: bool) -> CudaTimer:
         """On the current stream of torch."""
-        return CudaTimer(flush_cache=flush_cache, graph=graph)
+        return CudaTimer(flush_cache=flush_cache)
 
     def ceilings(
         self,

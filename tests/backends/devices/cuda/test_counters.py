@@ -120,12 +120,12 @@ def test_a_call_under_ncu(ncu, tmp_path: Path):
 def test_cold_caches_are_left_to_ncu(ncu, tmp_path: Path):
     """The timer would write over them with launches of its own, which would be counted; a graph hides all."""
     arguments = ncu(table(SOFTMAX))
-    cold = msgspec.structs.replace(set_up("plain"), flush_cache=True, cuda_graph=True)
+    cold = msgspec.structs.replace(set_up("plain"), flush_cache=True, cuda_graph="always")
     count_single_call(device("cuda").measurement(), cold, tmp_path / "counted")
     (run,) = json.loads(arguments.read_text())
     assert "--cache-control all" in " ".join(run)
     asked = json.loads(Path(run[-1]).read_text())["set_up"]
-    assert (asked["flush_cache"], asked["cuda_graph"]) == (False, False)
+    assert (asked["flush_cache"], asked["cuda_graph"]) == (False, "never")
 
 
 def test_no_permission(ncu, tmp_path: Path):

@@ -65,10 +65,25 @@ def test_back_to_back(driver: Driver) -> None:
 def test_a_flush_is_not_timed(driver: Driver) -> None:
     """Each call has its own events, after its flush."""
     assert CudaTimer(flush_cache=True).batch(driver.call, 2) == pytest.approx(0.004)
-    assert driver.seen == 2 * ["evict", "record", "call", "record"] + ["wait"]
+    timed = 2 * ["evict", "record", "call", "record"] + ["wait"]
+    assert driver.seen[-len(timed) :] == timed
     driver.seen.clear()
     assert CudaTimer(flush_cache=True).straight(driver.call, 2) == pytest.approx(0.004)
     assert driver.seen == ["wait", "record", "call", "call", "record", "wait"]
+
+
+def test_flushes_cover_the_launch(driver: Driver) -> None:
+    """One that takes the host 20 ms, while a flush takes the device 5 ms."""
+
+    def launch() -> None:
+        time.sleep(0.02)
+        driver.call()
+
+    CudaTimer(flush_cache=True).batch(launch, 1)
+    assert driver.seen[-4:] == ["record", "call", "record", "wait"]
+    before = driver.seen[:-4]
+    flushes = next(number for number, what in enumerate(reversed(before)) if what != "evict")
+    assert flushes >= timer.COVER * 20 / 5
 
 
 def test_latencies(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +142,7 @@ def recording(monkeypatch: pytest.MonkeyPatch, error: str | None = None) -> None
 def test_recorded_as_a_graph(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Warm-up calls, one that is recorded, and from then on the graph is launched."""
     recording(monkeypatch)
-    replay = CudaTimer(flush_cache=False, graph=True).recorded(driver.call)
+    replay = CudaTimer(flush_cache=False).recorded(driver.call)
     assert driver.seen.count("call") == timer.WARM_UP_CALLS + 1
     replay()
     assert replay.__self__.replayed == 1  # type: ignore[attr-defined]
@@ -138,11 +153,4 @@ def test_not_to_be_recorded(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> 
     """A call that waits for the device is refused with the driver's words."""
     recording(monkeypatch, "operation not permitted when stream is capturing")
     with pytest.raises(CannotRecord, match="cannot be recorded as a CUDA graph: operation not permitted"):
-        CudaTimer(flush_cache=False, graph=True).recorded(driver.call)
-
-
-def test_without_graphs(driver: Driver) -> None:
-    """The call itself."""
-    call = driver.call
-    assert CudaTimer(flush_cache=False).recorded(call) == call
-    assert driver.seen == []
+        CudaTimer(flush_cache=False).recorded(driver.call)
