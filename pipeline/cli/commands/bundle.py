@@ -66,20 +66,32 @@ def command() -> None:
     metavar="LIBRARY",
     help="One more library, used only if that machine lacks it.",
 )
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A bundle that came from there: what it holds is not done again, also of unfinished tasks.",
+)
 @_checked(requirements.RECORDS)
-def pack(
-    overrides: tuple[str, ...], out: Path, python: str, machine: str | None, extras: tuple[str, ...]
+def pack(  # noqa: PLR0913, PLR0917  (each of them is an option)
+    overrides: tuple[str, ...],
+    out: Path,
+    python: str,
+    machine: str | None,
+    extras: tuple[str, ...],
+    after: tuple[Path, ...],
 ) -> int:
     """Write project and libraries as one file to run there.
 
     \b
     Examples:
       kernelmill bundle pack experiment=gpu
-      kernelmill bundle pack experiment=smoke --python 3.11 --out smoke.pyz
+      kernelmill bundle pack experiment=gpu --after results.kmb --out next.pyz
     """
     from pipeline.execution.bundle import operations
 
-    return operations.pack(overrides, out, python=python, machine=machine, extras=extras)
+    return operations.pack(overrides, out, python=python, machine=machine, extras=extras, after=after)
 
 
 @command.command("run")

@@ -189,21 +189,31 @@ class RunLimits(NamedTuple):
     binaries: bool
 
 
-def pack(
-    overrides: tuple[str, ...], out: Path, *, python: str, machine: str | None, extras: Sequence[str]
+def pack(  # noqa: PLR0913  (each of them is an option)
+    overrides: tuple[str, ...],
+    out: Path,
+    *,
+    python: str,
+    machine: str | None,
+    extras: Sequence[str],
+    after: tuple[Path, ...] = (),
 ) -> int:
     """Pack a job after its overrides were found right, and say how to run it."""
     from pipeline.backends.registry import backend
+    from pipeline.execution.bundle.bundle_file import read_bundle
     from pipeline.execution.bundle.packing import TargetPython
     from pipeline.execution.bundle.packing import pack as pack_job
     from pipeline.plan.local_machine import read_machine
     from pipeline.plan.plan_inputs import gather_inputs
 
+    for path in after:
+        read_bundle(path)  # one that cannot be read is said here, not there
     (material,) = gather_inputs((overrides,), Path.cwd(), read_machine())
     used = {each.backend for kernel in material.kernels.values() for each in kernel.implementations.values()}
     wanted = (*extras, *(package for name in sorted(used) for package in backend(name).packages))
     target = TargetPython(python=python, machine=machine or platform.machine())
-    packed = pack_job(out, overrides, target, extras=tuple(dict.fromkeys(wanted)), root=Path.cwd())
+    needed = tuple(dict.fromkeys(wanted))
+    packed = pack_job(out, overrides, target, extras=needed, after=after, root=Path.cwd())
     print(
         f"{out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
         end=" ",
@@ -218,12 +228,14 @@ def pack(
 def run(overrides: tuple[str, ...], out: Path, limits: RunLimits, *, root: Path) -> int:
     """Plan, run, write the bundle, and print the winners."""
     from pipeline.execution.bundle.offline_run import OfflineRunner
+    from pipeline.execution.bundle.packing import SEEDS
     from pipeline.execution.bundle.writing import BundleRequest, write
     from pipeline.plan.plan_cache import current_plan
     from pipeline.store.run_lock import take_lock
 
     lock = take_lock(root / ".lock")
     try:
+        take_seeds(Path.cwd() / SEEDS, root)
         plan = current_plan(overrides, root=Path.cwd(), store=root)
         spec = read_record(spec_path(root, "aggregate", plan.aggregate), AggregateSpec)
         ran = OfflineRunner(plan, root, minutes=limits.minutes).run(spec)
@@ -238,6 +250,19 @@ def run(overrides: tuple[str, ...], out: Path, limits: RunLimits, *, root: Path)
         print(f"note     {written.note}")
     print(f"bundle   {out} ({written.size / MIB:.2f} MiB, {written.manifest.identity})")
     return UNFINISHED if print_unfinished(written.manifest) else 0
+
+
+def take_seeds(folder: Path, root: Path) -> None:
+    """Merge the bundles that the job brought along, so that what they hold is not done again."""
+    from pipeline.execution.bundle import merging
+    from pipeline.execution.bundle.bundle_file import read_bundle
+
+    for path in sorted(folder.glob("*.kmb")):
+        bundle = read_bundle(path)
+        checked = merging.check(bundle)
+        merge = merging.decide(bundle, checked, root, replace=False)
+        merging.write(bundle, checked, merge, root)
+        print(f"before   {merged(bundle.manifest, merge.counts()).removeprefix('bundle   ')}")
 
 
 def ingest(files: Sequence[Path], root: Path, *, tracking: str | None, replace: bool) -> int:

@@ -29,6 +29,8 @@ _START = b"#!/usr/bin/env python3\n"
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: equal contents give equal files
 _SKIPPED = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 
+SEEDS = "seeds"
+"""Folder of the project in a job: bundles that came from there before."""
 BROUGHT = ("click", "grimp", "hydra-core", "msgspec", "nvidia-ml-py", "omegaconf", "simpleeval")
 """What planning and the stages import and a machine for torch and Triton does not have."""
 EXPECTED = ("numpy", "torch")
@@ -71,10 +73,16 @@ class Packed(Record, frozen=True, kw_only=True):
     libraries: dict[str, str]
 
 
-def pack(
-    path: Path, overrides: tuple[str, ...], target: TargetPython, *, extras: tuple[str, ...], root: Path
+def pack(  # noqa: PLR0913  (each of them is a part of the job)
+    path: Path,
+    overrides: tuple[str, ...],
+    target: TargetPython,
+    *,
+    extras: tuple[str, ...],
+    after: tuple[Path, ...] = (),
+    root: Path,
 ) -> Packed:
-    """Write the job; `root` is the checkout.
+    """Write the job; `root` is the checkout. What the bundles in `after` hold is not done again there.
 
     Raises
     ------
@@ -87,6 +95,9 @@ def pack(
     files = {f"project/{name}": content for name, content in _project(root)}
     if commit is not None:
         files[f"project/{REVISION}"] = f"{commit}\n".encode()
+    for bundle in after:
+        content = bundle.read_bytes()
+        files[f"project/{SEEDS}/{digest_bytes(content)}.kmb"] = content
     libraries = with_needs(BROUGHT)
     for name, version in libraries.items():
         files |= {f"lib/{file}": content for file, content in files_of(name, version, target).items()}

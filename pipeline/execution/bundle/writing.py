@@ -29,7 +29,7 @@ from pipeline.plan.local_machine import Machine, read_machine
 from pipeline.records.environment import untranslated
 from pipeline.records.errors import BundleError
 from pipeline.records.layout import entry_path
-from pipeline.records.planning.planned_tasks import Plan
+from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import Record, to_json
 from pipeline.stages.table import STAGES, read_round, rounds
@@ -134,6 +134,7 @@ def _files(plan: Plan, root: Path) -> Iterator[tuple[str, Part]]:
             yield _name(output, root), "record"
             yield _name(Path(command.log), root), "log"
             yield from _entries(output, command.stage, root)
+        yield from _unfinished(task, stages, root)
     for mutation in plan.mutations:
         if mutation.reported:
             mutate, key = STAGES["mutate"], mutation.key
@@ -150,6 +151,17 @@ def _entries(output: Path, stage: str, root: Path) -> Iterator[tuple[str, Part]]
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.name != SEAL:  # what comes home is sealed anew
                 yield _name(path, root), part_of(_name(path, root))
+
+
+def _unfinished(task: PlannedTask, stages: StageCommands, root: Path) -> Iterator[tuple[str, Part]]:
+    """What a task has that did not finish: all entries of the stages that it lacks, of whichever task."""
+    for command in stages.of_task(task):
+        if command.done or STAGES[command.stage].entry is None:
+            continue
+        for record in (root / "store" / command.stage).glob(f"*/*/{RECORD}"):
+            for path in sorted(record.parent.rglob("*")):
+                if path.is_file() and path.name != SEAL:
+                    yield _name(path, root), part_of(_name(path, root))
 
 
 def _name(path: Path, root: Path) -> str:
