@@ -172,8 +172,13 @@ def _measured_table(winners: Sequence[Winner]) -> list[str]:
     rows = [_measured_row(winner, names) for winner in winners]
     lines = _aligned([heading, *rows], right=range(3, len(heading)))
     body = _interleaved(lines[2:], [_note(winner) for winner in winners])
-    legend = "+ faster  - slower  = indistinguishable  (interval of the speed-up, paired by batch)"
-    return [*lines[:2], *body, legend]
+    legend = "+ faster  - slower  = indistinguishable: within 1 %, or within 10 % in a single process"
+    editing = dict.fromkeys(winner.preset for winner in winners if winner.editing_only)
+    notes = [
+        f"verify={preset} is for editing: these winners are not registered (verify=standard does)"
+        for preset in editing
+    ]
+    return [*lines[:2], *body, legend, *notes]
 
 
 def _measured_row(winner: Winner, names: Sequence[str]) -> list[str]:
@@ -197,9 +202,7 @@ def _note(winner: Winner) -> str:
     if winner.tied:
         tail += f", {winner.tied} tied"
     if winner.preset:
-        tail += f", verify={winner.preset}" + (
-            " (for editing: not registered)" if winner.editing_only else ""
-        )
+        tail += f", verify={winner.preset}"
     if winner.weak:
         tail += f", WEAK CHECK: {' '.join(winner.weak)} would pass"
     tunables = " ".join(f"{name}={value}" for name, value in winner.tunables.items())
