@@ -214,6 +214,10 @@ class JudgingRun:
         """All problems' verdicts."""
         return [str(ROOT / "judge" / f"{key}.json") for key in self._judging.problems]
 
+    def gpus(self, _wildcards: Any) -> int:
+        """The GPU if candidates run on one: problem by problem, and not while another job measures there."""
+        return int(self._judging.on_device)
+
     def threads(self, wildcards: Any) -> int:
         """One per candidate: small jobs overlap, a large one has all cores (Snakemake caps the number)."""
         return max(1, len(self._judging.problems[wildcards.key].candidates))

@@ -300,19 +300,22 @@ class Workflow:
 
     def resources(self, stage: str) -> dict[str, Any]:
         """What a job asks of a cluster, and the device where it holds one."""
-        return self.on_cluster(stage) | ({"gpu": self._gpus} if STAGES[stage].device else {})
+        row = STAGES[stage]
+        if not row.device and not row.runs_there:
+            return self.on_cluster(stage)
+        return self.on_cluster(stage) | {"gpu": lambda wildcards: self._gpus(stage, wildcards)}
 
     def _profile_threads(self, wildcards: Any) -> int:
         if self._cluster is not None:
             return self._threads("profile", wildcards)
         return (os.cpu_count() or 1) if executes_on_host(self._task("profile", wildcards).row.kind) else 1
 
-    def _gpus(self, wildcards: Any) -> int:
-        """The GPU if one is measured: the profile's `resources: gpu=1` lets one job at a time have it.
+    def _gpus(self, stage: str, wildcards: Any) -> int:
+        """The GPU if one is used: the profile's `resources: gpu=1` lets one job at a time have it.
 
         A cluster has many, and assigns them itself.
         """
-        row = self._task("profile", wildcards).row
+        row = self._task(stage, wildcards).row
         return int(not executes_on_host(row.kind) and row.device_present and self._cluster is None)
 
     def on_cluster(self, stage: str) -> dict[str, Callable[[Any], Request]]:

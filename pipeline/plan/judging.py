@@ -36,6 +36,8 @@ class Judging(Record, frozen=True, kw_only=True):
     verdicts: str
     """Key of verdicts."""
     complaints: tuple[str, ...]
+    on_device: bool
+    """Whether candidates run on a GPU that is present."""
 
 
 def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store: Path) -> Judging:
@@ -81,6 +83,7 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
         problems=keys,
         verdicts=name,
         complaints=tuple(line for problem in problems for line in complaints(problem)),
+        on_device=device.present and not executes_on_host(target.kind),
     )
 
 

@@ -128,6 +128,7 @@ def _judge_all(
 ) -> dict[str, Verdict]:
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
     from pipeline.verify.harness.process import MODEL_PRELOAD
+    from pipeline.verify.harness.session import DEVICE_CANDIDATES
 
     environment: dict[str, str] = {}
     for interpreter in _interpreters().values() if not _on_device(spec) else ():
@@ -145,7 +146,8 @@ def _judge_all(
         if isinstance(case_set, Failure):
             return {each.path: _failed(spec, each, case_set) for each in candidates}
         judge = _Judge(spec, case_set, options.root, server=server, compilers=compilers)
-        with ThreadPoolExecutor(max(1, min(options.workers, len(candidates)))) as pool:
+        at_once = DEVICE_CANDIDATES if _on_device(spec) else options.workers
+        with ThreadPoolExecutor(max(1, min(options.workers, at_once, len(candidates)))) as pool:
             futures: list[Future[Verdict]] = [pool.submit(judge.verdict, each) for each in candidates]
             for future in futures:
                 future.add_done_callback(lambda ended: progress.finished(_outcome(ended)))

@@ -74,6 +74,8 @@ class Stage(Record, frozen=True, kw_only=True):
     """Whether a run without Snakemake may do it for all tasks before it measures the first one."""
     device: bool = False
     """Whether it holds its device alone: a GPU, or on a CPU target the whole machine."""
+    runs_there: bool = False
+    """Whether it runs kernels on a GPU that is present: not while another job measures there."""
     worker: Literal["--warm", "--last", "--ahead"] | None = None
     """How `pipeline.execution.workers.submit` prepares the process that it runs in."""
     rooms: frozenset[str] = BASE
@@ -149,6 +151,7 @@ _ROWS = (
         inputs=(Input(name="compiled", stages=("compile",)),),
         entry=VerifyRecord,
         per_round=True,
+        runs_there=True,
         cores="variants",
         workers=True,
         rooms=BASE | {"verify"},

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from pipeline.verify.harness.kernel_trial import KernelTrialResult
 
 
-DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
 NOT_PRUNED = PruningReasons(unwanted={}, undecided={})
 
 
@@ -180,6 +179,7 @@ def _judge_all(
     """Threads of this process judge, each with a candidate in a forked process."""
     from pipeline.verify.harness import process  # noqa: F401  (with torch: imported here, it costs no child anything)
     from pipeline.verify.harness.conventions import outputs_given  # noqa: F401  (likewise)
+    from pipeline.verify.harness.session import DEVICE_CANDIDATES
 
     preload: list[str] = []
     environment: dict[str, str] = {}

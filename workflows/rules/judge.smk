@@ -16,6 +16,8 @@ rule judge_problem:
     conda:
         "../envs/kernelmill.yaml"
     threads: judging.threads
+    resources:
+        gpu=judging.gpus,
     shell:
         shell_line("judge")
 
