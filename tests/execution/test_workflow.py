@@ -214,7 +214,11 @@ def test_who_runs_beside_whom() -> None:
 def device_of(files: Workflow) -> tuple[int, int]:
     """Cores and GPUs that a measurement holds."""
     job = wildcards("p-1")
-    return files.threads("profile")(job), files.resources("profile")["gpu"](job)
+    held = files.resources("profile")["gpu"](job)
+    # Nothing is verified where another job measures.
+    assert files.resources("verify")["gpu"](wildcards("v-1")) == held
+    assert "gpu" not in files.resources("compile")
+    return files.threads("profile")(job), held
 
 
 def test_the_lock_is_free_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
