@@ -71,11 +71,11 @@ def unpack(archive: zipfile.ZipFile, identity: str, base: Path) -> Path:
 
 
 def library_paths(folder: Path, job: dict[str, Any]) -> list[str]:
-    """Ours first; an extra one only where this machine has none of its own."""
+    """Ours first; an extra one only where this machine has none of its own of that major version."""
     extras = [
         str(folder / "extra" / name)
         for name, version in sorted(job["extras"].items())
-        if not _has_distribution(name)
+        if not _has_distribution(name, version)
     ]
     return [str(folder / "project"), str(folder / "lib"), *extras]
 
@@ -94,14 +94,15 @@ def _problem(job: dict[str, Any], arguments: list[str]) -> str | None:
     return f"{sys.executable} has no {', '.join(missing)}" if missing else None
 
 
-def _has_distribution(name: str) -> bool:
+def _has_distribution(name: str, version: str) -> bool:
+    """Whether this machine has it in the same major version; `version` may be empty."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        distribution(name)
+        here = distribution(name).version
     except PackageNotFoundError:
         return False
-    return True
+    return not version or here.split(".")[0] == version.split(".")[0]
 
 
 def _become(folder: Path, job: dict[str, Any], command: list[str]) -> NoReturn:

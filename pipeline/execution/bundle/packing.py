@@ -110,7 +110,7 @@ def pack(  # noqa: PLR0913  (each of them is a part of the job)
         "machine": target.machine,
         "revision": commit,
         "libraries": libraries,
-        "extras": dict.fromkeys(extras, "where the machine has none"),
+        "extras": {name: version_here(name) for name in extras},
         "needed": list(EXPECTED),
     }
     identity = digest_parts({name: digest_bytes(content) for name, content in files.items()})

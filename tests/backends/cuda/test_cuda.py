@@ -259,6 +259,17 @@ def asked_anew():
 
 
 @pytest.mark.usefixtures("asked_anew")
+def test_a_package_of_another_major_version(monkeypatch):
+    """Named with what is expected, before anything of it is used."""
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "0.3.2" if name == "cuda-core" else real(name)
+    )
+    with pytest.raises(ToolchainError, match=r"cuda-core: got 0.3.2, expected a version 1.x: python -m pip"):
+        toolchain.versions()
+
+
+@pytest.mark.usefixtures("asked_anew")
 def test_toolchain_imports_nothing():
     """Versions of all that decides a cubin, without cuda-core, NVRTC or torch."""
     script = (

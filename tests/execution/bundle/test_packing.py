@@ -127,11 +127,11 @@ def test_unpacked_once(job: Path, tmp_path: Path) -> None:
 
 
 def test_extras_only_where_there_are_none(tmp_path: Path) -> None:
-    """A library of the machine is preferred to the extra one that was brought."""
-    said = {"extras": {"numpy": "", "no-such-library": ""}}
+    """A library of the machine is preferred to the extra one, unless its major version is another one."""
+    said = {"extras": {"numpy": "", "no-such-library": "", "click": "1.0", "torch": "2.0"}}
     paths = bootstrap.library_paths(tmp_path, said)
     assert paths[:2] == [str(tmp_path / "project"), str(tmp_path / "lib")]
-    assert paths[2:] == [str(tmp_path / "extra" / "no-such-library")]
+    assert paths[2:] == [str(tmp_path / "extra" / name) for name in ("click", "no-such-library")]
 
 
 def test_needs_of_needs() -> None:
