@@ -102,7 +102,7 @@ def _has_distribution(name: str, version: str) -> bool:
         here = distribution(name).version
     except PackageNotFoundError:
         return False
-    return not version or here.split(".")[0] == version.split(".")[0]
+    return not version or here.split(".")[0] == version.split(".", maxsplit=1)[0]
 
 
 def _become(folder: Path, job: dict[str, Any], command: list[str]) -> NoReturn:
