@@ -245,7 +245,7 @@ def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Prof
     for name, interval in statements or [("median", timing.median)]:
         width = statistics.relative_half_width(interval)
         if width > IMPRECISE * wished:
-            notes.append(f"imprecise: {name} is known to ±{width:.0%}, wished ±{wished:.0%}")
+            notes.append(f"imprecise: {name} is known to ±{width:.0%}, requested were ±{wished:.0%}")
     if len(timing.samples) < settings.batches_at_least:
         notes.append(f"slow: {len(timing.samples)} batches instead of {settings.batches_at_least}")
     return tuple(notes)
@@ -267,7 +267,7 @@ def _repeated(rounds: Sequence[Round], used: Sequence[Round]) -> tuple[str, ...]
     kept = len(used) - len(quiet(used))
     waited = sum(waiting(each) > CLEAN for each in used)
     return (
-        (f"disturbed: {repeated} rounds repeated",) * (repeated > 0)
+        (f"disturbed: {repeated} round{'s' * (repeated != 1)} repeated",) * (repeated > 0)
         + (f"disturbed: in {waited} of {len(used)} rounds threads waited for a core",) * (waited > 0)
         + (f"disturbed: in {kept - waited} of {len(used)} rounds the device ran otherwise",) * (kept > waited)
     )

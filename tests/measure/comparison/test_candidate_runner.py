@@ -543,7 +543,7 @@ def test_a_slow_clock_is_repeated() -> None:
     ]
     assert undisturbed(rounds, SETTINGS) == rounds[:4] + rounds[5:]
     found = summarize(members(), rounds, SETTINGS)
-    assert "disturbed: 1 rounds repeated" in found.notes
+    assert "disturbed: 1 round repeated" in found.notes
     assert "throttled: power cap in 1 of 10 looks at the device" in found.notes
     assert found.conditions.clock_mhz_low == 1200.0
 
