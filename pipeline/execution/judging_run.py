@@ -4,7 +4,7 @@ import contextlib
 import glob
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
 
@@ -14,6 +14,7 @@ from pipeline.execution.run_display import JobLabels
 from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_snakemake
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import LOCK, ROOT, share
+from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Judging, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
@@ -63,6 +64,9 @@ def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> 
     _forget_unjudged(judging)
     ended = _run(judging, request, cores, quiet=output != "progress")
     verdicts = collect(judging)
+    if ended.interrupted:
+        print(_stopped(verdicts, out), file=sys.stderr, flush=True)
+        raise KeyboardInterrupt
     write_table(out, verdicts)
     traces = out.with_suffix(".jsonl") if is_data_set(folder) else None
     if traces is not None:
@@ -74,10 +78,18 @@ def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> 
         traces=None if traces is None else str(traces),
     )
     print(to_json(result).decode() if output == "json" else _text(result), flush=True)
-    if ended.interrupted:
-        raise KeyboardInterrupt
     unjudged = any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts)
     return int(unjudged or all(verdict.outcome in NO_VERDICT for verdict in verdicts))
+
+
+def _stopped(verdicts: Sequence[Verdict], out: Path) -> str:
+    """Write those that there are, unless a table of an earlier run would be lost."""
+    judged = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_JUDGED]
+    text = f"{len(judged)} of {counted(len(verdicts), 'candidate')} judged"
+    if out.exists():
+        return f"{text}; {out} is as it was before"
+    write_table(out, judged)
+    return f"{text}: {out}"
 
 
 def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) -> SnakemakeExit:

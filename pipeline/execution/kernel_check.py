@@ -63,6 +63,8 @@ class KernelCheck(Record, frozen=True, kw_only=True):
     """What the check came to."""
 
     request: KernelCheckRequest
+    workloads: tuple[str, ...]
+    """Those that were composed: an override may choose another one."""
     variants: tuple[CheckedVariant, ...]
     failures: tuple[FailureReason, ...]
     failed_jobs: tuple[str, ...]
@@ -91,6 +93,7 @@ def check_kernel(request: KernelCheckRequest, *, quiet: bool) -> KernelCheck:
         failed = _run(plan, quiet=quiet)
     return KernelCheck(
         request=request,
+        workloads=tuple(dict.fromkeys(task.row.workload for task in plan.tasks)),
         variants=tuple(each for task in plan.tasks for each in _variants(task)),
         failures=find_outcome(plan, ROOT).failures,
         failed_jobs=failed,
@@ -169,7 +172,8 @@ def _checked(task: PlannedTask, record: CompileRecord | VerifyRecord) -> Checked
 def check_text(check: KernelCheck) -> str:
     """A table of variants, the checks that judged them, reasons, and a verdict."""
     request = check.request
-    lines = [f"{request.kernel}, workload {request.workload}, checks {request.verify}", ""]
+    workloads = ", ".join(check.workloads)
+    lines = [f"{request.kernel}, workload {workloads}, checks {request.verify}", ""]
     if check.variants:
         lines += aligned([_HEADING, *map(_row, check.variants)])
         lines += ["", *_checks(check.variants)]

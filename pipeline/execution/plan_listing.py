@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.execution.run_results import aligned
+from pipeline.performance.quantities import counted
 from pipeline.plan.cluster_nodes import read_nodes
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import STAGES, output_path, spec_path
@@ -70,7 +71,7 @@ def _summary(listing: PlanListing) -> Iterator[str]:
     rounds = max(task.row.rounds for task in plan.tasks)
     first = f" in the first of {rounds} rounds" if rounds > 1 else ""
     left_out = f", {len(plan.pruned)} cells left out" if plan.pruned else ""
-    yield f"{plan.experiment}: {len(plan.tasks)} tasks, {variants:,} variants{first}{left_out}"
+    yield f"{plan.experiment}: {counted(len(plan.tasks), 'task')}, {variants:,} variants{first}{left_out}"
 
 
 def _row(task: PlannedTask, listing: PlanListing, nodes: Container[str]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ _ERROR = re.compile(r"(?:error|\w+(?:Error|Exception|Bug)): ")
 _NOISE = re.compile(
     r"\s|$|Using workflow specific profile|Assuming unrestricted|Building DAG|Provided c|Rules claiming|"
     r"Traceback|Warning:|\S+:\d+: \w*Warning|Complete log|Exiting because|"
-    r"At least one job|Shutting down|prepared |Will exit|Removing output|Unlocking|"
+    r"At least one job|Shutting down|prepared |Will exit|Removing output|Unlocking|WorkflowError:$|"
     r"Error in rule|Trying to restart|\[\w{3} \w{3} "
 )
 
@@ -181,6 +181,7 @@ class RunDisplay:
         self.progress = RunProgress(labels)
         self._quiet = quiet
         self._errors = 0
+        self._stopping = False
         self._folder = tempfile.TemporaryDirectory(prefix="kernelmill-")
         self.address = f"{self._folder.name}/front"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -202,6 +203,12 @@ class RunDisplay:
         """Show a line, above the bars if there are any."""
         self._write(line)
 
+    def stop(self) -> None:
+        """The user ends the run: jobs that end without their output from now on have not failed."""
+        self._stopping = True
+        names = ", ".join(dict.fromkeys(job.name for job in self.progress.running()))
+        self.say(f"stopping{f' in {names}' if names else ''}: finished results are kept")
+
     def close(self, code: int) -> list[FailedJob]:
         """Show the rest, and why Snakemake failed if it did; the jobs that failed."""
         self._threads[0].join(END_SECONDS)  # a process that jobs left behind may hold the pipe
@@ -211,6 +218,8 @@ class RunDisplay:
         self._write = _to_stderr
         self._socket.close()
         self._folder.cleanup()
+        if self._stopping:
+            return []
         for line in dict.fromkeys(f"error: {job}" for job in self.progress.failed_jobs):
             self.say(line)
         if code not in (0, 130) and not self.progress.failed_jobs and not self._errors:
@@ -254,6 +263,8 @@ class RunDisplay:
                 self._show(raw.decode(errors="replace").rstrip())
 
     def _show(self, line: str) -> None:
+        if self._stopping and not _STAGE_LINE.match(line):
+            return
         if line.startswith("error: ") and not self.progress.running():
             self._errors += 1
             self.say(line)

@@ -70,8 +70,11 @@ def run_snakemake(
             failed = () if shown is None else shown.close(code if not interrupted else INTERRUPTED)
         except KeyboardInterrupt:
             if shown is not None and not interrupted:
-                shown.say("stopping: jobs end first; finished results are kept")
+                shown.stop()
             interrupted = True
+            # Ctrl-C in a terminal reaches the jobs, too. If this process alone got the signal, they end
+            # first, and no other one begins.
+            process.terminate()
             continue
         code = code if code >= 0 else 128 - code
         return SnakemakeExit(code=code, interrupted=interrupted, failed_jobs=tuple(map(str, failed)))

@@ -10,7 +10,9 @@ PORT = 5000
 
 
 @click.command("ui")
-@click.option("--port", default=PORT, show_default=True, help="Port on loopback.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Port on loopback."
+)
 @root_option
 def command(port: int, root: Path) -> None:
     """Open the MLflow UI over the embedded store, on loopback, and print links to the views of the last run.

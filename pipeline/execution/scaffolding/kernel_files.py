@@ -70,7 +70,7 @@ def write_kernel(request: KernelRequest, root: Path) -> list[Path]:
 
 def _check_name(name: str, root: Path) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name == "reference":
-        raise ConfigError(f"{name}: expected a name of small letters, digits and _ for the kernel")
+        raise ConfigError(f"{name}: expected a name of lowercase letters, digits and _ for the kernel")
     for path in (Path("conf/kernel") / f"{name}.yaml", Path("kernels") / name):
         if (root / path).exists():
             raise ConfigError(f"{path} exists: choose another name, or remove it; nothing was written")
@@ -166,7 +166,7 @@ def _yaml(request: KernelRequest, graph: FunctionGraph, languages: list[str]) ->
     operations = sum(step.reduces or step.shape is not ValueShape.ROW for step in graph.steps)
     category = "reduction" if any(step.reduces for step in graph.steps) else "elementwise"
     lines = [
-        f"# kernelmill verify {name}",
+        f"# kernelmill run kernel={name}",
         f"name: {name}",
         f"description: {_quoted(_description(request))}",
         f"category: {category}",

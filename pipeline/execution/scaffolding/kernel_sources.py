@@ -12,10 +12,13 @@ def cpp_source(name: str, graph: FunctionGraph) -> str:
     """One loop over the columns for each reduction, and one for the result."""
     inputs = ", ".join(f"const Element* {each}" for each in graph.inputs)
     body = "\n".join(f"        {line}" for line in _cpp_row(graph))
-    return f"""// {name}: one row after the other, as `reference.py` says; the compiler vectorizes the loops.
+    return f"""// {name}: one row after the other, as `reference.py` says.
 //
 // A start: every reduction reads its row again, and values are computed anew in each loop.
 // What to try: LANES and vec::load of vector.hpp, several rows at a time.
+
+#include <cmath>
+#include <cstdint>
 
 #define LANES 8  // vector.hpp wants it; this source converts single elements only
 #include "../vector.hpp"
