@@ -150,6 +150,12 @@ def initialize_driver(channel: Channel) -> None:
     channel.send([list(active), error, writable])
 
 
+def confined_by(channel: Channel) -> None:
+    """Answers with what is active of the mechanisms that it is to use."""
+    mechanisms = channel.receive()
+    channel.send(list(confine(Path.cwd(), mechanisms=mechanisms)))
+
+
 def read_confined(channel: Channel) -> None:
     """Confined, it reads a file and tries to write it."""
     path = Path(channel.receive(str))

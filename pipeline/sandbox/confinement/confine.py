@@ -6,13 +6,17 @@ platform offers it without being asked for; what is missing is left out and not 
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 from pipeline.records.environment import SECRET
 from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import capabilities, landlock, mounts, seccomp, system_calls
 
+Mechanism = Literal["read-only mounts", "landlock", "capabilities", "seccomp"]
+MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
+"""What can be left out to find out which one a library cannot bear; candidates always get all of them."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/nvidia*", "/dev/kfd", "/dev/dri")
 _PROCESSES = Path("/proc")
 _FOLDERS = {
@@ -25,7 +29,9 @@ _FOLDERS = {
 }
 
 
-def confine(scratch: Path, writable: Sequence[Path] = ()) -> tuple[str, ...]:
+def confine(
+    scratch: Path, writable: Sequence[Path] = (), *, mechanisms: Collection[Mechanism] = MECHANISMS
+) -> tuple[str, ...]:
     """Give up the right to write outside of `scratch` and `writable`, the network, and other processes.
 
     Everything stays readable and executable but the memory of other processes. Temporary files and caches of
@@ -46,24 +52,25 @@ def confine(scratch: Path, writable: Sequence[Path] = ()) -> tuple[str, ...]:
         )
     _redirect_caches(scratch)
     try:
-        return _confine((scratch, *writable))
+        return _confine((scratch, *writable), mechanisms)
     except OSError as error:
         raise WorkerError(f"confine: the kernel refused: {error.strerror}") from error
 
 
-def _confine(folders: Sequence[Path]) -> tuple[str, ...]:
+def _confine(folders: Sequence[Path], mechanisms: Collection[Mechanism]) -> tuple[str, ...]:
     for folder in folders:
         if folder.is_relative_to(_PROCESSES):
             # Never closed: the kernel may forget this entry and make another one, to which no rule applies.
             os.open(folder, os.O_PATH | os.O_CLOEXEC)
-    mounted = mounts.read_only(folders)  # first: the other mechanisms forbid mounting
+    # First: the other mechanisms forbid mounting.
+    mounted = mounts.read_only(folders) if "read-only mounts" in mechanisms else None
     system_calls.forgo_privileges()
     devices = [path for pattern in _DEVICES for path in sorted(Path("/").glob(pattern.lstrip("/")))]
     active = (
         None if mounted is None else "read-only mounts",
-        landlock.restrict((*folders, *(mounted or ()), *devices)),
-        capabilities.drop(),
-        seccomp.restrict(),
+        landlock.restrict((*folders, *(mounted or ()), *devices)) if "landlock" in mechanisms else None,
+        capabilities.drop() if "capabilities" in mechanisms else None,
+        seccomp.restrict() if "seccomp" in mechanisms else None,
     )
     system_calls.conceal()
     return (*(name for name in active if name is not None), "no new privileges", "undumpable")

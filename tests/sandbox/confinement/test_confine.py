@@ -13,7 +13,7 @@ import torch  # noqa: F401  (a stage process has it before it forks)
 from pipeline.backends.devices.device_registry import device
 from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import landlock, seccomp
-from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.confinement.confine import MECHANISMS, Mechanism, confine
 from pipeline.sandbox.processes.fork_server import ForkServer, Limits
 from tests import driver_stand_in
 
@@ -57,6 +57,25 @@ def test_confined_child(tmp_path: Path) -> None:
     assert outside.stat().st_mode == mode
     assert not outside.with_name(f"{outside.name}.new").exists()
     assert {"no new privileges", "undumpable"} <= set(active)
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, None])
+def test_one_mechanism_alone(mechanism: Mechanism | None, tmp_path: Path) -> None:
+    """Without the others, to find out which one a library cannot bear."""
+    with ForkServer() as server:
+        child = server.start(
+            "tests.sandbox.children:confined_by",
+            limits=Limits(seconds=30.0),
+            log=tmp_path / "log",
+            scratch=tmp_path,
+        )
+        child.send([] if mechanism is None else [mechanism])
+        active = child.receive(20)
+        child.stop()
+    assert active[-2:] == ["no new privileges", "undumpable"]
+    if mechanism is not None and len(active) == 2:
+        pytest.skip(f"this platform does not offer {mechanism}")
+    assert [mechanism is not None and mechanism in name for name in active[:-2]] == [True] * (len(active) - 2)
 
 
 def initialized(folder: Path, folders: list[str]) -> tuple[list[str], int, list[str]]:
