@@ -47,7 +47,7 @@ SECTIONS = {
     },
     "Maintain": {
         "clean": "show what the store holds, remove what no result needs",
-        "check": "find and remove damaged artifacts",
+        "check": "find and remove damaged artifacts; --device: check the GPU",
         "completion": "print the completion script of a shell",
     },
 }

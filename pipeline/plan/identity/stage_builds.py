@@ -8,7 +8,13 @@ import pipeline
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.plan.identity.import_closure import Code
-from pipeline.plan.identity.tool_versions import Toolchain, find_tools, library_versions, version_of
+from pipeline.plan.identity.tool_versions import (
+    Toolchain,
+    all_library_versions,
+    find_tools,
+    library_versions,
+    version_of,
+)
 from pipeline.plan.memoize import Memoized
 from pipeline.records.configuration.hardware import DeviceKind, Target
 from pipeline.records.configuration.search_settings import Search
@@ -78,6 +84,10 @@ class StageBuilds:
             versions |= find_tools(name, target).versions
         code = self._code("pipeline.stages.judge", *device_modules("verify", target.kind))
         return Build(code=code, toolchain=versions)
+
+    def program(self, *modules: str) -> Build:
+        """Of a result that no stage makes: these modules with what they import, and all libraries."""
+        return Build(code=self._code(*modules), toolchain=all_library_versions())
 
     def aggregate(self) -> Build:
         """Of aggregate, report, track and all others that run once in a plan: they share one spec."""

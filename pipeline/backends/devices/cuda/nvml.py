@@ -149,6 +149,10 @@ class NvmlDevice:
         major, minor = self._call("nvmlDeviceGetCudaComputeCapability")
         return major, minor
 
+    def memory_bytes(self) -> int:
+        """All of its memory, what the driver keeps for itself included."""
+        return int(self._call("nvmlDeviceGetMemoryInfo").total)
+
     def clock_mhz(self, which: Literal["sm", "memory"]) -> float:
         """Present clock."""
         return float(self._call("nvmlDeviceGetClockInfo", _CLOCKS[which]))

@@ -1,0 +1,121 @@
+"""`kernelmill check --device`: this machine in, a line per check in the terminal and a file out."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from pipeline.backends.devices.device import FoundDevice, NotAvailable
+from pipeline.backends.devices.device_registry import device
+from pipeline.backends.registry import backend, backend_names
+from pipeline.execution.device_check.check_processes import Check, CheckSetting, run_check
+from pipeline.execution.device_check.check_report import (
+    CheckedLine,
+    DeviceCheck,
+    line_text,
+    verdict_text,
+    write_report,
+)
+from pipeline.execution.device_check.checked_candidates import CANDIDATES
+from pipeline.execution.device_check.checked_driver import SUBJECTS
+from pipeline.execution.device_check.checked_kernels import KERNEL, LAUNCHES, SEPARATOR
+from pipeline.plan.identity.stage_builds import StageBuilds
+from pipeline.plan.local_machine import read_machine
+from pipeline.records.configuration.hardware import DeviceKind
+from pipeline.store.current_provenance import provenance
+from pipeline.store.temporary import scratch_folder
+
+USUAL_KIND: DeviceKind = "cuda"
+"""What is looked for on a machine without any device but its CPU."""
+LIMIT = 120.0
+"""Seconds of a check that takes a few: the first import of torch from a cold disk takes half a minute."""
+_ROOM = "pipeline.execution.device_check"
+
+
+def check_device(out: Path) -> DeviceCheck:
+    """Run all checks, print a line for each as it ends, and write the file.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be written.
+    """
+    found = read_machine().accelerator
+    kind = USUAL_KIND if found is None else found.kind
+    name = f"no {kind} device here" if found is None else f"{found.name} ({found.architecture})"
+    print(f"device check: {name}", flush=True)
+    check = empty_report(kind, found)
+    write_report(out, check)  # a file that cannot be written is said now
+    for line in run_checks(checks_for(kind), kind, found):
+        check = msgspec.structs.replace(check, lines=(*check.lines, line))
+        write_report(out, check)  # a run that is killed leaves what it has
+    print(f"{verdict_text(check)}\n{out}")
+    return check
+
+
+def checks_for(kind: DeviceKind) -> tuple[Check, ...]:
+    """All checks for a kind of device, in the order of the table."""
+    compiling = [name for name in backend_names() if kind in backend(name).kinds]
+    return (
+        Check("versions", f"{_ROOM}.checked_machine:check_versions", LIMIT),
+        Check("device", f"{_ROOM}.checked_machine:check_device", LIMIT),
+        *(
+            Check(f"driver, {subject}", f"{_ROOM}.checked_driver:check_driver", LIMIT, subject)
+            for subject in SUBJECTS
+        ),
+        *(
+            Check(
+                f"{KERNEL}, {name}, {launch}",
+                f"{_ROOM}.checked_kernels:check_kernel_stages",
+                180.0,
+                f"{name}{SEPARATOR}{launch}",
+            )
+            for name in compiling
+            for launch in LAUNCHES
+        ),
+        *(
+            Check(f"judge, {subject}", f"{_ROOM}.checked_candidates:check_candidate", known.limit, subject)
+            for subject, known in CANDIDATES.items()
+        ),
+        Check("clock, power, energy", f"{_ROOM}.checked_machine:check_conditions", LIMIT),
+        Check("counters", f"{_ROOM}.checked_machine:check_counters", 150.0),
+        Check("ceilings", f"{_ROOM}.checked_machine:check_ceilings", 180.0),
+    )
+
+
+def run_checks(checks: Sequence[Check], kind: DeviceKind, found: FoundDevice | None) -> Iterator[CheckedLine]:
+    """One after the other: a device that another check uses meanwhile would be measured wrongly."""
+    absence = "" if found is not None else absence_of(kind)
+    with scratch_folder() as folder:
+        for check in checks:
+            setting = CheckSetting(
+                kind=kind,
+                device=None if found is None else found.name,
+                architecture=None if found is None else found.architecture,
+                absence=absence,
+                folder=str(folder),
+                subject=check.subject,
+            )
+            line = run_check(check, setting)
+            print(line_text(line), flush=True)
+            yield line
+
+
+def absence_of(kind: DeviceKind) -> str:
+    """Why this machine has no device of a kind, as its driver's library says."""
+    try:
+        device(kind).measurement().conditions().close()
+    except NotAvailable as error:
+        return str(error)
+    return f"no {kind} device is visible to this process"
+
+
+def empty_report(kind: DeviceKind, found: FoundDevice | None) -> DeviceCheck:
+    """The file's content before the first check."""
+    return DeviceCheck(
+        provenance=provenance(StageBuilds().program(f"{_ROOM}.device_checking")),
+        kind=kind,
+        device=None if found is None else found.name,
+        architecture=None if found is None else found.architecture,
+        lines=(),
+    )

@@ -1,0 +1,54 @@
+"""Checks that end in every way, for a process of their own."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pipeline.backends.devices.device import NotAvailable
+from pipeline.execution.device_check.check_processes import CheckSetting
+from pipeline.execution.device_check.check_report import CheckAnswer
+from pipeline.records.errors import ConfigError
+
+
+def works(setting: CheckSetting) -> CheckAnswer:
+    """With figures and a log."""
+    print(f"in {Path.home()}/somewhere")
+    return CheckAnswer(
+        status="ok", detail=f"{setting.subject}\nworks in {Path.cwd()}", figures={"size": "1 B"}
+    )
+
+
+def absent(setting: CheckSetting) -> CheckAnswer:
+    """Something is not here."""
+    raise NotAvailable(setting.absence)
+
+
+def user_error(setting: CheckSetting) -> CheckAnswer:
+    """What a user can fix."""
+    raise ConfigError("conf/a.yaml: unknown key")
+
+
+def raises(setting: CheckSetting) -> CheckAnswer:
+    """A bug."""
+    raise RuntimeError("no such luck")
+
+
+def crashes(setting: CheckSetting) -> CheckAnswer:
+    """By a signal."""
+    print("about to crash", flush=True)
+    os.abort()
+
+
+def ends(setting: CheckSetting) -> CheckAnswer:
+    """Without an answer."""
+    sys.exit(0)
+
+
+def hangs(setting: CheckSetting) -> CheckAnswer:
+    """With a process below it, whose id it leaves."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (Path(setting.folder) / "child").write_text(str(child.pid))
+    time.sleep(600)
+    raise AssertionError
