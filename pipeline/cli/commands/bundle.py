@@ -70,8 +70,11 @@ def command() -> None:
     "--after",
     multiple=True,
     metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="A bundle that came from there: what it holds is not done again, also of unfinished tasks.",
+)
+@click.option(
+    "--check", "of_device", is_flag=True, help="A job that checks the GPU there, without overrides."
 )
 @_checked(requirements.RECORDS)
 def pack(  # noqa: PLR0913, PLR0917  (each of them is an option)
@@ -81,16 +84,24 @@ def pack(  # noqa: PLR0913, PLR0917  (each of them is an option)
     machine: str | None,
     extras: tuple[str, ...],
     after: tuple[Path, ...],
+    of_device: bool,
 ) -> int:
     """Write project and libraries as one file to run there.
+
+    With --check, its `run` is `kernelmill check --device` and leaves device_check.json.
 
     \b
     Examples:
       kernelmill bundle pack experiment=gpu
+      kernelmill bundle pack --check --out check.pyz
       kernelmill bundle pack experiment=gpu --after results.kmb --out next.pyz
     """
     from pipeline.execution.bundle import operations
 
+    if of_device:
+        if overrides or after:
+            raise click.UsageError("--check takes no overrides and no --after: it runs no experiment")
+        return operations.pack_check(out, python=python, machine=machine, extras=extras)
     return operations.pack(overrides, out, python=python, machine=machine, extras=extras, after=after)
 
 

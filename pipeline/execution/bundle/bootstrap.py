@@ -4,6 +4,8 @@ Standard library only, in a Python that old interpreters read: it has to tell th
 
 python3 job.pyz run [--work FOLDER] [--out results.kmb] [further options of `kernelmill bundle run`]
 python3 job.pyz show FILE
+
+A job that was packed with --check checks the device in place of an experiment, and writes device_check.json.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from typing import Any, NoReturn
 FOLDER = "kernelmill-jobs"
 JOB = "job.json"
 COMPLETE = ".complete"
+EXPERIMENT, CHECK = "experiment", "device check"
+"""What `run` does in a job."""
 USAGE = "usage: python3 job.pyz run [--work FOLDER] [--out FILE] [--minutes N] … | show FILE"
 
 
@@ -37,12 +41,21 @@ def main(arguments: list[str]) -> int:
             folder = unpack(archive, job["identity"], Path(work).absolute() if work else base_folder())
         except OSError as error:
             return _refuse(f"cannot be unpacked: {error} (--work FOLDER: another place)")
-    if command == "run":
-        out = _option(rest, "--out") or "results.kmb"
-        rest = [*job["overrides"], *rest, "--out", str(Path(out).absolute())]
-    else:
-        rest = [name if name.startswith("-") else str(Path(name).absolute()) for name in rest]
-    return _become(folder, job, [sys.executable, "-m", "pipeline", "bundle", command, *rest])
+    return _become(folder, job, [sys.executable, "-m", "pipeline", *_command(job, command, rest)])
+
+
+def _command(job: dict[str, Any], command: str, rest: list[str]) -> list[str]:
+    """What the project is asked to do, with the files that it writes and reads where this was started."""
+    if command != "run":
+        return [
+            "bundle",
+            command,
+            *(name if name.startswith("-") else str(Path(name).absolute()) for name in rest),
+        ]
+    check = job["runs"] == CHECK
+    out = _option(rest, "--out") or ("device_check.json" if check else "results.kmb")
+    begin = ["check", "--device"] if check else ["bundle", "run", *job["overrides"]]
+    return [*begin, *rest, "--out", str(Path(out).absolute())]
 
 
 def base_folder() -> Path:

@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,9 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackedCounts, TrackOutput
 from pipeline.report.summary import summary_text
+
+if TYPE_CHECKING:
+    from pipeline.execution.bundle.packing import Packed, TargetPython
 
 
 class FinalOutputs(Record, frozen=True, kw_only=True):
@@ -214,15 +217,34 @@ def pack(  # noqa: PLR0913  (each of them is an option)
     target = TargetPython(python=python, machine=machine or platform.machine())
     needed = tuple(dict.fromkeys(wanted))
     packed = pack_job(out, overrides, target, extras=needed, after=after, root=Path.cwd())
-    print(
-        f"{out}: {packed.size / MIB:.1f} MiB, commit {packed.revision or 'unknown'}, for Python",
-        end=" ",
-    )
-    print(f"{target.python} on {target.machine}, with", end=" ")
-    print(", ".join(f"{name} {version}" for name, version in packed.libraries.items()))
+    _print_packed(out, packed, target)
     print(f"there:   python3 {out.name} run [--minutes N] [--with-binaries]")
     print("here:    kernelmill bundle ingest results.kmb")
     return 0
+
+
+def pack_check(out: Path, *, python: str, machine: str | None, extras: Sequence[str]) -> int:
+    """Pack a job that checks the device, with what all backends need, and say how to run it."""
+    from pipeline.backends.registry import backend, backend_names
+    from pipeline.execution.bundle.bootstrap import CHECK
+    from pipeline.execution.bundle.packing import TargetPython
+    from pipeline.execution.bundle.packing import pack as pack_job
+
+    target = TargetPython(python=python, machine=machine or platform.machine())
+    packages = (package for name in backend_names() for package in backend(name).packages)
+    needed = tuple(dict.fromkeys((*extras, *packages)))
+    packed = pack_job(out, (), target, extras=needed, runs=CHECK, root=Path.cwd())
+    _print_packed(out, packed, target)
+    print(f"there:   python3 {out.name} run")
+    print("here:    device_check.json is the result")
+    return 0
+
+
+def _print_packed(out: Path, packed: "Packed", target: "TargetPython") -> None:
+    libraries = ", ".join(f"{name} {version}" for name, version in packed.libraries.items())
+    size, commit = f"{packed.size / MIB:.1f} MiB", packed.revision or "unknown"
+    python = f"Python {target.python} on {target.machine}"
+    print(f"{out}: {size}, commit {commit}, for {python}, with {libraries}")
 
 
 def run(overrides: tuple[str, ...], out: Path, limits: RunLimits, *, root: Path) -> int:

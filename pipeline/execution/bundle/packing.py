@@ -80,9 +80,12 @@ def pack(  # noqa: PLR0913  (each of them is a part of the job)
     *,
     extras: tuple[str, ...],
     after: tuple[Path, ...] = (),
+    runs: str = bootstrap.EXPERIMENT,
     root: Path,
 ) -> Packed:
     """Write the job; `root` is the checkout. What the bundles in `after` hold is not done again there.
+
+    `runs`: `bootstrap.EXPERIMENT` or `bootstrap.CHECK`.
 
     Raises
     ------
@@ -105,6 +108,7 @@ def pack(  # noqa: PLR0913  (each of them is a part of the job)
         found = files_of(name, version_here(name), target)
         files |= {f"extra/{name}/{file}": content for file, content in found.items()}
     job = {
+        "runs": runs,
         "overrides": list(overrides),
         "python": target.python,
         "machine": target.machine,
