@@ -79,7 +79,6 @@ def test_right_call(case: ModelCase) -> None:
         ({"elsewhere": "meta"}, Outcome.WRONG_SHAPE, "is on meta"),
         ({"overlaps": True}, Outcome.WRONG_SHAPE, "share memory"),
         ({"aliases": ("input 0",)}, Outcome.WRONG_SHAPE, "shares the memory of input 0"),
-        ({"unwritten": 3}, Outcome.UNWRITTEN_OUTPUT, "3 elements were never written"),
         ({"changed_later": True}, Outcome.TAMPERED, "changed after the call had returned"),
         ({"tampering": ("time.time was replaced",)}, Outcome.TAMPERED, "time.time was replaced"),
         ({"children": 1}, Outcome.TAMPERED, "left 1 process running"),
@@ -131,6 +130,16 @@ def test_inputs_that_changed(case: ModelCase) -> None:
     failure = judge(call(case, torch.zeros(24, 80), mutated={"input 0": now}))
     assert isinstance(failure, Failure)
     assert failure.outcome is Outcome.INPUT_MUTATED
+
+
+def test_unwritten_elements(case: ModelCase) -> None:
+    """Named as such where their values are wrong; a right value is a number that came out by chance."""
+    seen = call(case, torch.full((24, 80), 0.0133), unwritten=3)
+    failure = judge(seen)
+    assert isinstance(failure, Failure)
+    assert failure.outcome is Outcome.UNWRITTEN_OUTPUT
+    assert "3 elements were never written" in failure.reason
+    assert isinstance(judge(call(case, unwritten=3)), Passed)
 
 
 def test_tampering_comes_first(case: ModelCase) -> None:
