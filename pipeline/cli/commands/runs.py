@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.track.run_listing import TrackedRun
 
 METRIC = "time/median_us"
-CELL = 32
+CELL = 60
 """Characters of a value in a comparison."""
 
 
@@ -68,8 +68,11 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
         if as_json:
             print(to_json(runs).decode())
         elif runs:
-            metric_of(runs, metric)
+            if metric != METRIC:
+                metric_of(runs, metric)
             _print([("id", "started", metric, "name"), *(_row(run, metric) for run in runs)])
+            if len(runs) == limit:
+                print(f"the latest {limit} runs (--limit shows more)", file=sys.stderr)
         else:
             print("no run matches" if filters else "no runs", file=sys.stderr)
 
