@@ -55,7 +55,13 @@ class JudgingResult(Record, frozen=True, kw_only=True):
 
 
 def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> int:
-    """Plan, run Snakemake, write and print what exists then, however it ended; returns the exit code."""
+    """Plan, run Snakemake, write and print what exists then; returns the exit code.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The user stopped it; a table that was there before is left as it was.
+    """
     folder, hardware, verify = request
     judging = plan_judging(folder, hardware=hardware, verify=verify, root=Path.cwd(), store=ROOT)
     _check_writable(out)

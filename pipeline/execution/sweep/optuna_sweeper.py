@@ -302,7 +302,7 @@ def result_lines(best: Sequence[Evaluated], fixed: Sequence[str], number: Number
 
 def command(overrides: Sequence[str]) -> str:
     """This program with other overrides, as a shell takes it."""
-    if sys.argv[0].startswith("kernelmill "):  # Hydra is told the subcommand, `kernelmill run`
+    if sys.argv[0].startswith("kernelmill "):  # Hydra gets the subcommand, `kernelmill run`
         return shlex.join(["kernelmill", "run", *overrides])
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     module = spec.name.removesuffix(".__main__") if spec is not None else None

@@ -41,7 +41,7 @@ from pipeline.verify.harness.messages import (
 TARGET = "pipeline.verify.harness.process:serve"
 BUILD_SECONDS = 300.0  # for compiling an extension against PyTorch's headers on a busy machine
 BUILD_OUTPUT = 1 << 30  # bytes of any file that a compiler writes
-DEVICE_CANDIDATES = 4  # at once on one device: each has a context of some hundred MB there
+DEVICE_CANDIDATES = 4  # at once on one device: each has a context there, which takes hundreds of MB
 _CALLS_AT_LEAST = 3
 _BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
 _WHILE_LOADED = "while it was loaded"

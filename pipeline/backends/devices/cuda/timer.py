@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WARM_UP_CALLS = 3  # on a side stream before a graph is recorded
 COVER = 3.0  # times the launch's cost on the host that a flush lasts
+RESOLUTION = 0.5e-6  # seconds, of device events
 COVERED_FLUSHES = 4  # in the sample of how long one lasts
 MOST_FLUSHES = 64  # passes over the scratch memory
 MOST_QUEUED = 256  # launches, where a launch may be of several kernels
@@ -141,7 +142,7 @@ class CudaTimer:
         self._evict()
         host = self.host_seconds(call, 1)
         flush = self.straight(self._evict, COVERED_FLUSHES) / COVERED_FLUSHES
-        needed = math.ceil(COVER * host / flush)
+        needed = math.ceil(COVER * host / max(flush, RESOLUTION))
         self._passes = min(max(self._passes, needed), MOST_FLUSHES)
 
     def _evict(self) -> None:
