@@ -83,6 +83,7 @@ def serve_call(channel: Channel) -> None:
 
 def peaks() -> list[int | None]:
     """Bytes of host memory for arrays of 16, 16, 0, 8 and 24 MB, memory set up as in a measuring child."""
+    _write_and_free(1)  # a forked process maps a library's pages again when it comes to them
     from pipeline.backends.devices.peak_memory import NEVER_TRIMMED, host_peak
 
     CpuTimer(flush_cache=False).prepare()  # the allocator keeps what is freed

@@ -15,14 +15,13 @@ from pipeline.records.results.profiled import Peak
 from tests.measure.clean import call
 
 MB = 1 << 20
-# A huge page comes whole, and each processor holds back up to 32 pages of the count (Linux 6.2 and later:
-# percpu_counter, batches of 32 or twice the processors).
+# Each processor holds back up to 32 pages of the count (Linux 6.2 and later: percpu_counter, batches of 32 or twice
+# the processors); and one huge page, where they cannot be turned off.
 SLACK = 2 * MB + max(32, 2 * (os.cpu_count() or 1)) * (os.cpu_count() or 1) * 4096
 
 needs_reset = pytest.mark.skipif(not peak_memory.CLEAR.exists(), reason="needs /proc/self/clear_refs")
 
 
-@pytest.mark.alone  # under pressure the kernel splits and joins huge pages, of 2 MiB each
 @needs_reset
 def test_temporary_memory_of_each_call(tmp_path: Path):
     """What a call frees before it returns counts, also where an earlier call had the same memory already."""
