@@ -1,7 +1,7 @@
 """Every command of README and the guide runs, or stands in the list with the reason why not.
 
-The recipes are run by `test_recipes`. A run or a sweep is planned and dry-run, unless a later command of its
-page needs the results.
+The recipes are run by `test_recipes`. A run or a sweep is planned, and dry-run where it has options for Snakemake,
+unless a later command of its page needs the results.
 """
 
 import itertools
@@ -49,10 +49,12 @@ def reason(words: list[str]) -> str | None:
 
 
 def dry(words: list[str]) -> list[str]:
-    """The command, with a run or a sweep reduced to its plan and its DAG."""
+    """The command, with a run or a sweep reduced to its plan or its DAG."""
     if words[0] == "snakemake":
         return [*words, "--dry-run"]
     if words[:2] in (["kernelmill", "run"], ["kernelmill", "sweep"]) and "-n" not in words:
+        if words[1] == "run" and not any(word.startswith("-") for word in words):
+            return ["kernelmill", "plan", *words[2:]]  # `test_workflow` makes the DAG of each experiment
         return [*words, "--dry-run"] if "--" in words else [*words, "--", "--dry-run"]
     return words
 

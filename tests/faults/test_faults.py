@@ -1,4 +1,4 @@
-"""A short version of `python -m tests.faults`: a fault of each family."""
+"""A short version of `python -m tests.faults`: a fault of each class."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +10,11 @@ from tests.faults.judging import Judge
 from tests.faults.scene import Scene
 
 FAULTS = (
-    "kill a worker",
     "kill all processes",
-    "corrupt a binary",
-    "corrupt a table",
     "corrupt the plan",
     "the database is damaged",
     "fill the disk of the artifacts",
     "two sweeps in one checkout",
-    "kill a stage",
-    "kill Snakemake",
     "corrupt an output",
     "a read-only mount",
 )
