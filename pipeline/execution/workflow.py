@@ -19,7 +19,7 @@ from pipeline.execution.recovery import recover
 from pipeline.execution.snakemake_command import is_looking
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.stage_commands import shell_line
-from pipeline.execution.workers.submit import begin
+from pipeline.execution.workers.submit import LAST, begin
 from pipeline.plan.cluster_nodes import read_nodes
 from pipeline.plan.local_machine import identity, read_machine
 from pipeline.plan.plan_cache import plan_of_jobs, plan_of_the_run
@@ -32,6 +32,7 @@ from pipeline.records.environment import (
     use_shared_store,
 )
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
+from pipeline.records.layout import spec_path
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.record import read_record
 from pipeline.stages.table import STAGES, Input, rounds
@@ -157,8 +158,12 @@ def find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> P
     """The plan; if it has changed there will be work, so the warm worker starts while it is made."""
     if not main:
         return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
-    start = begin if warm else lambda: None
-    return plan_of_jobs(jobs, root=Path.cwd(), store=ROOT, before_making=start)
+    begun: list[object] = []
+    start = (lambda: begun.append(begin())) if warm else lambda: None
+    plan = plan_of_jobs(jobs, root=Path.cwd(), store=ROOT, before_making=start)
+    if begun:  # before anything is measured
+        begin(LAST, str(spec_path(ROOT, "aggregate", plan.aggregate)))
+    return plan
 
 
 def _fail(reason: str) -> NoReturn:

@@ -76,7 +76,7 @@ class Stage(Record, frozen=True, kw_only=True):
     """Whether it holds its device alone: a GPU, or on a CPU target the whole machine."""
     runs_there: bool = False
     """Whether it runs kernels on a GPU that is present: not while another job measures there."""
-    worker: Literal["--warm", "--last", "--ahead"] | None = None
+    worker: Literal["--warm", "--last"] | None = None
     """How `pipeline.execution.workers.submit` prepares the process that it runs in."""
     rooms: frozenset[str] = BASE
     """Rooms whose code its results may depend on."""
@@ -207,7 +207,7 @@ _ROWS = (
         file="{key}/summary.json",
         inputs=(Input(name="results", stages=(*_ROUNDS, "mutate"), rounds="all", given="by spec"),),
         plan_wide=True,
-        worker="--ahead",
+        worker="--last",
         rooms=_REPORTING | {"report"},
     ),
     Stage(

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.execution import snakemake_command
+from pipeline.execution import snakemake_command, workflow
 from pipeline.execution.snakemake_command import SnakemakeExit
-from pipeline.plan import plan_cache
 from pipeline.records.planning.planned_tasks import Plan
 from tests import warm_commands
 from tests.paths import ROOT
@@ -100,7 +99,7 @@ def test_snakemake_gets_the_same_overrides(
 
     plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(plan_cache, "current_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(workflow, "find_plan", lambda *_, **__: plan)
     monkeypatch.setattr(snakemake_command, "run_snakemake", snakemake)
     assert main(["run", *arguments]) == 7
     assert calls == [expected]
@@ -115,7 +114,7 @@ def test_an_interrupt_while_planning(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(plan_cache, "current_plan", interrupted)
+    monkeypatch.setattr(workflow, "find_plan", interrupted)
     assert main(["run", "experiment=smoke", "--", "--dry-run"]) == 130
     assert capsys.readouterr().err == (
         "error: interrupted while planning: run again, what was written is whole\n"

@@ -1,7 +1,7 @@
 """Every command of README and the guide runs, or stands in the list with the reason why not.
 
-The recipes are run by `test_recipes`. A run or a sweep is planned, and dry-run where it has options for Snakemake,
-unless a later command of its page needs the results.
+The recipes are run by `test_recipes`. A run or a sweep is planned, and dry-run where it has options for
+Snakemake, unless a later command of its page needs the results.
 """
 
 import itertools

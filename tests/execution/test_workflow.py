@@ -358,7 +358,7 @@ def test_the_warm_worker_starts_with_a_new_plan_alone(
     """Where the plan is kept there may be nothing to do; and who only looks needs no worker."""
     from pipeline.execution import workflow as opened
 
-    began: list[str] = []
+    began: list[tuple[str, ...]] = []
     plan = workflow().plan
 
     def find(jobs: tuple[tuple[str, ...], ...], *, before_making: object = None, **_: object) -> Plan:
@@ -368,13 +368,14 @@ def test_the_warm_worker_starts_with_a_new_plan_alone(
 
     monkeypatch.setattr(opened, "plan_of_jobs", find)
     monkeypatch.setattr(opened, "plan_of_the_run", find)
-    monkeypatch.setattr(opened, "begin", lambda: began.append("begun"))
+    monkeypatch.setattr(opened, "begin", lambda *options: began.append(options[:1]))
     for new, main, warm, expected in (
-        (True, True, True, 1), (False, True, True, 0), (True, True, False, 0), (True, False, True, 0),
+        (True, True, True, [(), ("--last",)]), (False, True, True, []), (True, True, False, []),
+        (True, False, True, []),
     ):  # fmt: skip
         began.clear()
         assert opened.find_plan((), main=main, warm=warm) == plan
-        assert len(began) == expected, (new, main, warm)
+        assert began == expected, (new, main, warm)
 
 
 def test_an_interrupt_while_snakemake_plans(

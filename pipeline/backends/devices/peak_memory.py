@@ -89,7 +89,7 @@ def _give_back(trim_threshold: int) -> None:
 
 @contextlib.contextmanager
 def _small_pages() -> Iterator[None]:
-    """No new huge page in this process: one at each end of an array would count 2 MiB that nobody asked for."""
+    """No new huge page in this process: those at an array's ends count up to 2 MiB that it does not have."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     before = prctl(_GET_THP_DISABLE, 0, 0, 0, 0) if prctl else -1
     if before == 0:

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -107,15 +106,12 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutp
     """Run Snakemake for these overrides; print winners, failures and where the results are."""
     from pipeline.execution.run_results import job_labels, result_of, result_text
     from pipeline.execution.snakemake_command import check_executors, cores, is_looking, run_snakemake
-    from pipeline.execution.workers.submit import begin
-    from pipeline.execution.workflow import INTERRUPTED, ROOT
-    from pipeline.plan.plan_cache import current_plan
+    from pipeline.execution.workflow import INTERRUPTED, ROOT, find_plan
     from pipeline.records.record import to_json
 
     try:
         check_executors(passed_on)
-        before = (lambda: None) if is_looking(passed_on) else begin
-        plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT, before_making=before)
+        plan = find_plan((tuple(overrides),), main=True, warm=not is_looking(passed_on))
     except KeyboardInterrupt:
         print(f"error: {INTERRUPTED}", file=sys.stderr)
         return ExitCode.INTERRUPTED

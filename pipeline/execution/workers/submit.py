@@ -5,8 +5,7 @@ where there is none; in a job of a cluster `pipeline.execution.cluster.node_job`
 Exits with the stage's exit code; killed, it takes the stage with it.
 
     --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
-    --last SPEC   before track and report: run it where what they need is imported already
-    --ahead SPEC  before aggregate: meanwhile, import that
+    --last SPEC   before aggregate, track and report: run it where what they need is imported already
     --begin       in place of the stage: only start what would run it
 """
 
@@ -30,7 +29,7 @@ from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, conn
 # Only the standard library, and little of it: this module is the cost of a job.
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
-WARM, LAST, AHEAD, BEGIN = "--warm", "--last", "--ahead", "--begin"
+WARM, LAST, BEGIN = "--warm", "--last", "--begin"
 TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page.rendering:prepare"
 """What the last stages of a run need."""
 SECRET = "_API_KEY"
@@ -43,12 +42,10 @@ RUN = "KERNELMILL_RUN"  # set by pipeline.records.environment: the process of Sn
 def main(arguments: list[str]) -> int:
     """Send the job, wait, and return its exit code."""
     option, spec = None, Path()
-    if arguments[:1] in ([WARM], [LAST], [AHEAD]) and len(arguments) > 2:
+    if arguments[:1] in ([WARM], [LAST]) and len(arguments) > 2:
         option, spec, arguments = arguments[0], Path(arguments[1]), arguments[2:]
-    if not arguments or arguments[0] in (WARM, LAST, AHEAD):
-        usage = (
-            "usage: python -m pipeline.execution.workers.submit [--warm|--last|--ahead SPEC] STAGE ARGUMENTS…"
-        )
+    if not arguments or arguments[0] in (WARM, LAST):
+        usage = "usage: python -m pipeline.execution.workers.submit [--warm|--last SPEC] STAGE ARGUMENTS…"
         print(usage, file=sys.stderr)
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
@@ -56,9 +53,6 @@ def main(arguments: list[str]) -> int:
         command = [sys.executable, "-m", "pipeline.execution.cluster.node_job", *arguments]
         os.execve(sys.executable, command, _environment(arguments[0]))
     try:
-        if option == AHEAD:
-            with contextlib.suppress(OSError):  # no process to spare: the job needs none
-                begin(LAST, str(spec))
         connection = _last(spec) if option == LAST else None
         connection = connection or _connect(_backends(spec) if option == WARM else [])
     except OSError as error:

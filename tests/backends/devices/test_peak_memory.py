@@ -15,8 +15,8 @@ from pipeline.records.results.profiled import Peak
 from tests.measure.clean import call
 
 MB = 1 << 20
-# Each processor holds back up to 32 pages of the count (Linux 6.2 and later: percpu_counter, batches of 32 or twice
-# the processors); and one huge page, where they cannot be turned off.
+# Each processor holds back up to 32 pages of the count (Linux 6.2 and later: percpu_counter, batches of 32 or
+# twice the processors); and one huge page, where they cannot be turned off.
 SLACK = 2 * MB + max(32, 2 * (os.cpu_count() or 1)) * (os.cpu_count() or 1) * 4096
 
 needs_reset = pytest.mark.skipif(not peak_memory.CLEAR.exists(), reason="needs /proc/self/clear_refs")

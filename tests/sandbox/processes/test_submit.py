@@ -173,9 +173,9 @@ def spec_of(folder: Path, content: str) -> str:
 def test_the_last_stages_run_where_their_libraries_are(
     own_environment: dict[str, str], tmp_path: Path, tracked: str
 ) -> None:
-    """Aggregate begins a branch without waiting for it; that serves the job, and the next one."""
+    """A run begins a branch without waiting for it; that serves the first job, and the next one."""
     spec = spec_of(tmp_path, f'{{"tracking": {{"enabled": {tracked}}}}}')
-    assert submit(own_environment, "--ahead", spec, "aggregate", "--help").returncode == 0
+    assert submit(own_environment, "--last", spec, "--begin").returncode == 0
     deadline = time.monotonic() + 60
     while sockets(own_environment) < 2:
         assert time.monotonic() < deadline, "no branch was grown"
