@@ -11,7 +11,7 @@ from typing import Literal
 from pipeline.execution.run_results import aligned
 from pipeline.performance.quantities import counted
 from pipeline.plan.cluster_nodes import read_nodes
-from pipeline.plan.plan_cache import current_plan
+from pipeline.plan.plan_cache import current_plan, specs_store
 from pipeline.records.layout import STAGES, output_path, spec_path
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.planning.specs import GenerateSpec
@@ -35,20 +35,21 @@ View = Literal["summary", "variants", "paths", "json"]
 
 def lines(overrides: Sequence[str], view: View) -> list[str]:
     """The plan of these overrides, one line after the other."""
-    plan = current_plan(tuple(overrides), root=Path.cwd(), store=ROOT)
-    if view == "paths":
-        return list(_paths(plan))
-    listing = PlanListing(plan=plan, generated=_generated(plan))
+    with specs_store(ROOT) as store:
+        plan = current_plan(tuple(overrides), root=Path.cwd(), store=store)
+        if view == "paths":
+            return list(_paths(plan))
+        listing = PlanListing(plan=plan, generated=_generated(plan, store))
     if view == "json":
         return [to_json(listing).decode()]
     return list(_variants(listing) if view == "variants" else _summary(listing))
 
 
-def _generated(plan: Plan) -> dict[str, Generated]:
+def _generated(plan: Plan, store: Path) -> dict[str, Generated]:
     """What generate will propose in the first round."""
     found = {}
     for key in dict.fromkeys(task.row.generate for task in plan.tasks):
-        spec = read_record(spec_path(ROOT, "generate", key), GenerateSpec)
+        spec = read_record(spec_path(store, "generate", key), GenerateSpec)
         found[key] = generate(spec, [], key=key, round_number=0)
     return found
 

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from pipeline.records.errors import one_line
 from pipeline.sandbox.progress_messages import send
 from pipeline.stages.table import STAGES
+from pipeline.store.atomic import unwritable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -182,6 +183,7 @@ class RunDisplay:
         self._quiet = quiet
         self._errors = 0
         self._stopping = False
+        self._log = _open_log()  # before a process is there that would have to be ended
         self._folder = tempfile.TemporaryDirectory(prefix="kernelmill-")
         self.address = f"{self._folder.name}/front"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -255,8 +257,7 @@ class RunDisplay:
             self.progress.take(message)
 
     def _read(self, stream: IO[bytes]) -> None:
-        RAW_LOG.parent.mkdir(parents=True, exist_ok=True)
-        with RAW_LOG.open("wb") as log:
+        with self._log as log:
             for raw in stream:
                 log.write(raw)
                 log.flush()
@@ -275,6 +276,14 @@ class RunDisplay:
             self.say(f"[{self.progress.steps + 1:>{len(str(known))}}/{known}] {line}" if known else line)
         elif not self.progress.running() and not _NOISE.match(line):
             self.say(line)
+
+
+def _open_log() -> IO[bytes]:
+    try:
+        RAW_LOG.parent.mkdir(parents=True, exist_ok=True)
+        return RAW_LOG.open("wb")
+    except OSError as error:
+        raise unwritable(RAW_LOG, error) from error
 
 
 def _to_stderr(line: str) -> None:

@@ -14,7 +14,7 @@ from pipeline.records.record import Record, read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.summary import summary_text
-from pipeline.stages.table import STAGES, rounds
+from pipeline.stages.table import STAGES, final, rounds
 
 ROWS_SHOWN = 12
 """Of a table in the terminal; the file has all."""
@@ -60,6 +60,11 @@ def job_labels(plan: Plan) -> JobLabels:
         if stage.plan_wide:
             titles[stage.name, plan.aggregate] = plan.experiment
     return JobLabels(titles=titles, variants=variants)
+
+
+def is_finished(plan: Plan, root: Path) -> bool:
+    """Whether a run of the plan has ended: names of outputs say what they were made from."""
+    return all(stage.output_path(root, plan.aggregate).is_file() for stage in final() if stage.file)
 
 
 def result_of(plan: Plan, root: Path, ended: SnakemakeExit) -> RunResult:

@@ -154,13 +154,15 @@ def bring(shared: SharedStore, plan: Plan) -> None:
         print(f"shared store: {brought} stage outputs of this plan were there", file=sys.stderr)
 
 
-def find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool) -> Plan:
+def find_plan(
+    jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool, store: Path = ROOT
+) -> Plan:
     """The plan; if it has changed there will be work, so the warm worker starts while it is made."""
     if not main:
         return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
     begun: list[object] = []
     start = (lambda: begun.append(begin())) if warm else lambda: None
-    plan = plan_of_jobs(jobs, root=Path.cwd(), store=ROOT, before_making=start)
+    plan = plan_of_jobs(jobs, root=Path.cwd(), store=store, before_making=start)
     if begun:  # before anything is measured
         begin(LAST, str(spec_path(ROOT, "aggregate", plan.aggregate)))
     return plan

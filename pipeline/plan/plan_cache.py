@@ -6,14 +6,16 @@ contents are compared, not time stamps, a plan is never stale. Where nothing cha
 is imported.
 """
 
+import contextlib
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pipeline
-from pipeline.plan.cluster_nodes import with_nodes
+from pipeline.plan.cluster_nodes import FOLDER, with_nodes
 from pipeline.plan.identity.tool_versions import Toolchain, all_library_versions, find_tools
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.spec_files import are_whole
@@ -22,8 +24,9 @@ from pipeline.records.errors import StoreError
 from pipeline.records.layout import STAGES
 from pipeline.records.planning.planned_tasks import Plan, Sweep
 from pipeline.records.record import Record, digest, digest_bytes, read_record, to_json
-from pipeline.store.atomic import write_atomic
+from pipeline.store.atomic import is_writable, write_atomic
 from pipeline.store.integrity import is_damaged, write_sealed
+from pipeline.store.temporary import scratch_folder
 
 if TYPE_CHECKING:
     from pipeline.plan.config.compose import Compositions  # imports Hydra
@@ -59,6 +62,18 @@ def current_plan(
         A yaml or an override is wrong.
     """
     return plan_of_jobs((lines,), root=root, store=store, before_making=before_making)
+
+
+@contextlib.contextmanager
+def specs_store(store: Path) -> Iterator[Path]:
+    """Where a plan can put its specs: the artifact folder, or a temporary one if that cannot be written."""
+    if is_writable(store):
+        yield store
+        return
+    with scratch_folder() as folder:
+        if (store / FOLDER).is_dir():  # the plan counts on the same nodes
+            shutil.copytree(store / FOLDER, folder / FOLDER)
+        yield folder
 
 
 def plan_of_jobs(

@@ -133,6 +133,12 @@ def new_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which need not exist yet."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    return os.access(there, os.W_OK | os.X_OK)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder with the folders above it; in a shared one, they are shared, too.
 

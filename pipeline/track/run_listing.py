@@ -1,6 +1,8 @@
 """Tracked runs for the terminal: filters in, runs and their differences out, through MLflow's client."""
 
+import contextlib
 import datetime
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import ConfigError, TrackingError, hint
 from pipeline.records.record import Record
+from pipeline.store.atomic import is_writable
+from pipeline.store.temporary import scratch_folder
 from pipeline.track import mlflow_ui
 from pipeline.track.stores.mlflow_store import (
     EMBEDDED,
@@ -133,9 +137,8 @@ def _matches(run: TrackedRun, wanted: str) -> bool:
 
 def _all_runs(root: Path) -> Iterator[TrackedRun]:
     """Of all experiments, the latest first."""
-    store = _store(root)
-    ui = mlflow_ui.base(store.uri)
-    with understandable(store.uri):
+    with _store(root) as store, understandable(store.uri):
+        ui = mlflow_ui.base(store.uri)
         names = {each.experiment_id: each.name for each in store.client.search_experiments()}
         token: str | None = None
         while True:
@@ -151,13 +154,24 @@ def _all_runs(root: Path) -> Iterator[TrackedRun]:
                 return
 
 
-def _store(root: Path) -> MlflowStore:
+@contextlib.contextmanager
+def _store(root: Path) -> Iterator[MlflowStore]:
     tracked = mlflow_ui.latest(root)
     if tracked is None and not database(root).is_file():
         raise TrackingError("nothing was tracked yet: kernelmill run does")
     uri = tracked.uri if tracked is not None and is_server(tracked.uri) else EMBEDDED
     settings = Tracking(name="runs", description="", enabled=True, uri=uri, experiment="")
-    return open_store(settings, root)
+    if is_server(uri) or is_writable(database(root).parent):
+        yield open_store(settings, root)
+        return
+    # SQLite and MLflow write next to a database even to read it.
+    with scratch_folder() as copy:
+        target = database(copy)
+        target.parent.mkdir()
+        for name in (target.name, f"{target.name}-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(database(root).with_name(name), target.with_name(name))
+        yield open_store(settings, copy)
 
 
 def _tracked(run: "Run", names: Mapping[str, str], ui: str) -> TrackedRun:

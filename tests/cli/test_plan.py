@@ -1,6 +1,8 @@
 """`kernelmill plan` lists tasks, variants and what was left out, and runs nothing."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,17 @@ def test_tasks_and_what_was_left_out(project: Project, capsys: pytest.CaptureFix
     assert output[-1].startswith("default: 2 tasks, ")
     assert output[-1].endswith(", 1 cells left out")
     assert not (project.folder / "artifacts" / "generate").exists()
+
+
+def test_a_folder_that_cannot_be_written(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same plan; nothing is written."""
+    expected = lines(capsys, "hardware=h200")
+    shutil.rmtree(project.folder / "artifacts")
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    assert lines(capsys, "hardware=h200") == expected
+    assert not (project.folder / "artifacts").exists()
 
 
 def test_variants(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

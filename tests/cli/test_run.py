@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.execution import snakemake_command, workflow
+from pipeline.execution import run_results, snakemake_command, workflow
 from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.records.planning.planned_tasks import Plan
 from tests import warm_commands
@@ -103,6 +103,24 @@ def test_snakemake_gets_the_same_overrides(
     monkeypatch.setattr(snakemake_command, "run_snakemake", snakemake)
     assert main(["run", *arguments]) == 7
     assert calls == [expected]
+
+
+def test_a_finished_run_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The results that are there, without Snakemake."""
+    plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
+    (tmp_path / "conf").symlink_to(ROOT / "conf")
+    (tmp_path / "kernels").symlink_to(ROOT / "kernels")
+    (tmp_path / "Snakefile").symlink_to(ROOT / "Snakefile")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(workflow, "find_plan", lambda *_, **__: plan)
+    monkeypatch.setattr(run_results, "is_finished", lambda *_: True)
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    main(["run"])
+    said = capsys.readouterr()
+    assert said.err == "artifacts: not writable; these are the results that are there\n"
+    assert said.out == "\ne: 0 of 0 variants passed so far\n"
 
 
 def test_an_interrupt_while_planning(

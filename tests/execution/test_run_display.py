@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.execution.run_display import JobLabels, RunDisplay, RunProgress
 from pipeline.records import environment
+from pipeline.records.errors import StoreError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.progress_messages import StageProgress, send
 
@@ -75,6 +76,13 @@ def test_snakemake_that_says_nothing_else(capsys: pytest.CaptureFixture[str]) ->
     lines = capsys.readouterr().err.splitlines()
     assert "ModuleNotFoundError" in lines[0]
     assert "exit code 1" in lines[-1]
+
+
+def test_a_log_that_cannot_be_written() -> None:
+    """One line with its path, before anything runs."""
+    Path("artifacts").write_text("in the way")
+    with pytest.raises(StoreError, match=r"^artifacts/logs/snakemake\.log: cannot be written: "):
+        RunDisplay(LABELS, quiet=True)
 
 
 def test_progress_within_a_job() -> None:

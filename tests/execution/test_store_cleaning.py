@@ -50,6 +50,16 @@ def test_results_keep_what_they_refer_to(root: Path, capsys: pytest.CaptureFixtu
     assert entries(root) == {"aaaa", "ffff", "compile-1", "verify-1"}
 
 
+def test_a_folder_that_cannot_be_written(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is listed without a lock."""
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    assert main(["clean", "--root", str(root)]) == 0
+    assert capsys.readouterr().err == f"{root}: not writable: nothing can be removed\n"
+    assert not (root / ".lock").exists()
+
+
 def test_age(root: Path) -> None:
     """What was written lately stays."""
     old = root / "store" / "compile" / "bb" / "bbbb"

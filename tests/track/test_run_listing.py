@@ -1,5 +1,6 @@
 """Tracked runs in the terminal: found by tags and names, and compared."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         one_run(root, "zzzz")
     assert main(["runs", "kernel=softmax", "--root", str(root)]) == 0
     assert softmax.id[:8] in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_folder_that_cannot_be_written(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are listed all the same; nothing appears or changes next to the database."""
+    expected = find_runs(root, (), limit=9)
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)
+    assert find_runs(root, (), limit=9) == expected
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
 def test_nothing_was_tracked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

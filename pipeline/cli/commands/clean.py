@@ -1,5 +1,6 @@
 """`kernelmill clean`: what the artifact store holds, and what may go."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -30,9 +31,12 @@ def command(older_than: float, yes: bool, as_json: bool, root: Path) -> int:
     from pipeline.execution.run_results import aligned
     from pipeline.execution.store_cleaning import contents_rows, find_contents, remove_items, size_text
     from pipeline.records.record import to_json
+    from pipeline.store.atomic import is_writable
     from pipeline.store.run_lock import take_lock
 
-    with take_lock(root / ".lock"):
+    # A look at what another user's run left needs no lock; what removes anything does.
+    looks = not yes and not is_writable(root)
+    with contextlib.nullcontext() if looks else take_lock(root / ".lock"):
         contents = find_contents(root)
         chosen = contents.removable(older_than)
         size = size_text(sum(each.bytes for each in chosen))
@@ -47,6 +51,9 @@ def command(older_than: float, yes: bool, as_json: bool, root: Path) -> int:
                 print(line)
         if not chosen:
             print("nothing to remove", file=sys.stderr)
+            return ExitCode.OK
+        if looks:
+            print(f"{root}: not writable: nothing can be removed", file=sys.stderr)
             return ExitCode.OK
         question = f"Remove {len(chosen):,} items, {size}?"
         if not yes and not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(question)):

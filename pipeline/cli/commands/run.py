@@ -104,23 +104,38 @@ def start(arguments: Sequence[str], passed_on: Sequence[str], output: RunOutput)
 
 def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutput = PROGRESS) -> int:
     """Run Snakemake for these overrides; print winners, failures and where the results are."""
-    from pipeline.execution.run_results import job_labels, result_of, result_text
-    from pipeline.execution.snakemake_command import check_executors, cores, is_looking, run_snakemake
+    from pipeline.execution.run_results import is_finished, job_labels, result_of, result_text
+    from pipeline.execution.snakemake_command import (
+        SnakemakeExit,
+        check_executors,
+        cores,
+        is_looking,
+        run_snakemake,
+    )
     from pipeline.execution.workflow import INTERRUPTED, ROOT, find_plan
+    from pipeline.plan.plan_cache import specs_store
     from pipeline.records.record import to_json
+    from pipeline.store.atomic import is_writable
 
     try:
         check_executors(passed_on)
-        plan = find_plan((tuple(overrides),), main=True, warm=not is_looking(passed_on))
+        writable = is_writable(ROOT)
+        warm = writable and not is_looking(passed_on)
+        with specs_store(ROOT) as store:
+            plan = find_plan((tuple(overrides),), main=True, warm=warm, store=store)
     except KeyboardInterrupt:
         print(f"error: {INTERRUPTED}", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    config = ("--config", f"overrides={json.dumps(list(overrides))}") if overrides else ()
-    ended = run_snakemake(
-        [*cores(passed_on), *passed_on, *config],
-        labels=job_labels(plan),
-        quiet=output.quiet or output.json,
-    )
+    if not passed_on and not writable and is_finished(plan, ROOT):
+        print(f"{ROOT}: not writable; these are the results that are there", file=sys.stderr)
+        ended = SnakemakeExit(code=0, interrupted=False)
+    else:
+        config = ("--config", f"overrides={json.dumps(list(overrides))}") if overrides else ()
+        ended = run_snakemake(
+            [*cores(passed_on), *passed_on, *config],
+            labels=job_labels(plan),
+            quiet=output.quiet or output.json,
+        )
     if is_looking(passed_on):
         return ended.code
     result = result_of(plan, ROOT, ended)
