@@ -42,7 +42,10 @@ def lines(overrides: Sequence[str], view: View) -> list[str]:
         listing = PlanListing(plan=plan, generated=_generated(plan, store))
     if view == "json":
         return [to_json(listing).decode()]
-    return list(_variants(listing) if view == "variants" else _summary(listing))
+    if view == "variants":
+        return list(_variants(listing))
+    chosen = any(each.startswith("optimization=") for each in overrides)
+    return [*_summary(listing), *([] if chosen else _competing(plan))]
 
 
 def _generated(plan: Plan, store: Path) -> dict[str, Generated]:
@@ -73,6 +76,16 @@ def _summary(listing: PlanListing) -> Iterator[str]:
     first = f" in the first of {rounds} rounds" if rounds > 1 else ""
     left_out = f", {len(plan.pruned)} cells left out" if plan.pruned else ""
     yield f"{plan.experiment}: {counted(len(plan.tasks), 'task')}, {variants:,} variants{first}{left_out}"
+
+
+def _competing(plan: Plan) -> Iterator[str]:
+    """Why there is more than one task for what overrides name."""
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for row in (task.row for task in plan.tasks):
+        found.setdefault((row.kernel, row.workload, row.hardware), {})[row.optimization] = None
+    names = dict.fromkeys(name for several in found.values() if len(several) > 1 for name in several)
+    if names:
+        yield f"{plan.experiment} has several optimizations ({', '.join(names)}): optimization=NAME chooses one"
 
 
 def _row(task: PlannedTask, listing: PlanListing, nodes: Container[str]) -> tuple[str, ...]:

@@ -39,9 +39,8 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
     """The cells in the order of the grids, each once.
 
     A chosen name that the experiment has on that axis narrows its grids to it; one that it does not have
-    replaces the axis. Where no grid holds the combination that was asked for, it is a grid of its own: the
-    chosen names, and on the other axes all that the experiment has. Several names mean what one run for each
-    combination of them would mean.
+    replaces the axis. Where no grid holds the combination that was asked for, the grids that hold most of its
+    names take the others. Several names mean what one run for each combination of them would mean.
     """
     found: dict[GridCell, None] = {}
     for names in itertools.product(*chosen.values()):
@@ -49,8 +48,11 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
         grids = [_narrowed(grid, experiment, combination) for grid in experiment.select]
         full = [grid for grid in grids if all(grid.values())]
         if not full:
-            every = {axis: _all(experiment.select, axis) for axis in AXES}
-            full = [every | {axis: (name,) for axis, name in combination.items()}]
+            # Not on all that the experiment has: `defaults`, meant for one target, would accompany each other one.
+            held = [sum(map(bool, grid.values())) for grid in grids]
+            given = {axis: (name,) for axis, name in combination.items()}
+            nearest = [grid for grid, count in zip(grids, held, strict=True) if count == max(held)]
+            full = [grid | given for grid in nearest]
         for grid in full:
             for cell in itertools.product(*(grid[axis] for axis in AXES)):
                 found[GridCell(**dict(zip(AXES, cell, strict=True)))] = None

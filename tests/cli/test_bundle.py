@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.execution.bundle import operations
+from pipeline.execution.bundle import operations, packing
 from tests.end_to_end.checkout import Checkout
 from tests.execution.bundle.made_up import bundle_of, make_run
 from tests.paths import ROOT
@@ -56,6 +57,21 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["bundle", "pack", "experiment=nothing", "--out", str(tmp_path / "job.pyz")]) == 2
     assert "nothing" in capsys.readouterr().err
     assert not (tmp_path / "job.pyz").exists()
+
+
+def test_for_the_python_that_packs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unless another one is named; the output says how."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(packing, "files_of", lambda *_: {})  # may ask the network for another Python's
+    for more, version in ([], HERE), (["--python", "3.99"], "3.99"):
+        assert (
+            main(["bundle", "pack", "experiment=smoke", "--out", str(tmp_path / "job.pyz"), *arguments]) == 0
+        )
+        assert f"for Python {version} on {platform.machine()} (another: --python, --machine)" in (
+            capsys.readouterr().out
+        )
 
 
 @pytest.mark.parametrize("arguments", [["pack", "experiment=smoke"], ["run"]])

@@ -63,6 +63,15 @@ def test_a_folder_that_cannot_be_written(
     assert not (project.folder / "artifacts").exists()
 
 
+def test_several_optimizations(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Why a target has two tasks, and how to have one."""
+    experiment = project.folder / "conf/experiment/default.yaml"
+    experiment.write_text(experiment.read_text().replace("[full]", "[full, scalar]"))
+    told = "default has several optimizations (full, scalar): optimization=NAME chooses one"
+    assert lines(capsys, "hardware=cpu")[-1] == told
+    assert told not in lines(capsys, "hardware=cpu", "optimization=full,scalar")
+
+
 def test_variants(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Every variant with its identity and its values."""
     output = lines(capsys, "hardware=h200", "--variants")

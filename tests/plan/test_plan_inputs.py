@@ -32,8 +32,9 @@ def names(**chosen: tuple[str, ...]) -> list[str]:
         ({"kernel": ("a",), "workload": ("w",)}, ["a-w-cpu-full", "a-w-gpu-small"]),
         ({"kernel": ("new",)}, ["new-w-cpu-full", "new-w-gpu-small", "new-v-gpu-small"]),
         ({"kernel": ("new", "b")}, ["new-w-cpu-full", "new-w-gpu-small", "new-v-gpu-small", "b-w-cpu-full"]),
-        # No grid has b on the gpu: a grid of its own, the other axes as the experiment has them.
-        ({"kernel": ("b",), "hardware": ("gpu",), "workload": ("v",)}, ["b-v-gpu-full", "b-v-gpu-small"]),
+        # No grid has b on the gpu: the one with more of the names takes it.
+        ({"kernel": ("b",), "hardware": ("gpu",), "workload": ("v",)}, ["b-v-gpu-small"]),
+        ({"kernel": ("b",), "workload": ("v",)}, ["b-v-cpu-full", "b-v-gpu-small"]),
         (
             {"kernel": ("a",), "workload": ("w",), "hardware": ("cpu",), "optimization": ("full", "small")},
             ["a-w-cpu-full", "a-w-cpu-small"],

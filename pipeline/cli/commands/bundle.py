@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec
@@ -57,7 +58,12 @@ def command() -> None:
 @click.option(
     "--out", type=click.Path(path_type=Path), default="job.pyz", show_default=True, help="File to write."
 )
-@click.option("--python", default="3.12", show_default=True, help="Python of the machine where it runs.")
+@click.option(
+    "--python",
+    default="{}.{}".format(*sys.version_info),
+    metavar="VERSION",
+    help="Python of the machine where it runs, such as 3.12; default: the version of the one that packs.",
+)
 @click.option("--machine", type=click.Choice(["x86_64", "aarch64"]), help="Its processor; default: as here.")
 @click.option(
     "--with",

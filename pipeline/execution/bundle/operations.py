@@ -243,7 +243,7 @@ def pack_check(out: Path, *, python: str, machine: str | None, extras: Sequence[
 def _print_packed(out: Path, packed: "Packed", target: "TargetPython") -> None:
     libraries = ", ".join(f"{name} {version}" for name, version in packed.libraries.items())
     size, commit = f"{packed.size / MIB:.1f} MiB", packed.revision or "unknown"
-    python = f"Python {target.python} on {target.machine}"
+    python = f"Python {target.python} on {target.machine} (another: --python, --machine)"
     print(f"{out}: {size}, commit {commit}, for {python}, with {libraries}")
 
 
